@@ -1,0 +1,82 @@
+# Needs python3 (3.11 or newer), git and make; everything else goes into .venv, pinned.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+
+PYTHON  ?= python3
+ARGS    ?=
+HARNESS ?=
+
+VENV := .venv
+BIN  := $(VENV)/bin
+CODE := $(wildcard src tests benchmarks examples)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pyright: the node of its own wheel and the version pinned with it, and no word about newer ones.
+export PYRIGHT_PYTHON_GLOBAL_NODE := 0
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: $(VENV)/.ready-run ## start the demo
+	@$(BIN)/rota demo $(ARGS)
+
+.PHONY: test
+test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose)
+	@$(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.ready-dev ## check format, style, types and the direction of imports
+	@echo "ruff format"  && $(BIN)/ruff format --quiet --check --output-format concise $(CODE) || { echo "Some files are not formatted: make format"; exit 1; }
+	@echo "ruff check"   && $(BIN)/ruff check --quiet $(CODE)
+	@echo "mypy"         && $(BIN)/mypy --no-error-summary $(CODE)
+	@echo "pyright"      && $(BIN)/pyright --pythonpath $(BIN)/python $(CODE)
+	@echo "lint-imports" && $(BIN)/lint-imports --no-logo
+
+.PHONY: check
+check: lint test ## lint, then test
+
+.PHONY: format
+format: $(VENV)/.ready-dev ## format the code and mend what ruff can mend
+	@$(BIN)/ruff check --quiet --fix-only $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+.PHONY: bench
+bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)
+	@$(BIN)/python -m benchmarks $(if $(HARNESS),--harness "$(HARNESS)") $(ARGS)
+
+.PHONY: soak
+soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out
+	@$(BIN)/python -m pytest -n 2 -m soak --timeout 3600 tests $(ARGS)
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Two stamps, so that `make run` fetches only what running needs. dev.txt holds all of run.txt.
+$(VENV)/.ready-run: requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing rota and what it runs on into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --no-deps -r requirements/run.txt
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.ready-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
+	@echo "Installing rota, its tests and its checks into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --no-deps -r requirements/dev.txt
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
+	@touch $(VENV)/.ready-run $@
+
+$(BIN)/python:
+	@command -v "$(PYTHON)" > /dev/null || \
+	  { echo "rota needs Python 3.11 or newer, but $(PYTHON) was not found: make PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rota needs Python 3.11 or newer, but $(PYTHON) is $$("$(PYTHON)" -V 2>&1): make PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2> /dev/null || \
+	  { echo "$(PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV)

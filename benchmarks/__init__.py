@@ -1,0 +1,1 @@
+"""What rota costs, measured beside Huey's SQLite storage in one run: `python -m benchmarks`."""

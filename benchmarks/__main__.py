@@ -1,0 +1,48 @@
+"""`python -m benchmarks [--quick]`, or `--harness PATH [its options]`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.compare import compare
+from benchmarks.growth import growth
+from benchmarks.harness import run_harness
+from benchmarks.lone import lone_submit
+from benchmarks.report import RESULTS, show, write
+from benchmarks.settings import Settings
+
+
+def tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--rounds", type=int, default=Settings().rounds, help="medians are over so many")
+    parser.add_argument("--runs", type=int, default=Settings().runs, help="runs to submit and to drain")
+    parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
+    parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
+    chosen, more = parser.parse_known_args()
+    if chosen.harness:
+        return run_harness(chosen.harness.resolve(), more)
+    if more:
+        parser.error(f"unknown: {' '.join(more)}")
+    settings = Settings(rounds=chosen.rounds, runs=chosen.runs)
+    measure(settings.quick() if chosen.quick else settings, keep=not chosen.quick)
+    return 0
+
+
+def measure(settings: Settings, keep: bool) -> None:
+    versus = compare(settings, tell)
+    tell("a lone submit")
+    costs = lone_submit(settings)
+    tell("a long queue")
+    costs += growth(settings)
+    show(versus, costs)
+    if keep:
+        write(versus, costs, settings)
+        tell(f"written to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""The report: what people see on the terminal, and what RESULTS.md keeps."""
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import Cost, Versus, middle, short
+from benchmarks.settings import Settings
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HARNESS_HEADING = "## By an outside harness"
+
+
+class Grid(Struct, frozen=True):
+    """A table, before anyone decides how it is drawn. The first column is text, the others are figures."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        rule = ["---", *("--:" for _ in self.heads[1:])]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (self.heads, rule, *self.rows))
+
+    def rich(self) -> Table:
+        table = Table(show_edge=False)
+        for n, head in enumerate(self.heads):
+            table.add_column(head, justify="right" if n else "left")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+def beside_huey(versus: Sequence[Versus]) -> Grid:
+    heads = ("measure", "ratio", "goal", "rota SQLite", "Huey SQLite", "rota memory")
+    return Grid(
+        heads,
+        [
+            (f"{v.name}, {v.unit}", str(v.ratio), _goal(v), middle(v.rota), middle(v.huey), middle(v.memory))
+            for v in versus
+        ],
+    )
+
+
+def costs(found: Sequence[Cost]) -> Grid:
+    heads = ("measure", "ratio", "rota SQLite", "beside")
+    return Grid(heads, [(f"{c.name}, {c.unit}", str(c.ratio), middle(c.cost), middle(c.measure)) for c in found])
+
+
+def goals(versus: Sequence[Versus]) -> list[str]:
+    """A sentence for each."""
+    return [
+        f"{'Met' if v.met else 'Missed'}: {v.name} is {short(v.ratio.middle)} times Huey's on SQLite; "
+        f"the goal is {v.goal:g} times or more."
+        for v in versus
+        if v.goal is not None
+    ]
+
+
+def show(versus: Sequence[Versus], found: Sequence[Cost]) -> None:
+    console = Console()
+    for grid in (beside_huey(versus), costs(found)):
+        console.print(grid.rich())
+        console.print()
+    for sentence in goals(versus):
+        console.print(sentence)
+
+
+def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -> None:
+    """Keeps what a harness has said before."""
+    own = "\n\n".join(
+        (
+            "# Results",
+            "Machines differ and have moods: read the ratios. Each is the median over the rounds of what was measured "
+            "back to back, with the least and the most beside it.",
+            _setting(settings),
+            "## Goals",
+            "\n".join(f"- {sentence}" for sentence in goals(versus)),
+            "## Beside Huey",
+            beside_huey(versus).markdown(),
+            "A ratio says how many times better rota on SQLite is than Huey on SQLite; below 1 it is worse. "
+            "The memory store has no second process: its worker drains in the process that submitted.",
+            "## Against itself",
+            costs(found).markdown(),
+            "## How to repeat",
+            "`make bench`, or `python -m benchmarks --rounds 3 --runs 20000`. A fast look, which writes nothing, is "
+            "`python -m benchmarks --quick`.",
+        )
+    )
+    RESULTS.write_text(f"{own}\n{_kept()}")
+
+
+def write_harness(text: str) -> None:
+    own = RESULTS.read_text().split(HARNESS_HEADING)[0].rstrip() if RESULTS.exists() else "# Results"
+    RESULTS.write_text(f"{own}\n\n{HARNESS_HEADING}\n\n{text.strip()}\n")
+
+
+def _kept() -> str:
+    if not RESULTS.exists():
+        return ""
+    _, heading, after = RESULTS.read_text().partition(HARNESS_HEADING)
+    return f"\n{heading}{after}" if heading else ""
+
+
+def _goal(v: Versus) -> str:
+    return "" if v.goal is None else f"at least {v.goal:g}x: {'met' if v.met else 'missed'}"
+
+
+def machine() -> str:
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.system()} on {platform.machine()} with {os.cpu_count()} CPUs, "
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
+        f"rota {version('rota')}, Huey {version('huey')}."
+    )
+
+
+def _setting(settings: Settings) -> str:
+    return "\n".join(
+        (
+            f"- {machine()}",
+            f"- {settings.rounds} rounds; {settings.runs:,} runs of a no-op, submitted and drained; a submit or drain "
+            f"that takes longer than {settings.cap:g} s is measured by what it did until then.",
+            "- Bulk submits come in chunks of 1,000. Drains are from the first to the last execution.",
+            f"- Submit to start: {settings.paced} runs, one every {settings.gap * 1000:g} ms, the worker idle.",
+            "- rota: an async task, 100 seats per worker, otherwise as it comes. Huey: `SqliteHuey(fsync=True, "
+            "results=False)`, 4 threads per consumer, otherwise as it comes. Both run `synchronous = FULL`: what is "
+            "submitted survives a power cut.",
+        )
+    )

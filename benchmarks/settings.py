@@ -1,0 +1,19 @@
+"""How much is measured, and how often."""
+
+from msgspec import Struct
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    rounds: int = 3
+    runs: int = 20_000
+    cap: float = 10.0
+    """Seconds after which a slow submit or drain is measured by what it has done."""
+    paced: int = 500
+    gap: float = 0.02
+    lone: int = 500
+    shallow: int = 1_000
+    deep: int = 100_000
+
+    def quick(self) -> "Settings":
+        """A fast look: noisy, and not written down."""
+        return Settings(rounds=1, runs=min(self.runs, 4_000), cap=3.0, paced=100, lone=100, deep=20_000)

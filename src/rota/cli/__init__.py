@@ -1,0 +1,48 @@
+"""The command `rota`: what it exits with, and how it says what went wrong."""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError
+
+from rota.cli.text import one_line
+from rota.errors import RotaError, UsageError
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One command, and its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
+    from rota.cli.commands import launch
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = launch(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the exit would complain again
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (CycloptsError, RotaError) as error:
+        return _explain(error, debug="--debug" in arguments or os.environ.get("ROTA_DEBUG", "0") != "0")
+
+
+def _explain(error: CycloptsError | RotaError, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, CycloptsError):
+        error.verbose = False
+    sys.stderr.write(f"rota: {one_line(str(error))}\n")
+    return USAGE if isinstance(error, CycloptsError | UsageError) else FAILED

@@ -1,0 +1,66 @@
+"""A check and its verdict; checks of the program itself and of the app."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from importlib.metadata import version
+
+from msgspec import Struct
+
+from rota.cli.apps import Target
+from rota.cli.text import plural
+from rota.errors import RotaError
+
+PYTHON = (3, 11)
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Check(Struct, frozen=True):
+    """One finding. `blocks` says that what builds on it need not be looked at."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    advice: str = ""
+    blocks: bool = False
+
+    def record(self) -> dict[str, object]:
+        return {
+            "verdict": self.verdict.value,
+            "check": self.name,
+            "detail": self.detail,
+            "advice": self.advice or None,
+        }
+
+
+def good(name: str, detail: str) -> Check:
+    return Check(name, Verdict.OK, detail)
+
+
+def program_checks() -> Iterator[Check]:
+    """Python and rota themselves."""
+    python = platform.python_version()
+    if sys.version_info >= PYTHON:
+        yield good("python", f"{python} on {platform.system()} {platform.machine()}")
+    else:
+        yield Check("python", Verdict.FAIL, python, "rota needs Python 3.11 or newer")
+    yield good("rota", version("rota"))
+
+
+def app_check(target: Target) -> Check:
+    """Can the app be imported, and has it tasks?"""
+    try:
+        if target.reference is None:
+            return Check("app", Verdict.WARN, "none is named", "say which with -A module:attribute or ROTA_APP")
+        tasks = target.app().tasks
+    except RotaError as error:
+        return Check("app", Verdict.FAIL, str(error), "mend the import, or name another app with -A")
+    if not tasks:
+        return Check("app", Verdict.WARN, f"{target.reference} has no tasks", "define one with @app.task")
+    return good("app", f"{target.reference} with {plural(len(tasks), 'task')}")

@@ -1,0 +1,64 @@
+"""All commands in one tree, and the options that every one of them takes."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli.apps import Target
+from rota.cli.doctor import doctor
+from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
+from rota.cli.migrate import migrate_store
+from rota.cli.runs import runs
+from rota.cli.show import Show
+from rota.cli.submit import submit
+from rota.cli.tasks import tasks
+from rota.cli.worker import worker
+
+app = App(
+    name="rota",
+    help="Work that runs on time, once, and visibly.",
+    version=lambda: f"rota {version('rota')}",
+    help_format="plaintext",
+    version_format="plaintext",
+)
+app.meta.group_parameters = EVERYWHERE
+for flag in ("--help", "--version"):
+    app[flag].group = EVERYWHERE
+
+app.command(worker, group=WORK)
+app.command(submit, group=WORK)
+app.command("rota.cli.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
+app.command(tasks, group=LOOK)
+app.command(runs)
+app.command(doctor, group=CARE)
+app.command(migrate_store, name="migrate", group=CARE)
+
+
+@app.meta.default
+def with_options(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    reference: Annotated[
+        str | None,
+        Parameter(
+            name=("--app", "-A"),
+            help="The app, as module:attribute [ROTA_APP, or app under [tool.rota] in pyproject.toml].",
+        ),
+    ] = None,
+    url: Annotated[str | None, Parameter(help="The store, instead of the app's own [ROTA_URL].")] = None,
+    json: Annotated[bool, Flag, Parameter(help="Answer in JSON.")] = False,
+    debug: Annotated[bool, Flag, Parameter(help="Show tracebacks [ROTA_DEBUG=1].")] = False,
+) -> int:
+    """Read the options that may stand anywhere, then the command itself."""
+    del debug  # read by rota.cli.run, which also sees errors of this parse
+    command, bound, shared = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    made = {"target": Target(reference, url), "show": Show(json)}
+    code = command(*bound.args, **bound.kwargs, **{name: made[name] for name in shared})
+    return code if isinstance(code, int) else 0
+
+
+def launch(arguments: Sequence[str]) -> int:
+    """Run one command line; a command that returns nothing went well."""
+    code = app.meta(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,69 @@
+"""The demo's tasks: one that is quick, one that is slow, one that fails now and then, one that comes later."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from rota.app import Rota
+from rota.domain.policy import Retry
+from rota.engine.context import Context
+from rota.handle import RunHandle
+
+NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Katherine", "Linus", "Margaret")
+CITIES = ("Lisbon", "Nairobi", "Osaka", "Oslo", "Paris", "Quito", "Toronto")
+
+
+class ServerBusy(Exception):
+    """What the flaky task meets."""
+
+
+async def quick(name: str) -> str:
+    """Says hello; done in a moment."""
+    await asyncio.sleep(random.uniform(0.02, 0.3))
+    return f"hello {name}"
+
+
+def slow(ctx: Context, pages: int) -> int:
+    """Works through pages for some seconds, in a thread."""
+    for _ in range(pages):
+        if ctx.stopping:
+            break
+        time.sleep(random.uniform(0.2, 0.4))
+    return pages
+
+
+async def flaky(city: str) -> str:
+    """Asks a server that is busy every other time, and is retried."""
+    await asyncio.sleep(random.uniform(0.1, 0.6))
+    if random.random() < 0.5:
+        raise ServerBusy(f"no answer from {city}")
+    return f"{random.randint(-5, 35)} °C in {city}"
+
+
+async def delayed(note: str) -> str:
+    """Was submitted for later."""
+    await asyncio.sleep(random.uniform(0.05, 0.5))
+    return note
+
+
+def demo_app(url: str) -> tuple[Rota, Callable[[], Awaitable[RunHandle[object]]]]:
+    """The demo's app, and a way to submit one of its tasks at random."""
+    app = Rota(url, concurrency=6, lease=5.0, grace=10.0)
+    greet = app.task(quick)
+    read = app.task(slow)
+    ask = app.task(retry=Retry(3, delay=1.0, max_delay=5.0))(flaky)
+    remind = app.task(delayed)
+
+    async def submit() -> RunHandle[object]:
+        roll = random.random()
+        if roll < 0.5:
+            return await greet.submit(random.choice(NAMES))
+        if roll < 0.65:
+            return await read.submit(pages=random.randint(6, 16))
+        if roll < 0.85:
+            return await ask.submit(random.choice(CITIES))
+        wait = random.randint(3, 9)
+        return await remind.using(delay=wait).submit(f"asked for {wait} s ago")
+
+    return app, submit

@@ -1,0 +1,61 @@
+"""`rota doctor`: one line per thing that could be wrong, and what to do about it."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.apps import Target
+from rota.cli.checks import Check, Verdict, app_check, program_checks
+from rota.cli.file_checks import file_checks
+from rota.cli.groups import Shared
+from rota.cli.show import Column, Show
+from rota.cli.store_checks import store_checks
+from rota.cli.text import one_line
+from rota.errors import RotaError
+from rota.stores.sqlite import SqliteBackend
+
+STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
+
+COLUMNS = [Column("verdict"), Column("check"), Column("detail"), Column("advice")]
+
+
+def doctor(*, target: Shared[Target], show: Shared[Show]) -> int:
+    """Check that this rota, its store and its app are sound; exits with 1 if something is not."""
+    checks = list(examine(target))
+    show.records([check.record() for check in checks], COLUMNS, render=lambda: _lines(checks))
+    return int(any(check.verdict is Verdict.FAIL for check in checks))
+
+
+def examine(target: Target) -> Iterator[Check]:
+    """All checks, in the order in which one depends on the other."""
+    yield from program_checks()
+    yield app_check(target)
+    try:
+        backend = target.backend()
+    except RotaError as error:
+        yield Check("store", Verdict.FAIL, str(error), "give --url, or mend the app")
+        return
+    if isinstance(backend, SqliteBackend):
+        found = list(file_checks(backend.path))
+        yield from found
+        if any(check.blocks for check in found):
+            return
+    yield from asyncio.run(store_checks(backend))
+
+
+def _lines(checks: Sequence[Check]) -> RenderableType:
+    """Verdict, name and finding; advice on a line of its own, where it is needed."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for check in checks:
+        verdict = Text(check.verdict.value, style=STYLE[check.verdict])
+        detail = Text(one_line(check.detail))
+        if check.advice:
+            detail.append(f"\n→ {one_line(check.advice)}", style=STYLE[check.verdict])
+        grid.add_row(verdict, check.name, detail)
+    return grid

@@ -1,0 +1,18 @@
+"""What the commands share: the headings of the help, and parameters that are not typed by users."""
+
+from typing import Annotated, TypeVar
+
+from cyclopts import Group, Parameter
+
+T = TypeVar("T")
+
+Shared = Annotated[T, Parameter(parse=False)]
+"""Made once from the global options and handed to each command that names it."""
+
+Flag = Parameter(negative="", show_default=False)
+"""An option that is said or not said."""
+
+WORK = Group("Run work", sort_key=1)
+LOOK = Group("Look and steer", sort_key=2)
+CARE = Group("Take care", sort_key=3)
+EVERYWHERE = Group("Everywhere", sort_key=4)

@@ -1,0 +1,40 @@
+"""`rota migrate`: the store's schema brought up to date."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from rota.cli.apps import Target
+from rota.cli.groups import Shared
+from rota.cli.show import Show
+from rota.errors import StoreUnavailable
+from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite.connection import LOCK_PATIENCE, connect, migrate, plain_errors
+
+
+def migrate_store(*, target: Shared[Target], show: Shared[Show]) -> None:
+    """Bring the store's schema up to date; says which it was and which it is."""
+    backend = target.backend()
+    before, after = _migrate(backend.path) if isinstance(backend, SqliteBackend) else (None, None)
+    if show.json:
+        show.value({"url": backend.url, "before": before, "after": after})
+    elif before is None:
+        show.line(f"{backend.url} has no schema: nothing to do")
+    elif before == after:
+        show.line(f"{backend.url} has schema {after}: nothing to do")
+    else:
+        show.line(f"{backend.url} had schema {before}, now has {after}")
+
+
+def _migrate(path: str) -> tuple[int, int]:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"the folder of {path} cannot be made ({error})") from error
+    with (
+        plain_errors(path),
+        closing(sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)) as connection,
+    ):
+        versions = migrate(connection, path)
+    connect(path).close()
+    return versions

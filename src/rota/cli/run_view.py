@@ -1,0 +1,174 @@
+"""How runs look on a terminal: a list of them, and one in full."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.records import from_json
+from rota.cli.show import Column, Record, to_json
+from rota.cli.text import clean, coarse, iso, one_line, relative, span
+
+if TYPE_CHECKING:
+    from rota.domain.run import Attempt, Run
+    from rota.store import Page
+
+STATE_STYLE = {
+    "queued": "cyan",
+    "running": "bold yellow",
+    "paused": "magenta",
+    "succeeded": "green",
+    "failed": "bold red",
+    "cancelled": "bright_black",
+}
+
+
+def state_text(state: str) -> Text:
+    return Text(clean(state), style=STATE_STYLE.get(state, ""))
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim")
+
+
+def run_columns(page: "Page") -> list[Column]:
+    """The columns of a list; instants are told as seen from the store's now."""
+    runs = {run.id: run for run in page.runs}
+
+    def run(record: Record) -> "Run":
+        return runs[str(record["id"])]
+
+    return [
+        Column("id", whole=True),
+        Column("task"),
+        Column("key", piped=True),
+        Column("state", lambda r: state_text(run(r).state)),
+        Column("priority", piped=True),
+        Column("created_at", lambda r: relative(run(r).created_at, page.now), title="created", from_width=76),
+        Column("due_at", piped=True),
+        Column("finished_at", piped=True),
+        Column("fence", title="claims", right=True, from_width=100),
+        Column("failures", piped=True),
+        Column("losses", piped=True),
+        Column("reason", piped=True),
+        Column(
+            "error",
+            lambda r: _dim(outcome(run(r), page.now)),
+            lambda r: run(r).error and str(run(r).error),
+            title="outcome",
+            elastic=True,
+            from_width=90,
+        ),
+    ]
+
+
+def outcome(run: "Run", now: float) -> str:
+    """In a few words: what became of a run, or what it waits for."""
+    match run.state:
+        case "queued" if run.failures:
+            return f"retry {relative(run.due_at, now)} after {one_line(str(run.error or 'a failure'))}"
+        case "queued":
+            return f"due {relative(run.due_at, now)}"
+        case "running":
+            return f"for {coarse(now - (run.claimed_at or now))}"
+        case "succeeded":
+            return f"in {span(last_seconds(run))}" if run.attempts else ""
+        case _:
+            return one_line(str(run.error or run.note or run.reason or ""))
+
+
+def last_seconds(run: "Run") -> float:
+    """How long the last call took; the time under lease if it was never called."""
+    if not run.attempts:
+        return 0.0
+    last = run.attempts[-1]
+    return last.ended_at - last.claimed_at if last.seconds is None else last.seconds
+
+
+def run_page(run: "Run", now: float) -> RenderableType:
+    """Everything about one run."""
+    parts: list[RenderableType] = [
+        Text.assemble((clean(run.task), "bold"), "  ", state_text(run.state)),
+        Text(run.id, style="dim"),
+        Text(),
+        _facts(run, now),
+    ]
+    parts += _section("Arguments", _json(run.args))
+    if run.result is not None:
+        parts += _section("Result", _json(run.result))
+    if run.error is not None:
+        parts += _section("Error", Text(clean(str(run.error)), style="red"))
+        if run.error.traceback:
+            parts.append(Padding(Text(clean(run.error.traceback).rstrip(), style="dim"), (0, 0, 0, 2)))
+    if run.attempts:
+        parts += _section("Attempts", _attempts(run.attempts))
+    return Group(*parts)
+
+
+def _facts(run: "Run", now: float) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    instants = (
+        ("created", run.created_at),
+        ("due", run.due_at),
+        ("expires", run.expires_at),
+        ("claimed", run.claimed_at),
+        ("leased until", run.until),
+        ("finished", run.finished_at),
+    )
+    for name, instant in instants:
+        if instant is not None:
+            grid.add_row(name, f"{iso(instant)}  ({relative(instant, now)})")
+    others = (
+        ("key", run.key),
+        ("priority", str(run.priority)),
+        ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
+        ("policy", policy_words(run)),
+        ("origin", f"{run.origin.kind} of {run.origin.of}" if run.origin.of else run.origin.kind),
+        ("worker", run.worker),
+        ("cancel asked", "yes" if run.cancel_asked else None),
+        ("reason", run.reason),
+        ("note", run.note),
+    )
+    for name, value in others:
+        if value is not None:
+            grid.add_row(name, Text(clean(value)))
+    return grid
+
+
+def policy_words(run: "Run") -> str:
+    """The frozen policy in a line."""
+    retry, policy = run.policy.retry, run.policy
+    words = ["no retries"]
+    if retry.limit:
+        words = [f"{retry.limit} retries, {retry.backoff} from {span(retry.delay)}"]
+    words.append(f"timeout {span(policy.timeout)}" if policy.timeout is not None else "no timeout")
+    words.append("at most once" if policy.lost == "fail" else f"up to {policy.max_losses} losses")
+    return "; ".join(words)
+
+
+def _attempts(attempts: "tuple[Attempt, ...]") -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for name in ("claim", "outcome", "claimed", "took", "error"):
+        table.add_column(name, justify="right" if name in ("claim", "took") else "left", no_wrap=name != "error")
+    for attempt in attempts:
+        seconds = attempt.ended_at - attempt.claimed_at if attempt.seconds is None else attempt.seconds
+        table.add_row(
+            str(attempt.fence),
+            Text(clean(attempt.outcome)),
+            iso(attempt.claimed_at),
+            span(seconds),
+            Text(one_line(str(attempt.error or "")), style="red"),
+        )
+    return table
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
+
+
+def _json(encoded: bytes) -> Text:
+    return Text(clean(to_json(from_json(encoded), indent=2)))

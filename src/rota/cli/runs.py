@@ -1,0 +1,124 @@
+"""`rota runs`: what happened, what waits, and doing it again."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli.apps import Target
+from rota.cli.groups import LOOK, Flag, Shared
+from rota.cli.ids import find, find_all
+from rota.cli.records import run_record
+from rota.cli.run_view import run_columns, run_page
+from rota.cli.show import Column, Show
+from rota.cli.text import plural
+from rota.domain.run import State
+from rota.errors import InvalidOptions, RotaError
+from rota.handle import RunHandle
+from rota.store import Page, RunQuery, Wish
+
+MOST = 1000
+
+runs = App(name="runs", help="Look at runs; retry and cancel them.", group=LOOK)
+
+
+@runs.command
+def ls(
+    *,
+    state: Annotated[tuple[State, ...], Flag, Parameter(help="Only in this state; may be repeated.")] = (),
+    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    key: Annotated[str | None, Parameter(help="Only about this key.")] = None,
+    limit: Annotated[int, Parameter(help="At most so many, newest first.")] = 20,
+    cursor: Annotated[str | None, Parameter(help="Go on where an earlier list ended.")] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """List runs, newest first."""
+    if not 1 <= limit <= MOST:
+        raise InvalidOptions(f"--limit {limit}: from 1 to {MOST}")
+    page = asyncio.run(_page(target, RunQuery(states=state, task=task, key=key, limit=limit, cursor=cursor)))
+    show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
+    if page.cursor:
+        show.note(f"more: --cursor {page.cursor}")
+
+
+@runs.command(name="show")
+def show_run(id: str, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Show everything about one run.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first 6 or more characters.
+    """
+
+    async def read() -> Page:
+        async with target.client() as client:
+            return await (await client.store()).runs(RunQuery(ids=[await find(client, id)]))
+
+    page = asyncio.run(read())
+    run = page.runs[0]
+    show.document(run_record(run), lambda: run_page(run, page.now))
+
+
+@runs.command
+def retry(id: str, /, *ids: str, target: Shared[Target], show: Shared[Show]) -> None:
+    """Do ended runs again, each as a new run; twice gives the same new run.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first 6 or more characters.
+    ids
+        More of them.
+    """
+
+    async def put() -> list[dict[str, object]]:
+        async with target.client() as client:
+            old = await find_all(client, (id, *ids))
+            return [{"id": (await RunHandle(client, i).retry()).id, "retry_of": i} for i in old]
+
+    show.records(asyncio.run(put()), [Column("id", whole=True), Column("retry_of", title="retry of", whole=True)])
+
+
+@runs.command
+def cancel(
+    id: str,
+    /,
+    *ids: str,
+    note: Annotated[str | None, Parameter(help="Why; kept with the run.")] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Cancel runs: queued ones end at once, running ones are told to.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first 6 or more characters.
+    ids
+        More of them.
+    """
+
+    async def ask() -> list[dict[str, object]]:
+        async with target.client() as client:
+            found = await find_all(client, (id, *ids))
+            store = await client.store()
+            heard = (await store.ask(Wish.CANCEL, found, note)).items
+            states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
+            return [{"id": i, "asked": yes, "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
+
+    answers = asyncio.run(ask())
+    show.records(answers, [Column("id", whole=True), Column("asked"), Column("state")])
+    late = sum(not answer["asked"] for answer in answers)
+    if late:
+        raise RotaError(f"{plural(late, 'run')} had ended before; what has ended stays as it is")
+
+
+async def _page(target: Target, query: RunQuery) -> Page:
+    async with target.client() as client:
+        store = await client.store()
+        try:
+            return await store.runs(query)
+        except ValueError as error:
+            raise InvalidOptions(f"--cursor {query.cursor}: not where a list of runs ended") from error

@@ -1,0 +1,159 @@
+"""The one place where commands write: tables on a terminal, TSV into a pipe, JSON when asked."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.text import UNSAFE_IN_JSON, clean
+
+Record = Mapping[str, object]
+"""One thing as JSON has it; tables and TSV pick from it."""
+
+GAP, SMALLEST = 2, 8
+WIDEST = 40
+"""Columns that are neither whole nor elastic are shortened beyond this."""
+
+
+class Column(Struct, frozen=True):
+    """One field of the records: its form for a terminal and for a pipe, and where it is left out."""
+
+    field: str
+    human: Callable[[Record], str | Text] | None = None
+    flat: Callable[[Record], object] | None = None
+    title: str | None = None
+    right: bool = False
+    whole: bool = False
+    """Never shortened: for what people copy."""
+    elastic: bool = False
+    """The first to be shortened when room is short."""
+    from_width: int = 0
+    """Left out on narrower terminals."""
+    piped: bool = False
+    """Only in a pipe."""
+
+    def on_screen(self, record: Record) -> Text:
+        """For a terminal."""
+        made = self.human(record) if self.human else self.text(record)
+        return made if isinstance(made, Text) else Text(cell(made))
+
+    def text(self, record: Record) -> str:
+        """For a pipe."""
+        return cell(self.flat(record) if self.flat else record.get(self.field))
+
+
+class Show:
+    """Where the answer of a command goes, and in which form."""
+
+    def __init__(self, json: bool = False) -> None:
+        self.json = json
+
+    @property
+    def terminal(self) -> bool:
+        return sys.stdout.isatty()
+
+    def records(
+        self,
+        records: Sequence[Record],
+        columns: Sequence[Column],
+        empty: str = "",
+        render: Callable[[], RenderableType] | None = None,
+    ) -> None:
+        """A list: an array, lines with a header, or a table (or `empty`, or what `render` makes of it)."""
+        if self.json:
+            self.value(list(records))
+        elif not self.terminal:
+            self._write("\t".join(column.field for column in columns))
+            for record in records:
+                self._write("\t".join(column.text(record) for column in columns))
+        elif render is not None:
+            console().print(render())
+        elif not records:
+            self.line(empty)
+        else:
+            self._table(records, columns)
+
+    def document(self, record: Record, render: Callable[[], RenderableType]) -> None:
+        """One thing: a JSON object, lines of field and value, or what `render` makes of it."""
+        if self.json:
+            self.value(record)
+        elif not self.terminal:
+            self._write("field\tvalue")
+            for field, value in record.items():
+                self._write(f"{field}\t{cell(value)}")
+        else:
+            console().print(render())
+
+    def value(self, value: object) -> None:
+        """A JSON document, indented where a person reads it."""
+        self._write(to_json(value, indent=2 if self.terminal else None))
+
+    def line(self, text: str) -> None:
+        """Plain words, at once."""
+        self._write(clean(text))
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """What is not the answer itself."""
+        sys.stderr.write(f"{clean(text)}\n")
+
+    def _table(self, records: Sequence[Record], columns: Sequence[Column]) -> None:
+        screen = console()
+        table = Table(box=None, pad_edge=False, header_style="bold dim")
+        shown = [c for c in columns if not c.piped and screen.width >= c.from_width]
+        widths = _widths(shown, records, screen.width)
+        for column, width in zip(shown, widths, strict=True):
+            table.add_column(
+                Text(column.title or column.field),
+                justify="right" if column.right else "left",
+                no_wrap=True,
+                overflow="fold" if column.whole else "ellipsis",
+                width=width,
+            )
+        for record in records:
+            table.add_row(*(column.on_screen(record) for column in shown))
+        screen.print(table)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+
+
+def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[int]:
+    """What each column needs; the elastic ones share what the others leave."""
+    needs: list[int] = []
+    for column in columns:
+        texts = [Text(column.title or column.field), *(column.on_screen(record) for record in records)]
+        need = max(text.cell_len for text in texts)
+        needs.append(need if column.whole or column.elastic else min(need, WIDEST))
+    room = width - GAP * (len(columns) - 1) - sum(n for c, n in zip(columns, needs, strict=True) if not c.elastic)
+    elastic = sorted((n, i) for i, n in enumerate(needs) if columns[i].elastic)
+    for left, (need, i) in zip(range(len(elastic), 0, -1), elastic, strict=True):
+        needs[i] = min(need, max(SMALLEST, room // left))
+        room -= needs[i]
+    return needs
+
+
+def console(stderr: bool = False) -> Console:
+    """A terminal without markup, emoji codes or guesses about what to colour."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def cell(value: object) -> str:
+    """A value in one TSV field: JSON for what is nested, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return clean(value).replace("\n", "\\n")
+    return str(value) if isinstance(value, int | float) else to_json(value)
+
+
+def to_json(value: object, indent: int | None = None) -> str:
+    """JSON whose invisible characters are escaped, so that it is harmless on a terminal too."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,41 @@
+"""Ctrl-C and SIGTERM for commands that go on until told to stop."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """The first signal sets `asked`; every further one calls `hurry`."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.hurry: Callable[[], None] = lambda: None
+
+    def __call__(self) -> None:
+        if self.asked.is_set():
+            self.hurry()
+        self.asked.set()
+
+
+@contextmanager
+def stop_signals() -> Generator[Stop, None, None]:
+    """While open, the signals go here instead of breaking into whatever runs."""
+    loop = asyncio.get_running_loop()
+    stop = Stop()
+    before = {number: signal.getsignal(number) for number in STOPPING}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop)
+
+    for number in STOPPING:
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

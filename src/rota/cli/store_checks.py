@@ -1,0 +1,90 @@
+"""Checks of an open store, whichever it is: does it answer, take writes, and is anyone working?"""
+
+import statistics
+import time
+
+from rota.cli.checks import Check, Verdict, good
+from rota.cli.text import coarse, plural, span
+from rota.client import Client
+from rota.domain.run import Run, State
+from rota.errors import RotaError
+from rota.store import Backend, RunQuery, Store
+
+READS = 5
+SLOW = 0.1
+LAPSED_LONG = 60.0
+SKEW = 2.0
+MOST = 1000
+
+
+async def store_checks(backend: Backend) -> list[Check]:
+    """Reads, an empty write, and what the depths and leases tell."""
+    client = Client(backend)
+    try:
+        store = await client.store()
+        checks = [await _latency(backend, store)]
+        checks.append(await _clock(store))
+        checks.append(await _depths(store))
+        checks.append(await _lapsed(store))
+    except RotaError as error:
+        return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
+    else:
+        checks.append(await _writable(store))
+        return checks
+    finally:
+        await client.close()
+
+
+async def _latency(backend: Backend, store: Store) -> Check:
+    times: list[float] = []
+    for _ in range(READS):
+        began = time.perf_counter()
+        await store.depths()
+        times.append(time.perf_counter() - began)
+    middle = statistics.median(times)
+    detail = f"{backend.url} answers in {span(middle)}"
+    if middle > SLOW:
+        return Check("store", Verdict.WARN, detail, "is its disk or network under load?")
+    return good("store", detail)
+
+
+async def _writable(store: Store) -> Check:
+    try:
+        await store.put([])
+    except RotaError as error:
+        return Check("writable", Verdict.FAIL, str(error), "submits fail until this is mended")
+    return good("writable", "an empty write was taken")
+
+
+async def _clock(store: Store) -> Check:
+    ahead = (await store.depths()).now - time.time()
+    if abs(ahead) > SKEW:
+        word = "ahead of" if ahead > 0 else "behind"
+        return Check(
+            "clock",
+            Verdict.WARN,
+            f"the store is {coarse(abs(ahead))} {word} this host",
+            "due times go by the store's clock: set this host's (NTP)",
+        )
+    return good("clock", "this host and the store agree")
+
+
+async def _depths(store: Store) -> Check:
+    depths = (await store.depths()).items
+    queued, running = sum(d.queued for d in depths), sum(d.running for d in depths)
+    return good("depths", f"{queued:,} queued and {running:,} running, of {plural(len(depths), 'task')}")
+
+
+async def _lapsed(store: Store) -> Check:
+    """A lease that lapsed a while ago means that no worker is there to take the run over."""
+    page = await store.runs(RunQuery(states=[State.RUNNING], limit=MOST))
+    late = [run for run in page.runs if _lapsed_for(run, page.now) > LAPSED_LONG]
+    if not late:
+        return good("leases", "none lapsed without a rescue")
+    longest = max(_lapsed_for(run, page.now) for run in late)
+    detail = f"{plural(len(late), 'lease')} lapsed and nobody came, for {coarse(longest)} now"
+    return Check("leases", Verdict.WARN, detail, "start a worker: it takes these runs over")
+
+
+def _lapsed_for(run: Run, now: float) -> float:
+    return 0.0 if run.until is None else now - run.until

@@ -1,0 +1,137 @@
+"""Client: a process's way to the store. It opens one per event loop, when first needed, and waits for endings."""
+
+import asyncio
+import logging
+import weakref
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+from rota.domain.run import Run
+from rota.errors import RunNotFound, StoreUnavailable
+from rota.store import Backend, Hint, RunQuery, Store
+
+log = logging.getLogger("rota")
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a waiting client reads again, if no hint came."""
+
+
+class Client:
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = weakref.WeakKeyDictionary()
+
+    async def session(self) -> "Session":
+        """This loop's open store; opened now if it was not."""
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            session = self._sessions[loop] = Session(self.backend)
+        await session.opened()
+        return session
+
+    async def store(self) -> Store:
+        return (await self.session()).store
+
+    async def ended(self, id: str, timeout: float | None = None) -> Run:
+        """The run once it has ended; TimeoutError if that takes longer."""
+        async with asyncio.timeout(timeout):
+            return await (await self.session()).ended(id)
+
+    async def run(self, id: str) -> Run:
+        page = await (await self.store()).runs(RunQuery(ids=[id]))
+        if not page.runs:
+            raise RunNotFound(f"no run {id}: it never was, or it ended so long ago that it is forgotten")
+        return page.runs[0]
+
+    async def close(self) -> None:
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+
+class Session:
+    """An open store on one loop, and who waits for which run there."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._store: Store | None = None
+        self._waiting: dict[str, set[asyncio.Future[Run]]] = {}
+        self._watcher: asyncio.Task[None] | None = None
+        self._look = asyncio.Event()
+
+    async def opened(self) -> None:
+        async with self._opening:
+            if self._store is None:
+                self._store = await self._stack.enter_async_context(self._backend.open())
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise StoreUnavailable(f"{self._backend.url} is closed")
+        return self._store
+
+    async def ended(self, id: str) -> Run:
+        future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, set()).add(future)
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch(), name="rota waits for results")
+        self._look.set()
+        try:
+            return await future
+        finally:
+            waiting = self._waiting.get(id, set())
+            waiting.discard(future)
+            if not waiting:
+                self._waiting.pop(id, None)
+
+    async def close(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait((self._watcher,))
+        self._store = None
+        await self._stack.aclose()
+
+    async def _watch(self) -> None:
+        """One reader for all who wait: it looks when a hint concerns one of them, and now and then without."""
+        async with self.store.changes() as hints:
+            listener = asyncio.ensure_future(self._listen(hints))
+            try:
+                while self._waiting:
+                    self._look.clear()
+                    await self._read()
+                    try:
+                        async with asyncio.timeout(LOOK_AGAIN):
+                            await self._look.wait()
+                    except TimeoutError:
+                        continue
+            finally:
+                listener.cancel()
+                await asyncio.wait((listener,))
+
+    async def _listen(self, hints: AsyncIterator[Hint]) -> None:
+        async for hint in hints:
+            if self._concerns(hint):
+                self._look.set()
+
+    def _concerns(self, hint: Hint) -> bool:
+        return hint.resync or any(id in self._waiting for id in hint.runs)
+
+    async def _read(self) -> None:
+        ids = list(self._waiting)
+        try:
+            found = {run.id: run for run in (await self.store.runs(RunQuery(ids=ids))).runs}
+        except StoreUnavailable as error:
+            log.warning("cannot look for results: %s", error)
+            return
+        for id in ids:
+            run = found.get(id)
+            for future in list(self._waiting.get(id, ())):
+                if future.done():
+                    continue
+                if run is None:
+                    future.set_exception(RunNotFound(f"no run {id}: it ended so long ago that it is forgotten"))
+                elif run.state.final:
+                    future.set_result(run)

@@ -1,0 +1,165 @@
+"""Arguments and results as JSON, by the function's own annotations.
+
+Arguments travel as one JSON object by parameter name and are checked against the annotations twice: at submit,
+so that a mistake fails where it is made, and at the call, because the code may have changed in between.
+Besides what msgspec knows (dataclasses, structs, datetimes, enums, UUID, Decimal, ...) `Path` and anything with
+pydantic's `model_validate` and `model_dump` is understood. What JSON would change without a word is refused: NaN and
+infinities would arrive as null, and bytes that are not annotated as such would arrive as base64 text.
+"""
+
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from types import GenericAlias
+from typing import Any, cast
+
+import msgspec
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Signature:
+    """How one function takes its arguments and gives its result; `skip` leading parameters are not the caller's."""
+
+    def __init__(self, fn: Callable[..., Any], skip: int = 0) -> None:
+        self.name = getattr(fn, "__name__", str(fn))
+        hints = type_hints(fn)
+        parameters = list(inspect.signature(fn).parameters.values())[skip:]
+        self.parameters = inspect.Signature(parameters)
+        self._positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+        self._star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self._stars = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        self._keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self._decoder = _decoder_for(self.name, parameters, hints)
+        self._plain = not (self._star or self._stars or self._keyword or self._defaults)
+        self._result_type = hints.get("return", Any)
+
+    def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
+        """Arguments as JSON; TypeError or ValueError if the function could not be called with them."""
+        given = self._bind(args, kwargs)
+        try:
+            encoded = _encode(given)
+            understood = self._decoder.decode(encoded)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
+        for name, value in given.items():
+            if isinstance(value, bytes | bytearray) and isinstance(getattr(understood, name), str):
+                raise TypeError(f"{self.name}: argument {name!r} is bytes; annotate it as bytes or pass text")
+        return encoded
+
+    def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
+        """What to call the function with; ValueError if these arguments do not fit it."""
+        values = self._decoder.decode(encoded)
+        if self._plain:
+            return list(msgspec.structs.astuple(values)), {}
+        found = {name: value for name, value in msgspec.structs.asdict(values).items() if value is not msgspec.UNSET}
+        positional = [found[name] if name in found else self._defaults[name] for name in self._positional]
+        positional.extend(found.get(self._star or "", ()))
+        keyword = {name: found[name] for name in self._keyword if name in found}
+        return positional, keyword | found.get(self._stars or "", {})
+
+    def decode_result(self, encoded: bytes) -> Any:
+        return msgspec.json.decode(encoded, type=self._result_type, dec_hook=_dec_hook)
+
+    def _bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+        try:
+            return dict(self.parameters.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise TypeError(f"{self.name}{self.parameters}: {error}") from None
+
+
+def encode_result(value: object) -> bytes:
+    """A handler's return value as JSON; TypeError or ValueError if it cannot be."""
+    return _encode(value)
+
+
+def type_hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(inspect.unwrap(fn), include_extras=True)
+    except (NameError, AttributeError) as error:
+        raise TypeError(
+            f"{getattr(fn, '__name__', fn)}: {error}; annotations must name types that exist at run time in its module"
+        ) from None
+
+
+def _decoder_for(
+    name: str, parameters: Sequence[inspect.Parameter], hints: Mapping[str, Any]
+) -> msgspec.json.Decoder[Any]:
+    fields: list[Any] = []
+    for p in parameters:
+        hint = hints.get(p.name, Any)
+        if p.kind is p.VAR_POSITIONAL:
+            fields.append((p.name, GenericAlias(list, (hint,)), msgspec.UNSET))
+        elif p.kind is p.VAR_KEYWORD:
+            fields.append((p.name, GenericAlias(dict, (str, hint)), msgspec.UNSET))
+        elif p.default is not p.empty:
+            fields.append((p.name, hint, msgspec.UNSET))
+        else:
+            fields.append((p.name, hint))
+    try:
+        shape = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+        return msgspec.json.Decoder(shape, dec_hook=_dec_hook)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def _encode(value: object) -> bytes:
+    try:
+        encoded = _encoder.encode(value)
+    except RecursionError:
+        raise ValueError("it is nested too deeply, or contains itself") from None
+    if b"null" in encoded and not _finite(msgspec.to_builtins(value, enc_hook=_enc_hook)):
+        raise ValueError("NaN and infinity have no JSON form")
+    return encoded
+
+
+def _finite(value: Any) -> bool:
+    """Are all numbers in this plain value finite?"""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(_finite(item) for item in cast("dict[object, object]", value).values())
+        case list() | tuple():
+            return all(_finite(item) for item in cast("Sequence[object]", value))
+        case _:
+            return True
+
+
+def _culprit(given: Mapping[str, object]) -> str | None:
+    """The first argument that cannot be sent, in words."""
+    for name, value in given.items():
+        try:
+            _encode(value)
+        except (TypeError, ValueError) as error:
+            return f"argument {name!r} cannot be stored as JSON: {error}"
+    return None
+
+
+def _enc_hook(value: object) -> object:
+    if isinstance(value, PurePath):
+        return str(value)
+    dump = getattr(value, "model_dump", None)
+    if dump is not None and not isinstance(value, type):
+        return dump(mode="json")
+    kind = type(value)
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} has no JSON form")
+
+
+def _dec_hook(kind: Any, value: Any) -> Any:
+    if kind is object:
+        return value
+    if PurePath in getattr(kind, "__mro__", ()):
+        if not isinstance(value, str):
+            raise ValueError(f"Expected `{kind.__name__}` as text, got `{type(value).__name__}`")
+        return kind(value)
+    validate = getattr(kind, "model_validate", None)
+    if validate is not None:
+        return validate(value)
+    raise TypeError(f"{getattr(kind, '__qualname__', kind)} cannot be read from JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_enc_hook)

@@ -1,0 +1,22 @@
+"""Ids: UUIDv7 for what is new, digests for what derives from something else."""
+
+import hashlib
+import uuid
+
+
+def uuid7(milliseconds: int, entropy: bytes) -> str:
+    """A time-ordered id from a host's milliseconds and ten random bytes."""
+    value = (milliseconds & (2**48 - 1)) << 80 | int.from_bytes(entropy[:10], "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def derived(*parts: str) -> str:
+    """The same parts make the same id, whoever computes it: so a repeated put changes nothing."""
+    text = "\x00".join(part.replace("\\", "\\\\").replace("\x00", "\\0") for part in parts)
+    return str(uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=5))
+
+
+def retry_id(run: str) -> str:
+    return derived("retry", run)

@@ -1,0 +1,91 @@
+"""Intake: from what a caller asks for to a run that a store can take, or a ValueError that says what is wrong."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from rota.domain import wire
+from rota.domain.ids import retry_id
+from rota.domain.policy import FAR, Policy
+from rota.domain.run import NewRun, Origin, Run, after
+
+PRIORITY = 100
+NAME_LIMIT = 200
+FIRST_DAY, LAST_DAY = 0.0, 253_402_300_799.0  # 1970 to 9999, what datetime can show
+
+Span = float | int | timedelta
+"""Seconds, or a timedelta."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What `using(...)` asks for, unchecked until the run is made."""
+
+    delay: Span | None = None
+    at: datetime | None = None
+    expires: Span | datetime | None = None
+    priority: int | None = None
+
+
+def new_run(id: str, task: str, args: bytes, policy: Policy, options: Options, priority: int = 0) -> NewRun:
+    """The run that a submit asks for. `priority` is the task's own, unless the options name one."""
+    if len(args) > wire.ARGS_LIMIT:
+        raise ValueError(
+            f"the arguments of {task} take {len(args):,} bytes, more than the {wire.ARGS_LIMIT:,} a run may carry; "
+            "store the data elsewhere and pass its name"
+        )
+    expires = options.expires
+    return NewRun(
+        id=id,
+        task=task,
+        wire=wire.encode(args, Origin(), policy),
+        priority=check_priority(priority if options.priority is None else options.priority),
+        delay=0.0 if options.delay is None else seconds(options.delay, "delay"),
+        at=_start(options),
+        expires_at=instant(expires, "expires") if isinstance(expires, datetime) else None,
+        expires_after=None if expires is None or isinstance(expires, datetime) else seconds(expires, "expires"),
+    )
+
+
+def retry_of(run: Run) -> NewRun:
+    """A new run that does the same again at once; its id derives from the old one, so asking twice makes one."""
+    return NewRun(
+        id=retry_id(run.id),
+        task=run.task,
+        key=run.key,
+        priority=run.priority,
+        wire=wire.amend(run.wire, Origin(kind="retry", of=run.id)),
+    )
+
+
+def check_priority(priority: object) -> int:
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -PRIORITY <= priority <= PRIORITY:
+        raise ValueError(f"priority={priority!r}: a whole number from -{PRIORITY} to {PRIORITY}, higher goes first")
+    return priority
+
+
+def seconds(span: object, name: str) -> float:
+    value = span.total_seconds() if isinstance(span, timedelta) else span
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        raise TypeError(f"{name}={span!r}: a number of seconds or a timedelta")
+    if not 0 <= value <= FAR:  # also refuses NaN
+        raise ValueError(f"{name}={span!r}: from 0 seconds to ten years")
+    return float(value)
+
+
+def instant(moment: object, name: str) -> float:
+    if not isinstance(moment, datetime):
+        raise TypeError(f"{name}={moment!r}: an aware datetime")
+    if moment.tzinfo is None:
+        raise ValueError(f"{name}={moment!r} has no time zone; use e.g. datetime.now(UTC) or ZoneInfo('Europe/Paris')")
+    value = moment.timestamp()
+    if not FIRST_DAY <= value <= LAST_DAY:
+        raise ValueError(f"{name}={moment!r}: from 1970 to 9999")
+    return after(value, 0)
+
+
+def _start(options: Options) -> float | None:
+    if options.at is None:
+        return None
+    if options.delay is not None:
+        raise ValueError("delay= and at= both say when the run is due; give one")
+    return instant(options.at, "at")

@@ -1,0 +1,137 @@
+"""decide: what an outcome makes of a run. Every outcome has exactly one settlement."""
+
+from msgspec import Struct
+
+from rota.domain.decision import Reason
+from rota.domain.policy import Retry
+from rota.domain.run import Failure, Run, State
+from rota.domain.settlement import LOST, Charge, Finish, Requeue, Settlement
+
+UNBINDABLE_RELEASES = 3
+"""How often a run whose arguments do not fit is left to workers of another version."""
+UNBINDABLE_DELAY = 5.0
+
+
+class Succeeded(Struct, frozen=True):
+    result: bytes | None = None
+
+
+class Failed(Struct, frozen=True):
+    """The handler raised. `retry` is the rule for its exception, where that differs from the run's own."""
+
+    error: Failure
+    retry: Retry | None = None
+
+
+class TimedOut(Struct, frozen=True):
+    error: Failure
+
+
+class BadResult(Struct, frozen=True):
+    """The handler did its work, but what it returned cannot be kept: calling it again would not help."""
+
+    error: Failure
+
+
+class Unbindable(Struct, frozen=True):
+    """The stored arguments do not fit this worker's version of the task."""
+
+    error: Failure
+
+
+class Cancelled(Struct, frozen=True):
+    """A running handler was cancelled because someone asked for it."""
+
+
+class Interrupted(Struct, frozen=True):
+    """The worker stops while the handler runs."""
+
+
+class Released(Struct, frozen=True):
+    """The worker gives the run back; its handler was never called."""
+
+
+class Lost(Struct, frozen=True):
+    """The lease lapsed: the worker died, froze, or is cut off."""
+
+
+Outcome = Succeeded | Failed | TimedOut | BadResult | Unbindable | Cancelled | Interrupted | Released | Lost
+
+
+class Ending(Struct, frozen=True):
+    """One row of the table below: an action and what else its settlement says."""
+
+    action: Finish | Requeue
+    outcome: str
+    charge: Charge = Charge.NONE
+    error: Failure | None = None
+    called: bool = True
+    lost: bool = False
+
+
+def decide(run: Run, outcome: Outcome, seconds: float | None = None) -> Settlement:
+    """The one settlement that `outcome` makes of `run`, which is running under its current fence."""
+    end = _ending(run, outcome)
+    return Settlement(
+        run=run.id,
+        fence=run.fence,
+        action=end.action,
+        outcome=end.outcome,
+        charge=end.charge,
+        seconds=seconds,
+        error=end.error,
+        called=end.called,
+        lost=end.lost,
+    )
+
+
+def _ending(run: Run, outcome: Outcome) -> Ending:
+    match outcome:
+        case Succeeded(result):
+            return Ending(Finish(State.SUCCEEDED, result=result), "succeeded")
+        case Failed(error, retry):
+            return _failure(run, retry or run.policy.retry, error, Reason.FAILED)
+        case TimedOut(error):
+            return _failure(run, run.policy.retry, error, Reason.TIMED_OUT)
+        case BadResult(error):
+            return Ending(Finish(State.FAILED, Reason.BAD_RESULT), "bad_result", Charge.FAILURE, error)
+        case Unbindable(error):
+            return _unbindable(run, error)
+        case Cancelled():
+            return Ending(Finish(State.CANCELLED, Reason.CANCELLED), "cancelled")
+        case Interrupted():
+            if run.policy.lost == "fail":
+                return Ending(Finish(State.FAILED, Reason.INTERRUPTED), "interrupted")
+            return Ending(Requeue(), "interrupted")
+        case Released():
+            return Ending(Requeue(), "released", called=False)
+        case Lost():
+            return _loss(run)
+
+
+def _failure(run: Run, retry: Retry, error: Failure, reason: Reason) -> Ending:
+    action: Finish | Requeue
+    if run.failures < retry.limit:
+        action = Requeue(retry.wait(run.failures + 1, run.id))
+    else:
+        action = Finish(State.FAILED, reason)
+    return Ending(action, str(reason), Charge.FAILURE, error)
+
+
+def _unbindable(run: Run, error: Failure) -> Ending:
+    seen = sum(attempt.outcome == "unbindable" for attempt in run.attempts)
+    action: Finish | Requeue
+    if seen < UNBINDABLE_RELEASES:
+        action = Requeue(UNBINDABLE_DELAY * 2**seen)
+    else:
+        action = Finish(State.FAILED, Reason.UNBINDABLE)
+    return Ending(action, "unbindable", error=error, called=False)
+
+
+def _loss(run: Run) -> Ending:
+    action: Finish | Requeue = Requeue()
+    if run.policy.lost == "fail":
+        action = Finish(State.FAILED, Reason.LOST)
+    elif run.losses + 1 >= run.policy.max_losses:
+        action = Finish(State.FAILED, Reason.POISON)
+    return Ending(action, LOST, Charge.LOSS, lost=True)

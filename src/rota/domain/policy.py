@@ -1,0 +1,81 @@
+"""Policies: what a task asks for when a call fails, hangs, or its worker dies."""
+
+import zlib
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+Backoff = Literal["exponential", "linear", "fixed"]
+Lost = Literal["retry", "fail"]
+
+FAR = 10 * 365 * 86_400.0
+"""The longest time span anyone may ask for, in seconds."""
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Retry(Struct, frozen=True, omit_defaults=True):
+    """How often and how late a failed call is tried again; `Retry(5)` is five *re*tries.
+
+    The n-th retry waits `delay` (fixed), `delay * n` (linear) or `delay * 2**(n-1)` (exponential) seconds, at most
+    `max_delay`, shortened by up to `jitter` of itself. The jitter is drawn from the run's id, so it is stable.
+    `rules` maps exception classes to their own Retry, the nearest class winning: `{ValueError: Retry(0)}`.
+    """
+
+    limit: int = 0
+    backoff: Backoff = "exponential"
+    delay: float = 1.0
+    max_delay: float = 3600.0
+    jitter: float = 0.1
+    rules: Mapping[type[BaseException], "Retry"] | None = None
+
+    def __post_init__(self) -> None:
+        if not _whole(self.limit) or self.limit < 0:
+            raise ValueError(f"Retry(limit={self.limit!r}): the number of retries is a whole number from 0")
+        if self.backoff not in ("exponential", "linear", "fixed"):
+            raise ValueError(f"Retry(backoff={self.backoff!r}): choose exponential, linear or fixed")
+        if not 0 <= self.delay <= FAR or not 0 <= self.max_delay <= FAR:
+            raise ValueError(f"Retry(delay={self.delay!r}, max_delay={self.max_delay!r}): seconds from 0")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"Retry(jitter={self.jitter!r}): a share from 0 to 1")
+
+    def for_error(self, error: BaseException) -> "Retry":
+        for cls in type(error).__mro__:
+            if self.rules and cls in self.rules:
+                return self.rules[cls]
+        return self
+
+    def wait(self, failures: int, seed: str) -> float:
+        """Seconds to wait after the failure that made it `failures` in all."""
+        step = {
+            "fixed": 1.0,
+            "linear": float(failures),
+            "exponential": 2.0 ** min(failures - 1, 40),
+        }[self.backoff]
+        roll = zlib.crc32(f"{seed}:{failures}".encode()) / 2**32
+        return min(self.delay * step, self.max_delay) * (1 - self.jitter * roll)
+
+    def without_rules(self) -> "Retry":
+        """What is frozen into a run: numbers travel, classes do not."""
+        return replace(self, rules=None) if self.rules else self
+
+
+class Policy(Struct, frozen=True, omit_defaults=True):
+    """What decides a run's next step, frozen into it at submit so that any worker can judge it."""
+
+    retry: Retry = Retry()
+    timeout: float | None = None
+    lost: Lost = "retry"
+    max_losses: int = 5
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout <= FAR:
+            raise ValueError(f"timeout={self.timeout!r}: more than 0 seconds, or None for no timeout")
+        if self.lost not in ("retry", "fail"):
+            raise ValueError(f"lost={self.lost!r}: choose 'retry' (at least once) or 'fail' (at most once)")
+        if self.max_losses < 1:
+            raise ValueError(f"max_losses={self.max_losses!r}: at least 1")

@@ -1,0 +1,133 @@
+"""Run: one durable intent to call a task, and where it stands."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from rota.domain.decision import Reason
+from rota.domain.policy import Policy
+
+ATTEMPTS_KEPT = 20
+DIGITS = 5
+"""Instants are kept to 10 microseconds: what fifteen digits of JSON carry until the year 2286."""
+
+
+def after(now: float, seconds: float) -> float:
+    """An instant so many seconds later, never rounded to an earlier one."""
+    later = round(now + seconds, DIGITS)
+    return later if later >= now + seconds else round(later + 10**-DIGITS, DIGITS)
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return self in FINAL
+
+
+FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+
+class Failure(Struct, frozen=True, omit_defaults=True):
+    """What went wrong in one call, as text: exceptions themselves never travel."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True):
+    """One claim of a run and how it ended, stamped by the store's clock."""
+
+    fence: int
+    worker: str
+    outcome: str
+    claimed_at: float
+    ended_at: float
+    seconds: float | None = None
+    error: Failure | None = None
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """What made a run: a submit, the retry of another run, later a schedule or a flow."""
+
+    kind: str = "submit"
+    of: str | None = None
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """The part of a run that changes. Instants are Unix seconds by the store's clock."""
+
+    id: str
+    state: State = State.QUEUED
+    due_at: float = 0.0
+    expires_at: float | None = None
+    fence: int = 0
+    failures: int = 0
+    losses: int = 0
+    worker: str | None = None
+    claimed_at: float | None = None
+    until: float | None = None
+    cancel_asked: bool = False
+    reason: Reason | None = None
+    note: str | None = None
+    error: Failure | None = None
+    finished_at: float | None = None
+    attempts: tuple[Attempt, ...] = ()
+    result: bytes | None = None
+
+
+class Run(Standing, frozen=True, kw_only=True):
+    """A run as a store tells it. `wire` is its stored form, with fields that this version may not know."""
+
+    task: str
+    key: str | None = None
+    priority: int = 0
+    created_at: float = 0.0
+    args: bytes = b"{}"
+    origin: Origin = Origin()
+    policy: Policy = Policy()
+    wire: bytes = b""
+
+    @property
+    def lease(self) -> "Lease":
+        return Lease(self.id, self.fence, self.worker or "")
+
+
+class Lease(Struct, frozen=True):
+    """The right of one worker to one run; every claim has a higher fence than the one before."""
+
+    run: str
+    fence: int
+    worker: str
+
+
+class NewRun(Struct, frozen=True, kw_only=True):
+    """A run on its way into a store. Delays are relative, so that only the store's clock decides."""
+
+    id: str
+    task: str
+    wire: bytes
+    key: str | None = None
+    priority: int = 0
+    delay: float = 0.0
+    at: float | None = None
+    expires_after: float | None = None
+    expires_at: float | None = None
+
+    def due_at(self, now: float) -> float:
+        return after(now, self.delay) if self.at is None else self.at
+
+    def expiry(self, now: float) -> float | None:
+        if self.expires_after is not None:
+            return after(max(now, self.due_at(now)), self.expires_after)
+        return self.expires_at

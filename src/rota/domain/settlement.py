@@ -1,0 +1,147 @@
+"""Settlement: what an ended call makes of its run, and the rule by which a store applies it."""
+
+from enum import StrEnum
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.decision import Reason
+from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Standing, State, after
+
+S = TypeVar("S", bound=Standing)
+
+
+class Charge(StrEnum):
+    """Which budget an ended call draws on."""
+
+    NONE = "none"
+    FAILURE = "failure"
+    LOSS = "loss"
+
+
+class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
+    """The run ends here."""
+
+    state: State
+    reason: Reason | None = None
+    result: bytes | None = None
+
+
+class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
+    """The run waits again. Without a delay it keeps its place in the queue."""
+
+    delay: float = 0.0
+
+
+class Settlement(Struct, frozen=True, omit_defaults=True):
+    """How one claim of one run ended. `outcome` is the word its attempt is remembered by.
+
+    A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.
+    `called` is false when the handler was never entered: then the run can still expire.
+    """
+
+    run: str
+    fence: int
+    action: Finish | Requeue
+    outcome: str
+    charge: Charge = Charge.NONE
+    seconds: float | None = None
+    error: Failure | None = None
+    called: bool = True
+    lost: bool = False
+
+
+class Verdict(StrEnum):
+    """A store's answer: `already` is the safe resend of what was applied, `stale` changed nothing."""
+
+    APPLIED = "applied"
+    ALREADY = "already"
+    STALE = "stale"
+
+
+LOST = "lost"
+"""The outcome of a lapsed lease; no holder ever writes it."""
+
+
+def judge(run: Standing | None, settlement: Settlement, now: float) -> Verdict:
+    """May this settlement be applied? Compare-and-set on (run, fence)."""
+    if run is None:
+        return Verdict.STALE
+    if run.state is State.RUNNING and run.fence == settlement.fence:
+        lapsed = run.until is not None and run.until <= now
+        return Verdict.APPLIED if lapsed or not settlement.lost else Verdict.STALE
+    # A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+    for attempt in run.attempts:
+        if attempt.fence == settlement.fence and (attempt.outcome == LOST) == settlement.lost:
+            return Verdict.ALREADY
+    return Verdict.STALE
+
+
+def apply(run: S, settlement: Settlement, now: float) -> S:
+    """The run after a settlement that `judge` called applied."""
+    ended = _charged(_unleased(run, settlement, now), settlement)
+    action = settlement.action
+    if isinstance(action, Requeue) and run.cancel_asked:
+        action = Finish(State.CANCELLED, Reason.CANCELLED)  # a finish beats a wish, a requeue honours it
+    if isinstance(action, Finish):
+        return replace(
+            ended,
+            state=action.state,
+            reason=action.reason,
+            result=action.result,
+            error=settlement.error,
+            finished_at=now,
+        )
+    return replace(
+        ended,
+        state=State.QUEUED,
+        due_at=after(now, action.delay) if action.delay else run.due_at,
+        expires_at=None if settlement.called else run.expires_at,
+        error=settlement.error,
+    )
+
+
+def _unleased(run: S, settlement: Settlement, now: float) -> S:
+    attempt = Attempt(
+        fence=run.fence,
+        worker=run.worker or "",
+        outcome=settlement.outcome,
+        claimed_at=run.claimed_at or now,
+        ended_at=now,
+        seconds=settlement.seconds,
+        error=settlement.error,
+    )
+    attempts = (*run.attempts, attempt)[-ATTEMPTS_KEPT:]
+    return replace(run, attempts=attempts, worker=None, until=None, claimed_at=None)
+
+
+def _charged(run: S, settlement: Settlement) -> S:
+    match settlement.charge:
+        case Charge.FAILURE:
+            return replace(run, failures=run.failures + 1)
+        case Charge.LOSS:
+            return replace(run, losses=run.losses + 1)
+        case Charge.NONE:
+            return run
+
+
+def expire(run: S, now: float) -> S:
+    """A queued run whose time to start has passed."""
+    return replace(run, state=State.CANCELLED, reason=Reason.EXPIRED, finished_at=now)
+
+
+def cancel(run: S, now: float, note: str | None) -> S:
+    """What a wish to cancel makes of a run: a running one is told, a final one stays as it is."""
+    if run.state.final:
+        return run
+    if run.state is State.RUNNING:
+        return replace(run, cancel_asked=True, note=note)
+    return replace(run, state=State.CANCELLED, reason=Reason.CANCELLED, note=note, finished_at=now)
+
+
+def claim(run: S, worker: str, lease: float, now: float) -> S:
+    """A queued, due run in the hands of a worker."""
+    return replace(
+        run, state=State.RUNNING, fence=run.fence + 1, worker=worker, claimed_at=now, until=after(now, lease)
+    )

@@ -1,0 +1,59 @@
+"""The stored form of a run: versioned JSON. A reader ignores what it does not know and never rewrites it."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rota.domain.policy import Policy
+from rota.domain.run import Origin
+
+VERSION = 1
+ARGS_LIMIT = 256 * 1024
+RESULT_LIMIT = 1024 * 1024
+
+
+class Body(Struct, frozen=True, omit_defaults=True):
+    """What is written once, when the run is made."""
+
+    v: int
+    args: Raw
+    origin: Origin | None = None
+    policy: Policy | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Body)
+
+
+def encode(args: bytes, origin: Origin, policy: Policy) -> bytes:
+    """Defaults are left out: most runs carry their arguments and nothing else."""
+    return _encoder.encode(
+        Body(
+            VERSION,
+            Raw(args),
+            None if origin == Origin() else origin,
+            None if policy == Policy() else policy,
+        )
+    )
+
+
+def decode(wire: bytes | str) -> Body:
+    """Raises ValueError on anything that is not a run's body of a version we can read."""
+    body = _decoder.decode(wire)
+    if body.v > VERSION:
+        raise ValueError(f"this run was written in wire version {body.v}; this rota reads up to {VERSION}")
+    return body
+
+
+def amend(wire: bytes, origin: Origin) -> bytes:
+    """The same body with another origin, fields of a newer version kept."""
+    fields = msgspec.json.decode(wire, type=dict[str, Raw])
+    fields["origin"] = Raw(_encoder.encode(origin))
+    return _encoder.encode(fields)
+
+
+def decode_or_blank(wire: bytes | str) -> Body:
+    """For reading many runs at once: an unreadable body spoils its own run only, which then fails to bind."""
+    try:
+        return decode(wire)
+    except ValueError:
+        return Body(0, Raw(b""))

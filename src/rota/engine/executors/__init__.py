@@ -1,0 +1,1 @@
+"""Where handlers run: async functions on the loop, plain ones in threads."""

@@ -1,0 +1,20 @@
+"""Handler: what the engine needs to know of a task to call it."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from rota.domain.arguments import Signature
+from rota.domain.policy import Retry
+
+ExecutorName = Literal["loop", "thread"]
+
+
+class Handler(Struct, frozen=True, kw_only=True):
+    name: str
+    fn: Callable[..., Any]
+    signature: Signature
+    executor: ExecutorName
+    takes_context: bool = False
+    retry: Retry = Retry()

@@ -1,0 +1,100 @@
+"""The heart: renews all leases from a thread of its own, so that a blocked event loop does not lose them.
+
+It has its own loop and its own open store. It tells the main loop what came back, and it watches that loop: one
+that has been silent too long no longer deserves its leases.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from rota.engine.tuning import Tuning
+from rota.engine.worker import Worker
+from rota.errors import StoreError
+from rota.store import Backend, Store
+
+log = logging.getLogger("rota")
+
+SILENCE = 120.0
+"""Seconds after which a loop that answers nothing is taken for dead."""
+RETRY = 1.0
+
+
+class Heart:
+    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning) -> None:
+        self._backend = backend
+        self._worker = worker
+        self._tuning = tuning
+        self._main = asyncio.get_running_loop()
+        self._answered_at = time.monotonic()
+        self._stopped = threading.Event()
+        self._own: asyncio.AbstractEventLoop | None = None
+        self._now: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._live, name=f"rota-heart-{worker.name[:8]}", daemon=True)
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the main loop last answered."""
+        return time.monotonic() - self._answered_at
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Renew now: a run we hold has news."""
+        if self._own is not None and self._now is not None and not self._own.is_closed():
+            self._own.call_soon_threadsafe(self._now.set)
+
+    async def stop(self) -> None:
+        self._stopped.set()
+        self.beat()
+        await asyncio.to_thread(self._thread.join)
+
+    def _live(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                asyncio.run(self._beat_for_ever())
+            except Exception:
+                log.exception("the heart stumbled, next try in %.0f s", RETRY)
+                self._stopped.wait(RETRY)
+
+    async def _beat_for_ever(self) -> None:
+        self._own, self._now = asyncio.get_running_loop(), asyncio.Event()
+        async with self._backend.open() as store:
+            while not self._stopped.is_set():
+                pause = await self._beat(store)
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._now.wait()
+                except TimeoutError:
+                    pass
+                self._now.clear()
+
+    async def _beat(self, store: Store) -> float:
+        """Seconds until the next."""
+        self._tell(self._answer)
+        leases = self._worker.held()
+        if not leases:
+            return self._tuning.renew_every
+        if self.silent_for > SILENCE:
+            log.error("the event loop has not answered for %.0f s: its leases are let go", self.silent_for)
+            return self._tuning.renew_every
+        deadline = time.monotonic() + self._tuning.lease
+        try:
+            reply = await store.renew(leases, self._tuning.lease)
+        except StoreError as error:
+            log.warning("cannot renew %d leases, next try in %.0f s: %s", len(leases), RETRY, error)
+            return min(RETRY, self._tuning.renew_every)
+        self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
+        return self._tuning.renew_every
+
+    def _answer(self) -> None:
+        self._answered_at = time.monotonic()
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        try:
+            self._main.call_soon_threadsafe(what)
+        except RuntimeError:  # the main loop is closed: so are we, soon
+            self._stopped.set()

@@ -1,0 +1,22 @@
+"""The janitor: from time to time, expire what is too late and forget what is old."""
+
+import asyncio
+import logging
+
+from rota.store import Retention, Store
+
+log = logging.getLogger("rota")
+
+
+class Janitor:
+    def __init__(self, store: Store, every: float, retention: Retention) -> None:
+        self._store = store
+        self._every = every
+        self._retention = retention
+
+    async def run(self) -> None:
+        while True:
+            swept = await self._store.sweep(self._retention)
+            if swept.expired or swept.forgotten:
+                log.debug("swept: %d expired, %d forgotten", swept.expired, swept.forgotten)
+            await asyncio.sleep(self._every)

@@ -1,0 +1,81 @@
+"""The settler: every ending goes through here, in batches, until the store has answered."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+from rota.domain.settlement import Settlement, Verdict
+from rota.errors import StoreError
+from rota.store import Store
+
+log = logging.getLogger("rota")
+
+BATCH = 1000
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+
+
+class Settler:
+    """A lone settlement leaves at once; those that come while one batch is under way share the next."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[Settlement] = deque()
+        self._under_way: list[Settlement] = []
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+
+    @property
+    def backlog(self) -> int:
+        return len(self._waiting) + len(self._under_way)
+
+    def settle(self, settlement: Settlement) -> None:
+        """Takes it without waiting, so that no cancellation can come between an ending and its record."""
+        self._waiting.append(settlement)
+        self._none.clear()
+        self._some.set()
+
+    async def run(self) -> None:
+        """Sends for ever. A batch whose answer was lost is sent again: the store knows a resend."""
+        while True:
+            if not self._under_way:
+                await self._some.wait()
+                while self._waiting and len(self._under_way) < BATCH:
+                    self._under_way.append(self._waiting.popleft())
+            await self._send(self._under_way)
+            self._under_way = []
+            if not self._waiting:
+                self._some.clear()
+                self._none.set()
+
+    async def flush(self) -> None:
+        """Returns when everything is recorded."""
+        await self._none.wait()
+
+    async def _send(self, batch: Sequence[Settlement]) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                reply = await self._store.settle(batch)
+            except StoreError as error:
+                log.warning("cannot record %d endings, next try in %.1f s: %s", len(batch), pause, error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE)
+            else:
+                for settlement, verdict in zip(batch, reply.items, strict=True):
+                    if verdict is Verdict.STALE:
+                        _report_stale(settlement)
+                return
+
+
+def _report_stale(settlement: Settlement) -> None:
+    if settlement.lost:
+        log.info("run %s was not lost after all: its worker is back", settlement.run)
+    else:
+        log.warning(
+            "run %s is no longer ours (fence %d): its lease lapsed and it was taken over; our ending (%s) is refused",
+            settlement.run,
+            settlement.fence,
+            settlement.outcome,
+        )

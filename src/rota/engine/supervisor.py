@@ -1,0 +1,149 @@
+"""The supervisor: starts the parts in order, watches every loop, and stops them so that nothing is lost."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+
+from msgspec import Struct
+
+from rota.engine.handler import Handler
+from rota.engine.heart import SILENCE, Heart
+from rota.engine.janitor import Janitor
+from rota.engine.settler import Settler
+from rota.engine.tuning import Tuning
+from rota.engine.worker import Worker
+from rota.store import Backend, Store
+
+log = logging.getLogger("rota")
+
+FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
+STOP_CLAIMING = 5.0
+"""Seconds for a claim under way to come back; what it claimed after that comes back when its lease lapses."""
+CALM = 60.0
+"""A loop that ran this long without an accident starts over with short pauses."""
+
+
+class Loop(Struct):
+    """One watched loop, as it stands."""
+
+    name: str
+    task: asyncio.Task[None] | None = None
+    restarts: int = 0
+    error: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.task is not None and not self.task.done()
+
+
+class Supervisor:
+    """One running engine on one event loop."""
+
+    def __init__(self, name: str, backend: Backend, handlers: Mapping[str, Handler], tuning: Tuning) -> None:
+        self.name = name
+        self.loops: list[Loop] = []
+        self._backend = backend
+        self._handlers = handlers
+        self._tuning = tuning
+        self._stack = AsyncExitStack()
+        self._stopped: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
+
+    async def start(self) -> None:
+        """Recording works before anything can end, leases are renewed before anything is claimed."""
+        store = await self._stack.enter_async_context(self._backend.open())
+        self._settler = Settler(store)
+        self._worker = Worker(self.name, store, self._handlers, self._settler, self._tuning, self._backend.poll)
+        self._heart = Heart(self._backend, self._worker, self._tuning)
+        self._heart.start()
+        self._watch("settler", self._settler.run)
+        self._watch("hints", lambda: self._listen(store))
+        self._watch("worker", self._worker.run)
+        self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention).run)
+        log.info("worker %s started: %d tasks on %s", self.name, len(self._handlers), self._backend.url)
+
+    async def stop(self, grace: float) -> None:
+        """Stop claiming, let handlers end, record everything, then let go. A second call only waits."""
+        if self._stopped is None:
+            self._stopped = asyncio.create_task(self._stop(grace))
+        await asyncio.shield(self._stopped)
+
+    def hurry(self) -> None:
+        """Whoever waits for running handlers stops waiting."""
+        self._hurry.set()
+
+    @property
+    def overdue(self) -> int:
+        """Calls that outlived their runs and still take a seat."""
+        return self._worker.overdue
+
+    @property
+    def healthy(self) -> bool:
+        """Proof of claiming: the worker has talked to the store lately, and the loop answers."""
+        claimed = self._worker.claimed_at
+        patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
+        return claimed is not None and time.monotonic() - claimed < patience and self._heart.silent_for < SILENCE
+
+    async def _stop(self, grace: float) -> None:
+        held = len(self._worker.held())
+        log.info("worker %s is stopping: %d runs in hand have up to %.1f s", self.name, held, grace)
+        self._worker.stop_claiming()
+        await self._end("worker", patience=STOP_CLAIMING)
+        drain = asyncio.create_task(self._worker.drain(grace))
+        hurry = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not drain.done():
+            drain.cancel()
+            await self._worker.drain(0)
+        await self._record()
+        await self._heart.stop()
+        for name in ("hints", "janitor", "settler"):
+            await self._end(name)
+        await self._stack.aclose()
+        log.info("worker %s stopped", self.name)
+
+    async def _record(self) -> None:
+        """What is not recorded within a lease is another worker's by then."""
+        try:
+            async with asyncio.timeout(self._tuning.lease):
+                await self._settler.flush()
+        except TimeoutError:
+            log.error("%d endings could not be recorded: their runs start again", self._settler.backlog)
+
+    async def _listen(self, store: Store) -> None:
+        async with store.changes() as hints:
+            async for hint in hints:
+                if self._worker.hint(hint):
+                    self._heart.beat()
+
+    def _watch(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        loop = Loop(name)
+        loop.task = asyncio.create_task(self._keep_alive(loop, run), name=f"rota {name}")
+        self.loops.append(loop)
+
+    async def _keep_alive(self, loop: Loop, run: Callable[[], Awaitable[None]]) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            began = time.monotonic()
+            try:
+                await run()
+            except Exception as error:
+                if time.monotonic() - began > CALM:
+                    pause = FIRST_PAUSE
+                loop.restarts += 1
+                loop.error = f"{type(error).__name__}: {error}"
+                log.exception("the %s loop stumbled, it starts again in %.1f s", loop.name, pause)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE)
+            else:
+                return
+
+    async def _end(self, name: str, patience: float = 0.0) -> None:
+        for loop in self.loops:
+            if loop.name == name and loop.task is not None:
+                await asyncio.wait((loop.task,), timeout=patience)
+                loop.task.cancel()
+                await asyncio.wait((loop.task,))

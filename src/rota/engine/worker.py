@@ -1,0 +1,230 @@
+"""The worker: claims as many runs as it has free seats, and gives each ended one to the settler."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from rota.domain.lifecycle import Interrupted, Released, decide
+from rota.domain.run import Lease, Run
+from rota.domain.settlement import Requeue, Settlement
+from rota.engine.executors.thread import ThreadExecutor
+from rota.engine.handler import Handler
+from rota.engine.rescue import rescue
+from rota.engine.runner import Runner, Seat, Stop
+from rota.engine.settler import Settler
+from rota.engine.tuning import Tuning
+from rota.errors import StoreError
+from rota.store import Claim, Hint, Renewal, Store
+
+log = logging.getLogger("rota")
+
+FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+BACKLOG = 4
+"""With so many unrecorded endings per seat, claiming waits for the store."""
+
+
+class Worker:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        settler: Settler,
+        tuning: Tuning,
+        poll: float,
+    ) -> None:
+        self.name = name
+        self._store = store
+        self._handlers = handlers
+        self._settler = settler
+        self._tuning = tuning
+        self._pause = min(poll, tuning.rescue_every)
+        self._threads = ThreadExecutor(f"rota-{name[:8]}")
+        self._runner = Runner(handlers, self._threads)
+        self._claims = 0
+        self._seats: dict[Lease, Seat] = {}
+        self.overdue = 0  # calls that outlived their runs and still take a seat
+        self._lock = threading.Lock()  # the heart reads the seats from its own thread
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._stopping = False
+        self._hungry = True  # the last claim found as much as it had room for
+        self.claimed_at: float | None = None  # monotonic; the proof of life
+
+    # -- claiming --------------------------------------------------------------------------------------------------
+
+    @property
+    def free(self) -> int:
+        return self._tuning.concurrency - len(self._seats) - self.overdue
+
+    async def run(self) -> None:
+        """Claim, start, wait: for a hint, for the next due run, for a free seat, or for the poll."""
+        pause = FIRST_PAUSE
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                wait = await self._claim()
+            except StoreError as error:
+                log.warning("cannot claim, next try in %.1f s: %s", pause, error)
+                wait, pause = pause, min(pause * 2, LAST_PAUSE)
+            else:
+                pause = FIRST_PAUSE
+            if not self._stopping:
+                await self._sleep(wait)
+        await self._farewell()
+
+    async def _claim(self) -> float:
+        """Seconds until it makes sense to claim again."""
+        if self._settler.backlog > BACKLOG * self._tuning.concurrency:
+            await self._settler.flush()
+        free = max(0, self.free)
+        asked_at = time.monotonic()
+        claim = await self._ask(list(self._handlers), free)
+        for run in claim.runs:
+            if self._stopping:
+                self._settler.settle(decide(run, Released()))
+            else:
+                self._start(run, asked_at + self._tuning.lease)
+        self._hungry = len(claim.runs) >= free
+        return self._pause if claim.wake is None else min(claim.wake, self._pause)
+
+    async def _ask(self, tasks: list[str], free: int) -> Claim:
+        """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
+        n = self._claims + 1
+        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease)
+        self._claims = n
+        self.claimed_at = time.monotonic()
+        rescue(claim.lapsed, self._settler)
+        return claim
+
+    async def _farewell(self) -> None:
+        """A claim for nothing: this worker is not idle but gone, and no hint should be spent on it."""
+        try:
+            claim = await self._ask([], 0)
+        except StoreError as error:
+            log.debug("no farewell: %s", error)
+        else:
+            for run in claim.runs:  # the batch of a claim whose reply was lost
+                self._settler.settle(decide(run, Released()))
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    # -- one seat --------------------------------------------------------------------------------------------------
+
+    def _start(self, run: Run, deadline: float) -> None:
+        seat = Seat(run, deadline)
+        with self._lock:
+            self._seats[run.lease] = seat
+        self._empty.clear()
+        seat.task = asyncio.create_task(self._serve(seat), name=f"{run.task} {run.id}")
+
+    async def _serve(self, seat: Seat) -> None:
+        started = time.perf_counter()
+        log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
+        outcome = await self._runner.outcome(seat)
+        settlement = decide(seat.run, outcome, round(time.perf_counter() - started, 6))
+        self._settler.settle(settlement)
+        self._leave(seat)
+        _report(seat.run, settlement)
+
+    def _leave(self, seat: Seat) -> None:
+        """The seat is free again, unless a thread still sits on it."""
+        with self._lock:
+            del self._seats[seat.run.lease]
+        if seat.overdue is not None:
+            self.overdue += 1
+            log.warning("%s %s ended, but its thread runs on and keeps its seat", seat.run.task, seat.run.id)
+            seat.overdue.add_done_callback(self._thread_came_back)
+        if not self._seats:
+            self._empty.set()
+        if self._hungry:
+            self._wake.set()
+
+    def _thread_came_back(self, call: "asyncio.Future[object]") -> None:
+        if not call.cancelled():
+            call.exception()  # seen: nobody else will look
+        self.overdue -= 1
+        self._wake.set()
+
+    # -- what the outside tells it ---------------------------------------------------------------------------------
+
+    def held(self) -> list[Lease]:
+        """The leases to renew; safe from any thread."""
+        with self._lock:
+            return list(self._seats)
+
+    def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float) -> None:
+        for lease, answer in zip(leases, answers, strict=True):
+            seat = self._seats.get(lease)
+            if seat is None:
+                continue
+            seat.deadline = deadline
+            if answer is Renewal.CANCEL:
+                seat.tell(Stop.CANCEL)
+            elif answer is Renewal.LOST:
+                log.warning(
+                    "%s %s: lease lost (fence %d), stopping its handler",
+                    seat.run.task,
+                    lease.run,
+                    lease.fence,
+                )
+                seat.tell(Stop.LOST)
+
+    def hint(self, hint: Hint) -> bool:
+        """Wakes the claim loop if the hint is for us; true if one of our runs has news."""
+        if self.name in hint.workers and self.free > 0:
+            self._wake.set()
+        return any(seat.stop is None and lease.run in hint.runs for lease, seat in self._seats.items())
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def stop_claiming(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    async def drain(self, grace: float) -> None:
+        """Wait for the running handlers, then tell them to stop, then give back what is left."""
+        if not await self._emptied(grace):
+            log.warning("%d handlers still run after %.1f s: stopping them", len(self._seats), grace)
+            for seat in list(self._seats.values()):
+                seat.tell(Stop.SHUTDOWN)
+            await self._emptied(1.0 if grace else 0.1)
+        for seat in list(self._seats.values()):
+            log.warning("%s %s does not stop: given back as it is", seat.run.task, seat.run.id)
+            outcome = Released() if seat.called_at is None else Interrupted()
+            self._settler.settle(decide(seat.run, outcome))  # what its handler may still say comes too late
+        self._threads.close()
+
+    async def _emptied(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+def _report(run: Run, settlement: Settlement) -> None:
+    took = settlement.seconds or 0.0
+    if settlement.error is None:
+        log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took)
+        return
+    then = "it will be tried again" if isinstance(settlement.action, Requeue) else "it will not be tried again"
+    log.warning(
+        "%s %s %s after %.3f s, %s: %s\n%s",
+        run.task,
+        run.id,
+        settlement.outcome,
+        took,
+        then,
+        settlement.error,
+        settlement.error.traceback,
+    )

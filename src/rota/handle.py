@@ -1,0 +1,76 @@
+"""RunHandle: what a submit gives back, and how to follow a run from anywhere."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rota.client import Client
+from rota.domain.decision import Decision, Reason
+from rota.domain.intake import retry_of
+from rota.domain.run import Run, State
+from rota.errors import InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed
+from rota.store import Wish
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+def any_json(encoded: bytes) -> Any:
+    """A result whose task is not known here, as plain JSON values."""
+    return msgspec.json.decode(encoded)
+
+
+class RunHandle(Generic[R_co]):
+    """One run, by its id. `created` is False if the submit joined a run that was there already."""
+
+    def __init__(self, client: Client, id: str, decode: Callable[[bytes], Any] = any_json) -> None:
+        self.id = id
+        self.created = True
+        self._client = client
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"<RunHandle {self.id}>"
+
+    async def refresh(self) -> Run:
+        """The run as it stands now; RunNotFound if the store has forgotten it."""
+        return await self._client.run(self.id)
+
+    async def result(self, timeout: float | None = None) -> R_co:
+        """Waits for the end and gives the handler's return value.
+
+        Raises RunFailed, RunCancelled, or TimeoutError after `timeout` seconds; the run goes on then.
+        """
+        run = await self._client.ended(self.id, timeout)
+        if run.state is State.FAILED:
+            raise RunFailed(run)
+        if run.state is State.CANCELLED:
+            raise RunCancelled(run)
+        return self._decode(run.result if run.result is not None else b"null")  # type: ignore[no-any-return]
+
+    async def cancel(self, note: str | None = None) -> bool:
+        """Ask for the run's end: at once while it is queued, through its worker while it runs.
+
+        False if it had ended before. A handler that finishes first wins.
+        """
+        store = await self._client.store()
+        return (await store.ask(Wish.CANCEL, [self.id], note)).items[0]
+
+    async def retry(self) -> "RunHandle[R_co]":
+        """A new run that does the same again; retrying twice gives the same new run."""
+        run = await self.refresh()
+        if not run.state.final:
+            raise InvalidOptions(f"{run.task} {run.id} is {run.state}; only an ended run can be retried")
+        new = retry_of(run)
+        store = await self._client.store()
+        accept((await store.put([new])).items[0])
+        return RunHandle(self._client, new.id, self._decode)
+
+
+def accept(decision: Decision) -> Decision:
+    """The decision, if it is a yes."""
+    if decision:
+        return decision
+    if decision.reason is Reason.QUEUE_FULL:
+        raise QueueFull(decision, "the queue is full; wait for workers to catch up, then submit again")
+    raise Refused(decision)

@@ -1,0 +1,168 @@
+"""The Store port: what every backend promises, in few verbs. The contract suite in `rota.testing` holds it to them.
+
+Every reply carries the store's own time. Delays go in relative; no verb trusts the caller's clock.
+Every verb may be sent again after a lost reply: it then answers the same and changes nothing more.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from rota.domain.decision import Decision
+from rota.domain.run import Lease, NewRun, Run, State
+from rota.domain.settlement import Settlement, Verdict
+
+T = TypeVar("T")
+
+ID_MEMORY = 60.0
+"""Seconds for which the id of an ended run is remembered at least."""
+RETRY_WINDOW = 20.0
+"""Seconds within which a client ends its own retries; well inside ID_MEMORY."""
+OFFERS = 100
+"""At most so many lapsed leases come with one claim."""
+OFFER_AGAIN = 2.0
+"""Seconds after which an item offered to one claimer is offered to another."""
+IDLE_MEMORY = 15.0
+"""Seconds after which a silent idle worker is no longer hinted."""
+
+
+class Reply(Struct, Generic[T], frozen=True):
+    """Answers in the order of the questions, and the store's time."""
+
+    now: float
+    items: list[T]
+
+
+class Claim(Struct, frozen=True):
+    """What a claim found. `wake` is seconds until this worker should look again, if anything is coming."""
+
+    now: float
+    runs: list[Run]
+    lapsed: list[Run]
+    wake: float | None
+
+
+class Renewal(StrEnum):
+    OK = "ok"
+    LOST = "lost"
+    CANCEL = "cancel"
+
+
+class Wish(StrEnum):
+    CANCEL = "cancel"
+
+
+class RunQuery(Struct, frozen=True, kw_only=True):
+    """Which runs to read, newest first. Ids are exact; the other conditions all hold together."""
+
+    ids: Sequence[str] | None = None
+    states: Sequence[State] = ()
+    task: str | None = None
+    key: str | None = None
+    limit: int = 50
+    cursor: str | None = None
+
+
+class Page(Struct, frozen=True):
+    now: float
+    runs: list[Run]
+    cursor: str | None
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long ended runs are kept: by age per state, and by number per task."""
+
+    succeeded: float = 86_400.0
+    failed: float = 7 * 86_400.0
+    most: int = 10_000
+    least: int = 50
+
+
+class Swept(Struct, frozen=True):
+    now: float
+    expired: int
+    forgotten: int
+
+
+class Hint(Struct, frozen=True):
+    """Something may have changed: work for these workers, these runs, or (`resync`) anything at all."""
+
+    workers: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
+    resync: bool = False
+
+
+class Depth(Struct, frozen=True):
+    """How many unfinished runs one task has."""
+
+    task: str
+    queued: int
+    running: int
+
+
+class Store(Protocol):
+    """One open connection to a store, bound to the event loop that opened it."""
+
+    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        """The only door. The same id again answers the same, until ID_MEMORY after the run ended."""
+        ...
+
+    async def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Claim:
+        """At most `free` due runs of these tasks, highest priority first, then the longest due.
+
+        `n` numbers this worker's claims: the same n again answers the same batch. Also offers lapsed leases,
+        which are hints: settle judges them again. A claim that leaves seats empty registers the worker as idle,
+        so that a put can hint it.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[Lease], seconds: float) -> Reply[Renewal]:
+        """Extend what is still held. A lapsed lease that nobody has rescued is still held."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        """Compare-and-set on (run, fence), each in one atomic step."""
+        ...
+
+    async def ask(self, wish: Wish, runs: Sequence[str], note: str | None = None) -> Reply[bool]:
+        """Cancel: a queued run ends at once, a running one is told. True where the run was not final yet."""
+        ...
+
+    async def runs(self, query: RunQuery) -> Page: ...
+
+    async def depths(self) -> Reply[Depth]: ...
+
+    async def sweep(self, retention: Retention) -> Swept:
+        """Expire what is too late to start and forget what ended long ago; bounded work per call."""
+        ...
+
+    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Hints from now on: they may be lost, merged or false. Polling is the truth."""
+        ...
+
+
+class Backend(Protocol):
+    """Where a store lives; it can be opened many times, on any event loop."""
+
+    @property
+    def url(self) -> str:
+        """For people: secrets masked."""
+        ...
+
+    @property
+    def poll(self) -> float:
+        """Seconds after which an idle worker looks again, if no hint came."""
+        ...
+
+    @property
+    def skew(self) -> float:
+        """Test-only: seconds by which this backend's clock is ahead."""
+        ...
+
+    @skew.setter
+    def skew(self, seconds: float) -> None: ...
+
+    def open(self) -> AbstractAsyncContextManager[Store]: ...

@@ -1,0 +1,64 @@
+"""Hints inside one process: from any thread to every subscribed event loop."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+from rota.store import Hint
+
+BACKLOG = 1000
+"""A subscriber this far behind gets one resync instead of every hint."""
+
+
+class Hub:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inboxes: list[_Inbox] = []
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._inboxes)
+
+    def publish(self, hint: Hint) -> None:
+        with self._lock:
+            inboxes = list(self._inboxes)
+        for inbox in inboxes:
+            inbox.post(hint)
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncGenerator[AsyncIterator[Hint]]:
+        inbox = _Inbox(asyncio.get_running_loop())
+        with self._lock:
+            self._inboxes.append(inbox)
+        try:
+            yield inbox.read()
+        finally:
+            with self._lock:
+                self._inboxes.remove(inbox)
+
+
+class _Inbox:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._hints: list[Hint] = []
+        self._ready = asyncio.Event()
+
+    def post(self, hint: Hint) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, hint)
+
+    def _take(self, hint: Hint) -> None:
+        if len(self._hints) >= BACKLOG:
+            workers = frozenset(worker for earlier in self._hints for worker in earlier.workers)
+            self._hints = [Hint(workers=workers, resync=True)]
+        self._hints.append(hint)
+        self._ready.set()
+
+    async def read(self) -> AsyncIterator[Hint]:
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            hints, self._hints = self._hints, []
+            for hint in hints:
+                yield hint

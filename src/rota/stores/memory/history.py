@@ -1,0 +1,48 @@
+"""Ended runs in the order of their ending, per task, so that forgetting them is cheap."""
+
+import heapq
+from collections import deque
+from itertools import islice
+
+from rota.domain.run import Run, State
+from rota.store import ID_MEMORY, Retention
+
+Ended = deque[tuple[float, int, str]]
+"""(finished_at, order of ending, run id)"""
+
+
+class History:
+    def __init__(self) -> None:
+        self._ended: dict[str, dict[bool, Ended]] = {}
+        self._count = 0
+        self._endings = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, run: Run) -> None:
+        lists = self._ended.setdefault(run.task, {True: deque(), False: deque()})
+        self._endings += 1
+        lists[run.state is State.SUCCEEDED].append((run.finished_at or 0.0, self._endings, run.id))
+        self._count += 1
+
+    def forget(self, retention: Retention, now: float) -> list[str]:
+        """Ids whose time is over; they leave the history."""
+        ages = {True: retention.succeeded, False: retention.failed}
+        gone: list[str] = []
+        for lists in self._ended.values():
+            most, least = _surplus(lists, retention.most), _surplus(lists, retention.least)
+            for succeeded, ended in lists.items():
+                while ended and ended[0][0] <= now - ID_MEMORY:
+                    too_old = ended[0][0] <= now - ages[succeeded] and ended[0][1] <= least
+                    if not too_old and ended[0][1] > most:
+                        break
+                    gone.append(ended.popleft()[2])
+        self._count -= len(gone)
+        return gone
+
+
+def _surplus(lists: dict[bool, Ended], keep: int) -> int:
+    """The newest ending of a task that is beyond the number to keep; 0 if there is none."""
+    newest = heapq.merge(*(reversed(ended) for ended in lists.values()), reverse=True)
+    return next((order for _, order, _ in islice(newest, keep, None)), 0)

@@ -1,0 +1,5 @@
+"""The store in one SQLite file, shared by any number of processes on one machine."""
+
+from rota.stores.sqlite.backend import SqliteBackend
+
+__all__ = ["SqliteBackend"]

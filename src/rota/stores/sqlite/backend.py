@@ -1,0 +1,86 @@
+"""Which file, and how it is opened: each open store has its own two connections on its own two threads."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from rota.errors import InvalidOptions, StoreUnavailable
+from rota.store import Hint, Store
+from rota.stores.hub import Hub
+from rota.stores.sqlite.connection import connect
+from rota.stores.sqlite.store import SqliteStore
+from rota.stores.sqlite.threads import Reader, Transaction, Writer
+
+
+class SqliteBackend:
+    poll = 5.0
+
+    def __init__(self, path: str | Path, max_pages: int | None = None) -> None:
+        self.path = str(path)
+        self.max_pages = max_pages  # of 4 KiB: a bound for the file; beyond it, puts are refused
+        self.skew = 0.0
+        self._latest = 0.0
+        self._hub = Hub()
+
+    @classmethod
+    def from_url(cls, url: str) -> "SqliteBackend":
+        """`sqlite:///relative.db` and `sqlite:////absolute.db`, as everywhere; `?max_pages=N` bounds the file."""
+        parts = urlsplit(url)
+        path = unquote(parts.path)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        max_pages = options.pop("max_pages", None)
+        if parts.netloc or len(path) < 2 or path.endswith("/") or parts.fragment:
+            raise InvalidOptions(
+                f"{url!r} names no file; write sqlite:///folder/rota.db or sqlite:////absolute/rota.db"
+            )
+        if options or not (max_pages is None or max_pages.isdecimal()):
+            raise InvalidOptions(f"{url!r}: the only option of a SQLite url is max_pages, a number of 4 KiB pages")
+        return cls(path[1:], None if max_pages is None else int(max_pages))
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.path}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        writing, reading = await asyncio.to_thread(self._connect)
+        writer = Writer(writing, self.path, self._clock)
+        reader = Reader(reading, self.path, self._clock, self._noticed)
+        try:
+            yield SqliteStore(writer, reader, self._hub)
+        finally:
+            await writer.close()
+            await reader.close()
+
+    def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        try:
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"the folder of {self.path} cannot be made ({error})") from error
+        writing = connect(self.path)
+        if self.max_pages is not None:
+            writing.execute(f"PRAGMA max_page_count = {self.max_pages:d}")
+        return writing, connect(self.path)
+
+    def _clock(self) -> float:
+        """Also for reads, which do not write the clock down: never back."""
+        self._latest = max(self._latest, time.time() + self.skew)
+        return self._latest
+
+    def _noticed(self, tx: Transaction) -> None:
+        """Some connection has committed: who was hinted, and which running runs are asked to stop?"""
+        woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 0")
+        asked = tx.one("SELECT json_group_array(id) FROM runs WHERE state = 'running' AND cancel_asked = 1")
+        self._hub.publish(
+            Hint(
+                workers=frozenset(msgspec.json.decode(woken, type=list[str])),
+                runs=frozenset(msgspec.json.decode(asked, type=list[str])),
+                resync=True,
+            )
+        )

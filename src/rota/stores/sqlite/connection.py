@@ -1,0 +1,146 @@
+"""Opening the file: settings, migrations, and SQLite's complaints in plain words."""
+
+import sqlite3
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from importlib import resources
+
+from rota.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
+
+APPLICATION_ID = 0x726F7461  # "rota"
+LOCK_PATIENCE = 20.0
+"""Seconds to wait for another process's transaction."""
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection with our settings, to a file whose schema is up to date."""
+    with plain_errors(path):
+        connection = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                _patiently(connection, "PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            migrate(connection, path)
+            connection.execute("PRAGMA busy_timeout = 0")  # see begin
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def migrations() -> list[str]:
+    """The scripts in their order; the n-th brings the schema to version n."""
+    folder = resources.files("rota.stores.sqlite") / "migrations"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [f.read_text() for f in files]
+
+
+def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
+    """Bring the schema up to date in one transaction; the version before and after."""
+    scripts = migrations()
+    if _version(connection, path) == len(scripts):
+        return len(scripts), len(scripts)
+    begin(connection, path)
+    try:
+        found = _version(connection, path)
+        for script in scripts[found:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return found, len(scripts)
+
+
+def begin(connection: sqlite3.Connection, path: str) -> None:
+    """Take the write lock. SQLite's own wait backs off up to 100 ms a time; ours stays short, so turns stay fair."""
+    deadline = time.monotonic() + LOCK_PATIENCE
+    pause = 0.0005
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not _busy(error):
+                raise
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    f"{path} has been locked by another process for {LOCK_PATIENCE:.0f} s; is one frozen?"
+                ) from error
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.004)
+        else:
+            return
+
+
+@contextmanager
+def plain_errors(path: str) -> Generator[None]:
+    """sqlite3's exceptions as ours: what happened, to which file, and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+
+
+def explain(error: sqlite3.Error, path: str) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreCorrupt(f"{path} is not a sound SQLite database ({error}); restore it or move it away")
+        case sqlite3.SQLITE_FULL:
+            return StoreUnavailable(f"no room left to write {path} ({error}); free some space, nothing was lost")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return StoreUnavailable(f"{path} may not be written by this user ({error}); check its folder's permissions")
+        case sqlite3.SQLITE_CANTOPEN:
+            return StoreUnavailable(
+                f"{path} cannot be opened ({error}); does its folder exist, and may you write there?"
+            )
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreUnavailable(f"{path} is held by another process ({error}); is one frozen?")
+        case _:
+            return StoreUnavailable(f"{path}: {error}")
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Changing the journal mode ignores the busy timeout, and two processes may open a new file at once."""
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if not _busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _busy(error: sqlite3.OperationalError) -> bool:
+    return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and owner != APPLICATION_ID:
+        raise StoreCorrupt(f"{path} is a database of some other program; give rota a file of its own (ROTA_URL)")
+    if version > len(migrations()):
+        raise SchemaTooNew(
+            f"{path} has schema {version}, written by a newer rota; "
+            f"this one knows up to {len(migrations())}: upgrade rota"
+        )
+    return version
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

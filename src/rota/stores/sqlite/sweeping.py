@@ -1,0 +1,60 @@
+"""sweep: what is too late to start, what ended long ago, and workers that are gone."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from rota.store import ID_MEMORY, Retention
+from rota.stores.sqlite.threads import Transaction
+
+FORGET_AT_ONCE = 5000
+WORKER_MEMORY = 3600.0
+
+ENDED_TASKS = """
+WITH RECURSIVE ended (task) AS (
+    SELECT min(task) FROM runs WHERE finished_at IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(task) FROM runs WHERE finished_at IS NOT NULL AND task > ended.task)
+    FROM ended WHERE ended.task IS NOT NULL
+)
+SELECT json_group_array(task) FROM ended WHERE task IS NOT NULL
+"""
+
+# The (keep + 1)-th newest of a task: it and all before it are beyond the number to keep. A batch settled together
+# ended at one instant, so the order of arrival decides among those.
+SURPLUS = """
+SELECT json_array(finished_at, seq) FROM runs WHERE task = ? AND finished_at IS NOT NULL
+ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET ?
+"""
+
+FORGET = f"""
+DELETE FROM runs WHERE seq IN (
+    SELECT seq FROM runs
+    WHERE task = :task AND finished_at <= :memory AND (
+        (finished_at, seq) <= (:beyond_most ->> 0, :beyond_most ->> 1)
+        OR ((finished_at, seq) <= (:beyond_least ->> 0, :beyond_least ->> 1)
+            AND finished_at <= iif(state = 'succeeded', :succeeded, :failed)))
+    ORDER BY finished_at LIMIT {FORGET_AT_ONCE})
+"""
+
+
+def forget(tx: Transaction, retention: Retention) -> int:
+    tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
+    return sum(_forget(tx, task, retention) for task in _ended_tasks(tx))
+
+
+def _ended_tasks(tx: Transaction) -> Iterator[str]:
+    yield from msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str])
+
+
+def _forget(tx: Transaction, task: str, retention: Retention) -> int:
+    never = "[-1, -1]"
+    cut = {
+        "task": task,
+        "memory": tx.now - ID_MEMORY,
+        "beyond_most": tx.one(SURPLUS, task, retention.most) or never,
+        "beyond_least": tx.one(SURPLUS, task, retention.least) or never,
+        "succeeded": tx.now - retention.succeeded,
+        "failed": tx.now - retention.failed,
+    }
+    return tx.connection.execute(FORGET, cut).rowcount

@@ -1,0 +1,218 @@
+"""Two threads per open store: one that writes, grouping what waits into one commit, and one that reads."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from rota.domain.run import DIGITS
+from rota.errors import StoreUnavailable
+from rota.stores.sqlite.connection import begin, explain
+
+T = TypeVar("T")
+GROUP = 256
+"""At most so many jobs share a commit, so that the first of them does not wait long."""
+
+
+class Transaction:
+    """What a job works with: the connection, the store's time, and what to do once it is durable."""
+
+    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+        self.connection = connection
+        self.now = now
+        self.after_commit: list[Callable[[], None]] = []
+
+    def execute(self, sql: str, *parameters: Any) -> int:
+        return self.connection.execute(sql, parameters).rowcount
+
+    def one(self, sql: str, *parameters: Any) -> Any:
+        """The first column of the first row; many rows are asked for as one JSON array."""
+        row = self.connection.execute(sql, parameters).fetchone()
+        return None if row is None else row[0]
+
+
+class Job(Generic[T]):
+    def __init__(self, work: Callable[[Transaction], T], future: asyncio.Future[T]) -> None:
+        self.work = work
+        self.future = future
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def attempt(self, transaction: Transaction) -> None:
+        self.result, self.error = self.work(transaction), None
+
+    def deliver(self) -> None:
+        if self.future.cancelled():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+
+
+class SqlThread:
+    """A connection on a thread of its own, and the jobs that wait for it."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str, name: str, clock: Callable[[], float]) -> None:
+        self.path = path
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._connection = connection
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    async def do(self, work: Callable[[Transaction], T]) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(Job(work, future))
+        return await future
+
+    async def close(self) -> None:
+        """Jobs already asked for are still done."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        try:
+            while (jobs := self._next()) is not None:
+                if jobs:
+                    self._perform(jobs)
+                    self._deliver(jobs)
+        finally:
+            self._connection.close()
+
+    def _next(self) -> list[Job[Any]] | None:
+        """Everything that waits now; None after the last."""
+        first = self._jobs.get()
+        if first is None:
+            return None
+        jobs = [first]
+        while len(jobs) < GROUP:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+    def _perform(self, jobs: list[Job[Any]]) -> None:
+        raise NotImplementedError
+
+    def _fail(self, jobs: list[Job[Any]], error: BaseException) -> None:
+        shown = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+        for job in jobs:
+            job.error = shown
+
+    def _deliver(self, jobs: list[Job[Any]]) -> None:
+        def deliver() -> None:
+            for job in jobs:
+                job.deliver()
+
+        try:
+            self._loop.call_soon_threadsafe(deliver)
+        except RuntimeError:  # the loop is closed; nobody waits any more
+            self._closed = True
+
+
+class Writer(SqlThread):
+    """Group commit: jobs that wait together share one transaction, and each still stands or falls alone."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str, clock: Callable[[], float]) -> None:
+        super().__init__(connection, path, "rota-sqlite-writer", clock)
+
+    def _perform(self, jobs: list[Job[Any]]) -> None:
+        try:
+            begin(self._connection, self.path)
+        except Exception as error:
+            self._fail(jobs, error)
+            return
+        try:
+            self._commit(jobs)
+        except Exception as error:
+            if len(jobs) == 1:
+                self._fail(jobs, error)
+                return
+            for job in jobs:
+                self._perform([job])
+
+    def _commit(self, jobs: list[Job[Any]]) -> None:
+        connection = self._connection
+        try:
+            now = round(self._clock(), DIGITS)
+            tick = connection.execute("UPDATE clock SET now = max(now, ?) RETURNING now", (now,)).fetchone()
+            transaction = Transaction(connection, tick[0])
+            for job in jobs:
+                job.attempt(transaction)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                connection.execute("ROLLBACK")
+            raise
+        for act in transaction.after_commit:
+            act()
+
+
+class Reader(SqlThread):
+    """Reads beside the writer, and watches for commits of other processes."""
+
+    WATCH = 0.05
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        clock: Callable[[], float],
+        noticed: Callable[[Transaction], None],
+    ) -> None:
+        self._noticed = noticed
+        self._watching = threading.Event()
+        self._looked_at = 0.0
+        self._seen = 0
+        super().__init__(connection, path, "rota-sqlite-reader", clock)
+
+    def watch(self) -> None:
+        self._watching.set()
+        self._jobs.put(Job(lambda _: None, self._loop.create_future()))  # leave a wait without a timeout
+
+    def _next(self) -> list[Job[Any]] | None:
+        if not self._watching.is_set():
+            return super()._next()
+        if time.monotonic() > self._looked_at + self.WATCH:
+            self._look()
+        try:
+            job = self._jobs.get(timeout=self.WATCH)
+        except queue.Empty:
+            return []
+        return None if job is None else [job]
+
+    def _look(self) -> None:
+        self._looked_at = time.monotonic()
+        try:
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._seen:
+                self._seen = version
+                self._noticed(self._transaction())
+        except sqlite3.Error:
+            return  # a hint may be lost; whoever polls will meet the error
+
+    def _perform(self, jobs: list[Job[Any]]) -> None:
+        for job in jobs:
+            try:
+                job.attempt(self._transaction())
+            except Exception as error:
+                self._fail([job], error)
+
+    def _transaction(self) -> Transaction:
+        latest = self._connection.execute("SELECT now FROM clock").fetchone()[0]
+        return Transaction(self._connection, max(latest, round(self._clock(), DIGITS)))

@@ -1,0 +1,179 @@
+"""Where the claims about a store are staged: an open store, runs and workers, a line each."""
+
+import itertools
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from rota.domain import lifecycle, wire
+from rota.domain.policy import Policy, Retry
+from rota.domain.run import Failure, NewRun, Origin, Run
+from rota.domain.settlement import Settlement, Verdict
+from rota.store import Backend, Claim, Hint, Renewal, RunQuery, Store, Wish
+
+GREET = "greet"
+LEASE = 30.0
+ARGS = b'{"name":"Ada"}'
+BOOM = Failure("ValueError", "boom", "Traceback ...")
+STUBBORN = Policy(retry=Retry(1000, backoff="fixed", delay=600, jitter=0), max_losses=1000)
+"""Always tried again, so that a run can be followed through many claims."""
+
+_ids = (f"run-{number}" for number in itertools.count(1))
+
+
+def new_run(
+    task: str = GREET,
+    *,
+    id: str | None = None,
+    args: bytes = ARGS,
+    policy: Policy = STUBBORN,
+    key: str | None = None,
+    priority: int = 0,
+    delay: float = 0.0,
+    at: float | None = None,
+    expires_after: float | None = None,
+    expires_at: float | None = None,
+) -> NewRun:
+    return NewRun(
+        id=id or next(_ids),
+        task=task,
+        wire=wire.encode(args, Origin(), policy),
+        key=key,
+        priority=priority,
+        delay=delay,
+        at=at,
+        expires_after=expires_after,
+        expires_at=expires_at,
+    )
+
+
+def ids(runs: Sequence[Run | NewRun]) -> list[str]:
+    return [run.id for run in runs]
+
+
+class Stage:
+    """One open store; workers number their claims by themselves."""
+
+    def __init__(self, backend: Backend, store: Store) -> None:
+        self.backend = backend
+        self.store = store
+        self.claims: dict[str, int] = {}
+
+    def wait(self, seconds: float) -> None:
+        self.backend.skew += seconds
+
+    async def now(self) -> float:
+        return (await self.store.runs(RunQuery(ids=[]))).now
+
+    async def put(self, *runs: NewRun) -> None:
+        reply = await self.store.put(runs)
+        assert [decision.run for decision in reply.items] == ids(runs)
+        assert all(reply.items)
+
+    async def claim(
+        self,
+        worker: str = "ada",
+        free: int = 1,
+        *,
+        tasks: Sequence[str] = (GREET,),
+        lease: float = LEASE,
+        again: bool = False,
+    ) -> Claim:
+        """The worker's next claim, or its last one again."""
+        n = self.claims.get(worker, 0) + (not again)
+        self.claims[worker] = n
+        return await self.store.claim(worker, n, tasks, free, lease)
+
+    async def take(self, worker: str = "ada") -> Run:
+        """The one run that this worker finds."""
+        (run,) = (await self.claim(worker)).runs
+        return run
+
+    async def running(self, new: NewRun | None = None, worker: str = "ada") -> Run:
+        new = new or new_run()
+        await self.put(new)
+        run = await self.take(worker)
+        assert run.id == new.id
+        return run
+
+    async def lapsed(self, new: NewRun | None = None) -> Run:
+        """A run whose worker has been silent for too long."""
+        run = await self.running(new)
+        self.wait(LEASE + 1)
+        return run
+
+    async def ended(self, new: NewRun | None = None, outcome: lifecycle.Outcome | None = None) -> Run:
+        run = await self.running(new)
+        assert await self.end(run, outcome or lifecycle.Succeeded(b'"hello Ada"')) == Verdict.APPLIED
+        return await self.see(run)
+
+    async def end(self, run: Run, outcome: lifecycle.Outcome, seconds: float | None = None) -> Verdict:
+        return await self.settle(lifecycle.decide(run, outcome, seconds))
+
+    async def settle(self, settlement: Settlement) -> Verdict:
+        (verdict,) = (await self.store.settle([settlement])).items
+        return verdict
+
+    async def renew(self, run: Run, seconds: float = LEASE) -> Renewal:
+        (answer,) = (await self.store.renew([run.lease], seconds)).items
+        return answer
+
+    async def cancel(self, run: Run | NewRun, note: str | None = None) -> bool:
+        (answer,) = (await self.store.ask(Wish.CANCEL, [run.id], note)).items
+        return answer
+
+    async def find(self, *runs: Run | NewRun) -> list[Run]:
+        return (await self.store.runs(RunQuery(ids=ids(runs)))).runs
+
+    async def see(self, run: Run | NewRun) -> Run:
+        (found,) = await self.find(run)
+        return found
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator["Ear"]:
+        last_word = new_run("of-no-worker")
+        await self.put(last_word)
+        async with self.store.changes() as hints:
+            yield Ear(self, hints, last_word)
+
+
+class Ear:
+    """Hears all hints up to the last word: the cancelling of a run that nobody wants."""
+
+    def __init__(self, stage: Stage, hints: AsyncIterator[Hint], last_word: NewRun) -> None:
+        self._stage = stage
+        self._hints = hints
+        self._last_word = last_word
+
+    async def all(self) -> Hint:
+        await self._stage.cancel(self._last_word)
+        workers, runs, resync = set[str](), set[str](), False
+        async for hint in self._hints:
+            workers |= hint.workers
+            runs |= hint.runs
+            resync |= hint.resync
+            if self._last_word.id in runs:
+                break
+        return Hint(frozenset(workers), frozenset(runs), resync)
+
+    async def workers(self) -> frozenset[str]:
+        return (await self.all()).workers
+
+    async def runs(self) -> frozenset[str]:
+        return (await self.all()).runs - {self._last_word.id}
+
+
+@pytest.mark.asyncio
+class Staged:
+    """What the parts of the contract have in common."""
+
+    @pytest.fixture
+    def backend(self) -> Backend:
+        raise NotImplementedError("give the contract a `backend` fixture: an empty store's backend")
+
+    @pytest_asyncio.fixture
+    async def stage(self, backend: Backend) -> AsyncIterator[Stage]:
+        async with backend.open() as store:
+            yield Stage(backend, store)

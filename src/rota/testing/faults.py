@@ -1,0 +1,77 @@
+"""A backend whose requests and replies can get lost, to try what rota makes of it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Literal, cast
+
+from rota.errors import StoreUnavailable
+from rota.store import Backend, Store
+
+Fault = Literal["request lost", "reply lost"]
+
+
+class FaultyBackend:
+    """Opens another backend's store and lets its verbs fail on demand, before or after they were carried out.
+
+    `backend.fail("settle", "reply lost", times=2)` lets the next two settles happen and then raise.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._faults: dict[str, list[Fault | BaseException]] = {}
+        self.calls: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return self._backend.url
+
+    @property
+    def poll(self) -> float:
+        return self._backend.poll
+
+    @property
+    def skew(self) -> float:
+        return self._backend.skew
+
+    @skew.setter
+    def skew(self, seconds: float) -> None:
+        self._backend.skew = seconds
+
+    def fail(self, verb: str, fault: Fault | BaseException, times: int = 1) -> None:
+        waiting = self._faults.setdefault(verb, [])
+        for _ in range(times):
+            waiting.append(fault)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        async with self._backend.open() as store:
+            yield cast(Store, _FaultyStore(store, self))
+
+    def next_fault(self, verb: str) -> Fault | BaseException | None:
+        waiting = self._faults.get(verb)
+        return waiting.pop(0) if waiting else None
+
+
+class _FaultyStore:
+    def __init__(self, store: Store, backend: FaultyBackend) -> None:
+        self._store = store
+        self._backend = backend
+
+    def __getattr__(self, verb: str) -> Any:
+        real = getattr(self._store, verb)
+        if verb == "changes":
+            return real
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._backend.calls.append(verb)
+            fault = self._backend.next_fault(verb)
+            if isinstance(fault, BaseException):
+                raise fault
+            if fault == "request lost":
+                raise StoreUnavailable(f"{verb}: the request was lost")
+            answer = await real(*args, **kwargs)
+            if fault == "reply lost":
+                raise StoreUnavailable(f"{verb}: the reply was lost")
+            return answer
+
+        return call

@@ -1,0 +1,53 @@
+"""Stores against the model: whatever is asked of them in whatever order, they answer alike."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from rota.store import Backend
+from rota.stores.memory import MemoryBackend
+from rota.stores.sqlite import SqliteBackend
+from rota.testing.comparison import compare
+
+Make = Callable[[], Backend]
+
+
+@pytest.fixture
+def new_file() -> Iterator[Make]:
+    """A backend on a new file each time; gone at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="rota-model-"))
+    files = iter(range(1_000_000))
+    yield lambda: SqliteBackend(folder / f"{next(files)}.db")
+    shutil.rmtree(folder)
+
+
+def explore(make: Make, examples: int, steps: int = 40) -> None:
+    run_state_machine_as_test(
+        compare(make),
+        settings=settings(max_examples=examples, stateful_step_count=steps),
+    )
+
+
+def test_memory_agrees_with_the_model() -> None:
+    explore(MemoryBackend, 150)
+
+
+def test_sqlite_agrees_with_the_model(new_file: Make) -> None:
+    explore(new_file, 40)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_memory_agrees_with_the_model_for_long() -> None:
+    explore(MemoryBackend, 5000, 100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_sqlite_agrees_with_the_model_for_long(new_file: Make) -> None:
+    explore(new_file, 500, 100)

@@ -1,0 +1,165 @@
+"""Calls: timeouts, threads, results, and handlers that misbehave."""
+
+import asyncio
+import threading
+
+import pytest
+
+from rota import Context, Rota, RunCancelled, RunFailed, State
+
+
+async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> None:
+    app = Rota("memory://", concurrency=1)
+    let_go = threading.Event()
+
+    @app.task(timeout=0.01)
+    def hang() -> None:
+        let_go.wait(60)
+
+    @app.task
+    def quick() -> str:
+        return "done"
+
+    async with app:
+        run = await hang.submit()
+        with pytest.raises(RunFailed, match="took longer"):
+            await run.result(timeout=10)
+        waiting = await quick.submit()
+        assert app.engine.overdue == 1
+        assert (await waiting.refresh()).state is State.QUEUED, "its only seat is taken"
+        let_go.set()
+        assert await waiting.result(timeout=10) == "done"
+        assert app.engine.overdue == 0
+
+
+async def test_a_coroutine_that_ignores_its_timeout_is_settled_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engine.runner.CLEANUP", 0.01)
+    app = Rota("memory://")
+    let_go = asyncio.Event()
+
+    @app.task(timeout=0.01)
+    async def stubborn() -> None:
+        while not let_go.is_set():
+            try:
+                await let_go.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with app:
+        run = await stubborn.submit()
+        with pytest.raises(RunFailed, match="took longer"):
+            await run.result(timeout=10)
+        let_go.set()
+
+
+async def test_a_timeout_error_of_the_handlers_own_is_a_plain_failure() -> None:
+    app = Rota("memory://")
+
+    @app.task(timeout=60)
+    async def upstream() -> None:
+        raise TimeoutError("upstream was slow")
+
+    async with app:
+        run = await upstream.submit()
+        with pytest.raises(RunFailed, match="TimeoutError: upstream was slow"):
+            await run.result(timeout=10)
+    assert (await run.refresh()).reason == "failed"
+
+
+async def test_a_cancelled_thread_ends_when_it_looks_at_ctx_stopping() -> None:
+    app = Rota("memory://")
+    started = threading.Event()
+
+    @app.task
+    def patient(ctx: Context) -> str:
+        started.set()
+        pause = threading.Event()
+        for _ in range(6000):
+            if ctx.stopping:
+                return "stopped early"
+            pause.wait(0.01)
+        return "never told"
+
+    async with app:
+        run = await patient.submit()
+        await asyncio.to_thread(started.wait, 10)
+        await run.cancel()
+        with pytest.raises(RunCancelled):
+            await run.result(timeout=10)
+
+
+async def test_a_thread_that_never_looks_finishes_first_and_wins() -> None:
+    app = Rota("memory://")
+    started, go = threading.Event(), threading.Event()
+
+    @app.task
+    def deaf() -> str:
+        started.set()
+        go.wait(60)
+        return "done"
+
+    async with app:
+        run = await deaf.submit()
+        await asyncio.to_thread(started.wait, 10)
+        assert await run.cancel()
+        go.set()
+        assert await run.result(timeout=10) == "done"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
+async def test_an_exception_meant_for_the_process_is_one_runs_failure(stop: type[BaseException]) -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def rude() -> None:
+        raise stop
+
+    @app.task
+    def rude_thread() -> None:
+        raise stop
+
+    @app.task
+    async def polite() -> str:
+        return "alive"
+
+    async with app:
+        for task in (rude, rude_thread):
+            run = await task.submit()
+            with pytest.raises(RunFailed, match=stop.__name__):
+                await run.result(timeout=10)
+        assert await (await polite.submit()).result(timeout=10) == "alive"
+
+
+async def test_a_result_that_cannot_be_kept_fails_without_a_retry() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def lock() -> object:
+        return threading.Lock()
+
+    @app.task
+    async def huge() -> str:
+        return "x" * 1_100_000
+
+    async with app:
+        for task, why in ((lock, "cannot be stored"), (huge, "more than 1,048,576")):
+            run = await task.submit()
+            with pytest.raises(RunFailed, match=why):
+                await run.result(timeout=10)
+            assert (await run.refresh()).reason == "bad_result"
+
+
+async def test_an_error_whose_text_is_broken_still_fails_the_run() -> None:
+    app = Rota("memory://")
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text for you")
+
+    @app.task
+    async def fail() -> None:
+        raise Broken
+
+    async with app:
+        with pytest.raises(RunFailed, match="could not be read"):
+            await (await fail.submit()).result(timeout=10)

@@ -1,0 +1,116 @@
+"""The client: opened when needed, per event loop, and gone with it."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota import Rota, RunCancelled, RunNotFound, State
+
+SUBMIT_ONLY = """
+import asyncio
+from rota import Rota
+
+app = Rota({url!r})
+
+@app.task
+async def greet(name: str) -> str:
+    return name
+
+async def main() -> None:
+    await greet.submit("Ada")
+
+asyncio.run(main())
+asyncio.run(main())  # another loop, another connection
+"""
+
+
+def test_a_program_that_only_submits_needs_no_ceremony(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/rota.db"
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", SUBMIT_ONLY.format(url=url)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+    async def states() -> list[State]:
+        from rota.store import RunQuery
+
+        app = Rota(url)
+        page = await (await app.client.store()).runs(RunQuery())
+        await app.stop()
+        return [run.state for run in page.runs]
+
+    assert asyncio.run(states()) == [State.QUEUED, State.QUEUED]
+
+
+async def test_many_waiters_share_one_reader(tmp_path: Path) -> None:
+    app = Rota(f"sqlite:///{tmp_path}/rota.db", concurrency=50)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async with app:
+        handles = await app.submit_many([double.bind(n) for n in range(200)])
+        assert await asyncio.gather(*(h.result(timeout=30) for h in handles)) == [2 * n for n in range(200)]
+
+
+async def test_waiting_can_time_out_and_the_run_goes_on() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def later() -> str:
+        return "done"
+
+    run = await later.submit()
+    with pytest.raises(TimeoutError):
+        await run.result(timeout=0.01)
+    async with app:
+        assert await run.result(timeout=10) == "done"
+
+
+async def test_a_forgotten_run_is_not_waited_for() -> None:
+    app = Rota("memory://")
+    with pytest.raises(RunNotFound, match="no run nowhere"):
+        await app.handle("nowhere").result(timeout=10)
+    with pytest.raises(RunNotFound):
+        await app.handle("nowhere").refresh()
+
+
+async def test_a_result_in_another_process_wakes_the_waiter(tmp_path: Path) -> None:
+    """Two backends on one file are strangers, as two processes are: only the file tells them."""
+    url = f"sqlite:///{tmp_path}/rota.db"
+    here, there = Rota(url), Rota(url)
+
+    @here.task(name="greet")
+    async def greet(name: str) -> str:
+        return "not here"
+
+    @there.task(name="greet")
+    async def greet_there(name: str) -> str:
+        return f"hello {name}"
+
+    async with there:
+        run = await greet.submit("Ada")
+        assert await run.result(timeout=4) == "hello Ada", "the worker's poll comes after 5 s only"
+    await here.stop()
+
+
+async def test_a_cancel_from_another_process_reaches_the_handler(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/rota.db"
+    here, there = Rota(url), Rota(url)
+    started = asyncio.Event()
+
+    @there.task
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with there:
+        run = await endless.submit()
+        await started.wait()
+        assert await here.handle(run.id).cancel()
+        with pytest.raises(RunCancelled):
+            await run.result(timeout=8)  # the next renewal by itself comes after 10 s
+    await here.stop()

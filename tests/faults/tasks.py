@@ -1,0 +1,41 @@
+"""The app of the fault tests: its handlers print what they do, so that a test can wait for it."""
+
+import asyncio
+import os
+import sys
+import threading
+
+from rota import Rota
+
+app = Rota()
+
+HOLD = os.environ.get("HOLD") == "1"
+"""Handlers of this process begin and do not end by themselves."""
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+@app.task
+async def work(i: int) -> int:
+    say(f"began {i}")
+    if HOLD:
+        await asyncio.Event().wait()
+    return i
+
+
+@app.task
+def ask(i: int) -> str:
+    """Ends when the process is told to, on its standard input."""
+    say(f"began {i}")
+    return sys.stdin.readline().strip() if HOLD else "done"
+
+
+@app.task
+async def block(seconds: float) -> str:
+    """Blocks the event loop, which a handler should never do."""
+    say("began")
+    threading.Event().wait(seconds)
+    return "done"

@@ -1,0 +1,104 @@
+"""Real workers on one SQLite file: killed, frozen, told to stop, blocked. Nothing is lost, nothing counts twice."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from rota import Rota, State
+from tests.faults import tasks
+from tests.processes import Process
+
+LEASE = 3.0
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[Rota]:
+    app = Rota(f"sqlite:///{tmp_path}/rota.db")
+    for task in tasks.app.tasks.values():
+        app.task(task.fn)
+    yield app
+    await app.stop()
+
+
+def worker(app: Rota, *options: str, hold: bool = False, lease: float = LEASE) -> Process:
+    command = ["-m", "rota", "-A", "tests.faults.tasks:app", "worker", "--lease", str(lease), *options]
+    return Process(*command, env={"ROTA_URL": app.backend.url, "HOLD": "1" if hold else "0"})
+
+
+async def test_kill_9_with_ten_in_flight_loses_nothing_and_records_each_once(app: Rota) -> None:
+    work = app.tasks["work"]
+    handles = await app.submit_many([work.bind(i) for i in range(200)])
+    with worker(app, hold=True) as doomed:
+        in_flight = {int(line.split()[-1]) for line in doomed.wait_for("began", times=10)}
+        doomed.signal(signal.SIGKILL)
+        doomed.wait()
+    with worker(app):
+        results = [await handle.result(timeout=60) for handle in handles]
+    assert results == list(range(200))
+    for i, handle in enumerate(handles):
+        run = await handle.refresh()
+        outcomes = [attempt.outcome for attempt in run.attempts]
+        if i in in_flight:
+            assert (outcomes, run.losses, run.fence) == (["lost", "succeeded"], 1, 2)
+            lost, again = run.attempts
+            assert again.claimed_at >= lost.claimed_at + LEASE, "not before the lease had lapsed"
+        else:
+            assert (outcomes, run.losses, run.fence) == (["succeeded"], 0, 1)
+
+
+async def test_a_frozen_worker_wakes_to_find_its_completion_refused(app: Rota) -> None:
+    run = await app.tasks["ask"].submit(1)
+    with worker(app, hold=True) as zombie:
+        zombie.wait_for("began")
+        zombie.signal(signal.SIGSTOP)
+        zombie.say("too late")
+        with worker(app) as healthy:
+            assert await run.result(timeout=60) == "done"
+            healthy.wait_for("lapsed")
+            zombie.signal(signal.SIGCONT)
+            zombie.wait_for(r"no longer ours \(fence 1\).*refused")
+    seen = await run.refresh()
+    assert (seen.state, seen.fence) == (State.SUCCEEDED, 2)
+    assert seen.result == b'"done"'
+    assert [attempt.outcome for attempt in seen.attempts] == ["lost", "succeeded"]
+
+
+async def test_sigterm_gives_running_work_back_and_exits_0(app: Rota) -> None:
+    work = app.tasks["work"]
+    handles = await app.submit_many([work.bind(i) for i in range(20)])
+    with worker(app, "--grace", "0.2", hold=True) as leaving:
+        leaving.wait_for("began", times=10)
+        with worker(app) as staying:
+            staying.wait_for("began", times=10)  # it has done what was queued and is idle now
+            leaving.signal(signal.SIGTERM)
+            assert leaving.wait() == 0, leaving.output
+            assert sorted([await handle.result(timeout=60) for handle in handles]) == list(range(20))
+    runs = [await handle.refresh() for handle in handles]
+    assert sum(run.losses + run.failures for run in runs) == 0
+    given_back = [run for run in runs if run.fence == 2]
+    assert len(given_back) == 10
+    assert all([a.outcome for a in run.attempts] == ["interrupted", "succeeded"] for run in given_back)
+
+
+async def test_sigterm_lets_a_short_handler_finish(app: Rota) -> None:
+    run = await app.tasks["ask"].submit(1)
+    with worker(app, "--grace", "30", hold=True) as leaving:
+        leaving.wait_for("began")
+        leaving.signal(signal.SIGTERM)
+        leaving.wait_for("is stopping: 1 runs in hand")
+        leaving.say("finished properly")
+        assert leaving.wait() == 0, leaving.output
+    assert await run.result(timeout=10) == "finished properly"
+    assert (await run.refresh()).fence == 1
+
+
+async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease(app: Rota) -> None:
+    run = await app.tasks["block"].submit(3 * 1.0)
+    with worker(app, lease=1.0) as blocked:
+        blocked.wait_for("began")
+        with worker(app, lease=1.0):  # would take the run, were it lost
+            assert await run.result(timeout=60) == "done"
+    seen = await run.refresh()
+    assert [(a.outcome, a.fence) for a in seen.attempts] == [("succeeded", 1)]

@@ -1,0 +1,156 @@
+"""What can be wrong with a file, in one sentence each; and what survives."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rota import InvalidOptions, Rota, SchemaTooNew, State, StoreCorrupt, StoreUnavailable
+from rota.domain import wire
+from rota.domain.policy import Policy
+from rota.domain.run import NewRun, Origin
+from rota.store import RunQuery
+from rota.stores import connect
+from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite.connection import migrations
+
+
+def new_run(id: str, payload: str = "") -> NewRun:
+    return NewRun(id=id, task="t", wire=wire.encode(f'{{"x":"{payload}"}}'.encode(), Origin(), Policy()))
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("shopping: milk, bread\n" * 100)
+    with pytest.raises(StoreCorrupt, match=r"notes\.txt is not a sound SQLite database"):
+        async with SqliteBackend(path).open():
+            pass
+    assert path.read_text().startswith("shopping")
+
+
+async def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE customers (name TEXT)")
+    other.close()
+    with pytest.raises(StoreCorrupt, match="some other program"):
+        async with SqliteBackend(path).open():
+            pass
+    again = sqlite3.connect(path)
+    assert again.execute("SELECT name FROM sqlite_master").fetchall() == [("customers",)]
+    again.close()
+
+
+async def test_a_damaged_page_is_reported_and_the_store_goes_on_saying_so(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    async with backend.open() as store:
+        await store.put([new_run(str(i), "x" * 500) for i in range(200)])
+    raw = bytearray((tmp_path / "rota.db").read_bytes())
+    raw[4096 * 3 : -4096] = b"\xff" * (len(raw) - 4096 * 4)
+    (tmp_path / "rota.db").write_bytes(raw)
+    with pytest.raises(StoreCorrupt, match="not a sound SQLite database"):
+        async with backend.open() as store:
+            await store.runs(RunQuery(limit=1000))
+
+
+async def test_a_schema_from_the_future_is_refused(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    async with backend.open():
+        pass
+    future = sqlite3.connect(backend.path)
+    future.execute("PRAGMA user_version = 99")
+    future.close()
+    with pytest.raises(SchemaTooNew, match=f"schema 99, .* up to {len(migrations())}: upgrade rota"):
+        async with backend.open():
+            pass
+
+
+async def test_a_full_disk_refuses_the_put_and_loses_nothing(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db", max_pages=40)
+    async with backend.open() as store:
+        await store.put([new_run("kept")])
+        with pytest.raises(StoreUnavailable, match="no room left"):
+            await store.put([new_run(f"big-{i}", "x" * 4000) for i in range(100)])
+        claim = await store.claim("w", 1, ["t"], 10, 30)
+        assert [run.id for run in claim.runs] == ["kept"], "all or nothing, and the store still works"
+
+
+async def test_the_page_limit_can_be_given_in_the_url(tmp_path: Path) -> None:
+    app = Rota(f"sqlite:///{tmp_path}/rota.db?max_pages=40")
+
+    @app.task
+    async def keep(text: str) -> None: ...
+
+    with pytest.raises(StoreUnavailable, match="no room left"):
+        await app.submit_many([keep.bind("x" * 4000) for _ in range(100)])
+    await app.stop()
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match="cannot be made"):
+        async with SqliteBackend(tmp_path / "file" / "rota.db").open():
+            pass
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///folder/",
+        "sqlite://host/x.db",
+        "sqlite:///x.db?max_pages=many",
+        "mysql://x",
+    ],
+)
+def test_a_url_that_names_no_store_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOptions):
+        connect(url)
+
+
+async def test_without_a_url_the_file_lies_beside_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROTA_URL", raising=False)
+    (tmp_path / "pyproject.toml").write_text("")
+    inner = tmp_path / "src" / "deep"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert Rota().backend.url == f"sqlite:///{tmp_path}/.rota/rota.db"
+
+
+async def test_an_acknowledged_submit_is_on_disk(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    async with backend.open() as store:
+        await store.put([new_run("a")])
+        other = sqlite3.connect(backend.path)
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert other.execute("SELECT id, state FROM runs").fetchall() == [("a", "queued")]
+        other.close()
+
+
+async def test_one_bad_job_does_not_spoil_those_that_share_its_commit(tmp_path: Path) -> None:
+    import asyncio
+
+    backend = SqliteBackend(tmp_path / "rota.db")
+    async with backend.open() as store:
+        bad = NewRun(id="bad", task="t", wire=b"\xff\xfe")  # not text: SQLite cannot take it
+        answers = await asyncio.gather(
+            store.put([new_run("a")]), store.put([bad]), store.put([new_run("b")]), return_exceptions=True
+        )
+        assert isinstance(answers[1], ValueError)
+        page = await store.runs(RunQuery(states=[State.QUEUED]))
+        assert sorted(run.id for run in page.runs) == ["a", "b"]
+
+
+async def test_migrations_are_numbered_without_gaps_and_applied_once(tmp_path: Path) -> None:
+    folder = Path(connect.__code__.co_filename).parent / "sqlite" / "migrations"
+    numbers = sorted(int(name[:4]) for name in os.listdir(folder) if name.endswith(".sql"))
+    assert numbers == list(range(1, len(numbers) + 1))
+    backend = SqliteBackend(tmp_path / "rota.db")
+    for _ in range(2):
+        async with backend.open() as store:
+            await store.put([new_run("a")])
+    check = sqlite3.connect(backend.path)
+    assert check.execute("PRAGMA user_version").fetchone() == (len(numbers),)
+    check.close()

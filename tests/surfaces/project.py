@@ -1,0 +1,131 @@
+"""A user's project in a folder of its own, and the command `rota` run in it as users run it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TASKS = '''
+import asyncio
+import time
+from pathlib import Path
+
+from rota import Context, Retry, Rota
+
+app = Rota()
+
+
+@app.task
+async def greet(name: str, times: int = 1) -> str:
+    """Says hello.
+
+    As often as asked.
+    """
+    return f"hello {name}" * times
+
+
+@app.task(retry=Retry(1, delay=0.0), timeout=30)
+def trip(message: str) -> None:
+    """Always fails."""
+    raise ValueError(message)
+
+
+@app.task
+def hold(ctx: Context, flag: Path) -> str:
+    """Ends when the flag is there."""
+    while not flag.exists():
+        time.sleep(0.005)
+    return "held"
+
+
+@app.task
+async def forever() -> None:
+    await asyncio.Event().wait()
+'''
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """TSV by its header."""
+        header, *lines = [line.split("\t") for line in self.out.splitlines()]
+        return [dict(zip(header, line, strict=True)) for line in lines]
+
+
+class Project:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = folder / "rota.db"
+        self.url = f"sqlite:///{self.database}"
+        (folder / "pyproject.toml").write_text('[tool.rota]\napp = "tasks:app"\n')
+        (folder / "tasks.py").write_text(TASKS)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
+        return ours | {"ROTA_URL": self.url, "PYTHONUNBUFFERED": "1"}
+
+    def rota(self, *arguments: str, stdin: str = "", **environment: str) -> Done:
+        """One command to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rota", *arguments],
+            cwd=self.folder,
+            env=self.environment | environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def start(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+        """A command that goes on; killed at the end of the block if it still does."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rota", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def line_with(process: "subprocess.Popen[str]", word: str) -> str:
+    """The next line of output that has the word; fails with all that was said if none comes."""
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if word in line:
+            return line
+    raise AssertionError(f"no line with {word!r} in:\n{''.join(said)}")
+
+
+def sentence(done: Done, code: int) -> str:
+    """What a failed command says: one line for people, no traceback, and nothing on stdout."""
+    assert done.code == code, done
+    assert done.out == "", done
+    assert done.err.startswith("rota: "), done
+    assert done.err.count("\n") == 1, done
+    return done.err

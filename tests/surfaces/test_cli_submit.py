@@ -1,0 +1,107 @@
+"""`rota submit`: what is taken, what is refused, and how that is said."""
+
+import json
+
+import pytest
+
+from tests.surfaces.project import Done, Project, line_with, sentence
+
+
+def run_of(project: Project, done: Done) -> dict[str, object]:
+    assert done.code == 0, done
+    found: dict[str, object] = project.rota("runs", "show", done.out.strip(), "--json").json
+    return found
+
+
+def test_a_submit_prints_the_id_of_a_durable_run(project: Project) -> None:
+    run = run_of(project, project.rota("submit", "greet", "name=Ada", "times=2", "--priority", "7"))
+
+    assert run["task"] == "greet"
+    assert run["state"] == "queued"
+    assert run["args"] == {"name": "Ada", "times": 2}
+    assert run["priority"] == 7
+
+
+def test_a_value_stays_text_where_the_task_takes_text(project: Project) -> None:
+    run = run_of(project, project.rota("submit", "greet", "name=5"))
+
+    assert run["args"] == {"name": "5"}
+
+
+def test_arguments_may_come_as_one_json_document(project: Project) -> None:
+    (project.folder / "args.json").write_text('["Ada", 3]')
+
+    by_name = run_of(project, project.rota("submit", "greet", "--args", '{"name": "Ada"}', "times=2"))
+    by_place = run_of(project, project.rota("submit", "greet", "--args", "@args.json"))
+
+    assert by_name["args"] == {"name": "Ada", "times": 2}
+    assert by_place["args"] == {"name": "Ada", "times": 3}
+
+
+def test_json_answers_with_one_document(project: Project) -> None:
+    answer = project.rota("submit", "greet", "name=Ada", "--json").json
+
+    assert answer.keys() == {"id", "task"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["greet", "name=Ada", "times=often"], "greet: Expected `int`, got `str` - at `$.times`"),
+        (["greet"], "missing a required argument: 'name'"),
+        (["greet", "name=Ada", "size=1"], "size"),
+        (["greet", "Ada"], "'Ada': write arguments as name=value"),
+        (["greet", "name=Ada", "name=Bob"], "'name' is given twice"),
+        (["greet", "--args", "{nope"], "--args is not JSON"),
+        (["greet", "--args", "5"], "a JSON object by parameter name"),
+        (["greet", "--args", "@nowhere.json"], "nowhere.json: No such file or directory"),
+        (["greet", "name=Ada", "--priority", "101"], "priority=101"),
+        (["greet", "name=Ada", "--priority", "high"], "--priority"),
+        (["greet", "name=Ada", "--delay", "-1"], "delay=-1.0"),
+        (["greet", "name=Ada", "--at", "tomorrow"], "--at tomorrow: not an ISO 8601 instant"),
+        (["greet", "name=Ada", "--at", "2026-11-15T09:00:00"], "no time zone"),
+        (["greet", "name=Ada", "--at", "2026-11-15T09:00:00Z", "--delay", "1"], "both say when"),
+        (["greet", "name=Ada", "--timeout", "1"], "--timeout says how long to --wait"),
+        (["greet", "name=Ada", "--colour"], "--colour"),
+        (["greet", "name=Ada", "--url", "memory://"], "memory:// ends with this command"),
+        (["greet", "name=Ada", "--url", "carrier-pigeon://"], "no store understands"),
+        (["two words", "--unknown-ok"], "not a task name"),
+        (["elsewhere", "--unknown-ok", "--args", "[1]"], "arguments need names"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_exit_2(project: Project, arguments: list[str], says: str) -> None:
+    assert says in sentence(project.rota("submit", *arguments), code=2)
+
+
+def test_a_payload_of_a_mebibyte_is_refused(project: Project) -> None:
+    payload = json.dumps({"name": "x" * 2**20})
+
+    said = sentence(project.rota("submit", "greet", "--args", "-", stdin=payload), code=2)
+
+    assert "the arguments of greet take 1,048,587 bytes, more than the 262,144 a run may carry" in said
+
+
+def test_an_unknown_task_is_refused_with_the_likely_one(project: Project) -> None:
+    said = sentence(project.rota("submit", "gret", "name=Ada"), code=2)
+
+    assert "no task gret is defined in the app; did you mean greet?" in said
+
+
+def test_an_unknown_task_is_taken_on_demand(project: Project) -> None:
+    run = run_of(project, project.rota("submit", "elsewhere", "n=1", "text=a b", "--unknown-ok"))
+
+    assert (run["task"], run["args"]) == ("elsewhere", {"n": 1, "text": "a b"})
+
+
+def test_waiting_prints_the_result_or_why_there_is_none(project: Project) -> None:
+    with project.start("worker") as worker:
+        line_with(worker, "rota worker: 4 tasks")
+        good = project.rota("submit", "greet", "name=Ada", "--wait", "--timeout", "30")
+        whole = project.rota("submit", "greet", "name=Ada", "--wait", "--timeout", "30", "--json")
+        bad = project.rota("submit", "trip", "message=over \x1b[31ma\x1b[0m [b]stone[/b]", "--wait")
+        late = project.rota("submit", "forever", "--wait", "--timeout", "0.05")
+
+    assert good == Done(0, "hello Ada\n", "")
+    assert (whole.json["state"], whole.json["result"]) == ("succeeded", "hello Ada")
+    assert "failed: ValueError: over a [b]stone[/b]" in sentence(bad, code=1)
+    assert "has not ended after 0.05 s; it goes on" in sentence(late, code=1)

@@ -1,0 +1,100 @@
+"""`rota worker` and `rota demo`: they do the work, and they stop when told to."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.surfaces.project import Project, line_with, sentence
+
+
+def test_a_worker_told_to_stop_finishes_its_run_and_exits_0(project: Project) -> None:
+    flag = project.folder / "flag"
+    run = project.rota("submit", "hold", f"flag={flag}").out.strip()
+
+    with project.start("worker", "--concurrency", "2", "--grace", "60") as worker:
+        said = line_with(worker, "rota worker:")
+        line_with(worker, f"hold {run} started")
+        worker.send_signal(signal.SIGTERM)
+        flag.touch()
+        rest, _ = worker.communicate(timeout=60)
+
+    assert f"4 tasks on {project.url} ({project.database.resolve()}); 2 seats" in said
+    assert worker.returncode == 0, rest
+    assert project.rota("runs", "show", run, "--json").json["result"] == "held"
+
+
+def test_a_second_signal_gives_the_run_back(project: Project) -> None:
+    run = project.rota("submit", "forever").out.strip()
+
+    with project.start("worker", "--grace", "3600") as worker:
+        line_with(worker, f"forever {run} started")
+        worker.send_signal(signal.SIGTERM)
+        worker.send_signal(signal.SIGINT)
+        rest, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode == 0, rest
+    shown = project.rota("runs", "show", run, "--json").json
+    assert (shown["state"], shown["failures"], shown["losses"]) == ("queued", 0, 0)
+
+
+def test_what_a_worker_logs_into_a_file_has_time_and_level(project: Project) -> None:
+    run = project.rota("submit", "trip", "message=\x1b[2Jgone").out.strip()
+
+    with project.start("worker") as worker:
+        line = line_with(worker, f"trip {run} failed")
+
+    assert "\x1b" not in line
+    assert line.split()[1] == "WARNING"
+    assert line.rstrip().endswith("ValueError: gone")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--concurrency", "0"], "concurrency=0"),
+        (["--lease", "0"], "lease=0.0"),
+        (["--grace", "-1"], "grace=-1.0"),
+        (["--app", "empty:app"], "empty:app has no tasks"),
+    ],
+)
+def test_a_worker_that_cannot_work_says_so(project: Project, options: list[str], says: str) -> None:
+    (project.folder / "empty.py").write_text("from rota import Rota\napp = Rota()\n")
+
+    assert says in sentence(project.rota("worker", *options), code=2)
+
+
+def test_the_demo_shows_tasks_that_ran_and_ends_by_itself(project: Project) -> None:
+    done = project.rota("demo", "--seconds", "3", "--rate", "10")
+
+    assert (done.code, done.err) == (0, "")
+    assert "quick succeeded" in done.out
+    assert f"rota demo on sqlite:///{project.folder}/.rota/demo.db" in done.out
+    assert len(done.out.splitlines()) < 30
+
+
+def test_two_demos_in_a_row_count_every_run_once(project: Project) -> None:
+    url = f"sqlite:///{project.folder}/other.db"
+    ends = [project.rota("demo", "--seconds", "1", "--rate", "20", "--url", url).out for _ in range(2)]
+
+    counts = [int(re.findall(r"(\d+) succeeded,", end)[-1]) for end in ends]
+    stored = project.rota("runs", "ls", "--state", "succeeded", "--limit", "1000", "--url", url, "--json").json
+    assert all(counts)
+    assert sum(counts) == len(stored)
+
+
+def test_the_demo_stops_on_ctrl_c(project: Project) -> None:
+    with project.start("demo", "--rate", "20") as demo:
+        line_with(demo, "succeeded")
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=60)
+
+    assert demo.returncode == 0, rest
+    assert "rota demo ended after" in rest
+
+
+def test_the_command_starts_without_what_only_the_demo_needs() -> None:
+    probe = "import rota.cli.commands, sys; sys.exit('rich.live' in sys.modules or 'rota.cli.demo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

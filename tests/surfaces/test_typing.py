@@ -1,0 +1,93 @@
+"""The public surface is typed: both checkers accept what is right and refuse what is wrong, line by line."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+from datetime import UTC, datetime
+from typing import assert_type
+
+from rota import Context, Retry, Rota, RunHandle
+from rota.task import Bound
+
+app = Rota("memory://")
+
+
+@app.task
+async def greet(name: str) -> str:
+    return name
+
+
+@app.task(retry=Retry(5), timeout=3)
+def resize(path: str, width: int = 800) -> int:
+    return width
+
+
+@app.task
+async def odds(ctx: Context, x: int) -> None: ...
+
+
+@app.task(timeout=3)
+def tidy(ctx: Context) -> list[int]:
+    return []
+
+
+async def right() -> None:
+    assert_type(await greet("Ada"), str)
+    assert_type(resize("a", width=3), int)
+    assert_type(await greet.submit("Ada"), RunHandle[str])
+    assert_type(await (await greet.submit(name="Ada")).result(timeout=3), str)
+    assert_type(resize.bind("a"), Bound[int])
+    assert_type(await odds.submit(3), RunHandle[None])
+    assert_type(await tidy.using(delay=3).submit(), RunHandle[list[int]])
+    assert_type(await tidy.using(at=datetime.now(UTC), expires=3, priority=4).submit(), RunHandle[list[int]])
+    assert_type(await app.submit_many([greet.bind("a")]), list[RunHandle[str]])
+    assert_type(await (await greet.submit("Ada")).retry(), RunHandle[str])
+
+
+async def wrong() -> None:
+    await greet.submit(3)  # wrong
+    await greet.submit()  # wrong
+    await greet.submit("a", "b")  # wrong
+    await odds.submit("x")  # wrong
+    await odds.submit(Context, 3)  # wrong
+    await resize.submit("a", widt=3)  # wrong
+    await resize.using(delay=3).submit("a", widt=3)  # wrong
+    await greet.using(dela=3).submit("a")  # wrong
+    await greet.using(delay="3").submit("a")  # wrong
+    x: int = await (await greet.submit("a")).result()  # wrong
+    await greet()  # wrong
+    await odds(3)  # wrong
+    resize.bind(3)  # wrong
+    app.task(retry=3)  # wrong
+    app.task(lost="never")  # wrong
+"""
+
+WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_mypy_finds_each_mistake_and_nothing_else(program: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", program.name]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
+    found = {int(line) for line in re.findall(r"^program\.py:(\d+): error:", done.stdout, re.MULTILINE)}
+    assert found == WRONG, done.stdout + done.stderr
+
+
+def test_pyright_finds_each_mistake_and_nothing_else(program: Path) -> None:
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson", program.name]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)["generalDiagnostics"]
+    found = {row["range"]["start"]["line"] + 1 for row in report if row["severity"] == "error"}
+    assert found == WRONG, done.stdout + done.stderr
