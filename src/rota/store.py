@@ -14,6 +14,7 @@ from msgspec import Struct
 from rota.domain.decision import Decision
 from rota.domain.run import Lease, NewRun, Run, State
 from rota.domain.settlement import Settlement, Verdict
+from rota.errors import InvalidOptions
 
 T = TypeVar("T")
 
@@ -64,6 +65,15 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     key: str | None = None
     limit: int = 50
     cursor: str | None = None
+
+
+def after_cursor(cursor: str | None) -> int | None:
+    """The place in the order of arrival where a page ended."""
+    if cursor is None:
+        return None
+    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 18:
+        raise InvalidOptions(f"cursor {cursor!r} is not where a list of runs ended")
+    return int(cursor)
 
 
 class Page(Struct, frozen=True):

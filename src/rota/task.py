@@ -12,7 +12,7 @@ from msgspec import Struct
 from rota.client import Client
 from rota.domain.arguments import Signature, type_hints
 from rota.domain.ids import uuid7
-from rota.domain.intake import NAME_LIMIT, Options, Span, check_priority, new_run
+from rota.domain.intake import Options, Span, check_name, check_priority, new_run
 from rota.domain.policy import Lost, Policy, Retry
 from rota.domain.run import NewRun
 from rota.engine.context import Context
@@ -166,8 +166,10 @@ def check_definition(fn: Callable[..., Any], name: str) -> None:
     """A task is a function of a module: a method would need an object that no worker has."""
     if not callable(fn) or isinstance(fn, type):
         raise InvalidOptions(f"{fn!r} is not a function; decorate a plain or async function with @app.task")
-    if not name or len(name) > NAME_LIMIT or any(ord(c) < 33 for c in name):
-        raise InvalidOptions(f"{name!r} is not a task name: 1 to {NAME_LIMIT} characters without spaces; give name=")
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise InvalidOptions(f"{error}; give name=") from None
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise InvalidOptions(f"{name} is a generator; a task returns one result")
     parameters = list(inspect.signature(fn).parameters)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +164,21 @@ async def test_an_error_whose_text_is_broken_still_fails_the_run() -> None:
     async with app:
         with pytest.raises(RunFailed, match="could not be read"):
             await (await fail.submit()).result(timeout=10)
+
+
+async def test_an_error_with_unstorable_text_fails_its_own_run_only(tmp_path: Path) -> None:
+    app = Rota(f"sqlite:///{tmp_path}/rota.db")
+
+    @app.task
+    async def fail() -> None:
+        raise ValueError("half a pair: \ud800")
+
+    @app.task
+    async def fine() -> str:
+        return "fine"
+
+    async with app:
+        bad, good = await app.submit_many([fail.bind(), fine.bind()])
+        with pytest.raises(RunFailed, match="half a pair"):
+            await bad.result(timeout=10)
+        assert await good.result(timeout=10) == "fine"

@@ -1,4 +1,4 @@
-"""Run ids as people type them: whole, or a beginning that only one recent run has."""
+"""Run ids as people type them: whole, or a beginning or end that only one recent run has."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,8 @@ async def find_all(client: Client, given: Sequence[str]) -> list[str]:
 
 
 async def find(client: Client, given: str) -> str:
-    """The one run whose id is, or begins with, what was given."""
+    """The one run whose id is, begins with or ends with what was given. Ids begin with the time, so the end of one
+    tells neighbours apart."""
     text = given.strip().lower()
     if len(text) < SHORTEST:
         raise InvalidOptions(f"{given!r} is too short: give at least {SHORTEST} characters of the run's id")
@@ -28,7 +29,7 @@ async def find(client: Client, given: str) -> str:
     cursor: str | None = None
     for _ in range(WINDOW // PAGE):
         page = await store.runs(RunQuery(limit=PAGE, cursor=cursor))
-        found.extend(run.id for run in page.runs if run.id.startswith(text))
+        found.extend(run.id for run in page.runs if run.id.startswith(text) or run.id.endswith(text))
         cursor = page.cursor
         if cursor is None:
             break
@@ -36,5 +37,5 @@ async def find(client: Client, given: str) -> str:
         raise RunNotFound(f"no run {given}: it never was, or it ended so long ago that it is forgotten")
     if len(found) > 1:
         more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-        raise InvalidOptions(f"{given!r} is the beginning of {len(found)} runs: {', '.join(found[:CANDIDATES])}{more}")
+        raise InvalidOptions(f"{given!r} fits {len(found)} runs: {', '.join(found[:CANDIDATES])}{more}")
     return found[0]

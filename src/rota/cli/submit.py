@@ -20,7 +20,7 @@ from rota.cli.values import Given, gather
 from rota.client import Client
 from rota.domain.arguments import type_hints
 from rota.domain.ids import uuid7
-from rota.domain.intake import NAME_LIMIT, Options, new_run
+from rota.domain.intake import Options, new_run
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Run, State
 from rota.errors import InvalidArguments, InvalidOptions, RotaError, RunCancelled, RunFailed, UnknownTask
@@ -79,8 +79,6 @@ def _known(app: Rota, name: str, values: Iterable[str], args: str | None, option
 
 def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     """Stored as given: whoever knows the task will judge."""
-    if not name or len(name) > NAME_LIMIT or any(ord(c) < 33 for c in name):
-        raise InvalidOptions(f"{name!r} is not a task name: 1 to {NAME_LIMIT} characters without spaces")
     if given.positional:
         raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
     try:

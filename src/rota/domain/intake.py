@@ -36,7 +36,7 @@ def new_run(id: str, task: str, args: bytes, policy: Policy, options: Options, p
     expires = options.expires
     return NewRun(
         id=id,
-        task=task,
+        task=check_name(task),
         wire=wire.encode(args, Origin(), policy),
         priority=check_priority(priority if options.priority is None else options.priority),
         delay=0.0 if options.delay is None else seconds(options.delay, "delay"),
@@ -55,6 +55,13 @@ def retry_of(run: Run) -> NewRun:
         priority=run.priority,
         wire=wire.amend(run.wire, Origin(kind="retry", of=run.id)),
     )
+
+
+def check_name(name: str) -> str:
+    """A task's name: short, and of characters that every store, log line and URL can carry."""
+    if not name or len(name) > NAME_LIMIT or any(ord(c) < 33 or 0xD800 <= ord(c) < 0xE000 for c in name):
+        raise ValueError(f"{name!r} is not a task name: 1 to {NAME_LIMIT} characters without spaces")
+    return name
 
 
 def check_priority(priority: object) -> int:

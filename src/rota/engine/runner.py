@@ -164,8 +164,12 @@ def kept(result: object) -> Outcome:
 def _failure(error: BaseException) -> Failure:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    lines = traceback.format_exception(kind, error, _users_part(error.__traceback__))
-    return Failure(name, _text(error)[:MESSAGE_LIMIT], "".join(lines)[-TRACEBACK_LIMIT:])
+    try:
+        message = str(error)
+        lines = traceback.format_exception(kind, error, _users_part(error.__traceback__))
+    except Exception:  # a broken __str__ of the user's own must not lose the run
+        message, lines = "(its message could not be read)", []
+    return Failure(name, _storable(message)[:MESSAGE_LIMIT], _storable("".join(lines))[-TRACEBACK_LIMIT:])
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
@@ -176,8 +180,6 @@ def _users_part(trace: TracebackType | None) -> TracebackType | None:
     return at or trace
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error).encode(errors="replace").decode()
-    except Exception:  # a broken __str__ of the user's own must not lose the run
-        return "(its message could not be read)"
+def _storable(text: str) -> str:
+    """Lone surrogates have no UTF-8 form: they must not fail the settlement of a whole batch."""
+    return text.encode(errors="replace").decode()

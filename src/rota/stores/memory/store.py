@@ -29,6 +29,7 @@ from rota.store import (
     Store,
     Swept,
     Wish,
+    after_cursor,
 )
 from rota.stores.hub import Hub
 from rota.stores.idle import Idle, to_hint, waiting, wake_for
@@ -128,7 +129,7 @@ class MemoryStore:
             now = self._now()
             if query.ids is not None:
                 return Page(now, [self._runs[id] for id in query.ids if id in self._runs], None)
-            before = int(query.cursor) if query.cursor else self._arrivals + 1
+            before = after_cursor(query.cursor) or self._arrivals + 1
             found: list[Run] = []
             for id, run in reversed(self._runs.items()):
                 if self._order[id] < before and _matches(run, query):

@@ -98,7 +98,6 @@ def claim(tx: Transaction, worker: str, n: int, tasks: Sequence[str], free: int,
     known = to_json(tasks)
     last = tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
     if n > last:
-        expire(tx)
         runs = _take(tx, worker, n, known, free, lease)
     else:
         runs = read_runs(tx.one(TAKEN, worker, n))

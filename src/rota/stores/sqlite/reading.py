@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from rota.store import Depth, Page, Reply, RunQuery
+from rota.store import Depth, Page, Reply, RunQuery, after_cursor
 from rota.stores.sqlite.rows import RUNS, read_runs, to_json
 from rota.stores.sqlite.threads import Transaction
 
@@ -50,6 +50,6 @@ def _conditions(query: RunQuery) -> tuple[str, list[Any]]:
         conditions.append(("task = ?", query.task))
     if query.key is not None:
         conditions.append(("key = ?", query.key))
-    if query.cursor is not None:
-        conditions.append(("seq < ?", int(query.cursor)))
+    if (before := after_cursor(query.cursor)) is not None:
+        conditions.append(("seq < ?", before))
     return " AND ".join(["true", *(sql for sql, _ in conditions)]), [value for _, value in conditions]

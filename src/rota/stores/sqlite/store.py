@@ -65,7 +65,11 @@ class SqliteStore:
         return await self._writer.do(job)
 
     async def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Claim:
-        return await self._writer.do(lambda tx: claiming.claim(tx, worker, n, tasks, free, lease))
+        def job(tx: Transaction) -> Claim:
+            self._hint(tx, [], claiming.expire(tx))
+            return claiming.claim(tx, worker, n, tasks, free, lease)
+
+        return await self._writer.do(job)
 
     async def renew(self, leases: Sequence[Lease], seconds: float) -> Reply[Renewal]:
         def job(tx: Transaction) -> Reply[Renewal]:
