@@ -10,7 +10,7 @@ from importlib import import_module
 
 from rota import Rota
 
-NOTES = "100 seats (10 in w8), lease 5 s (w8 waits for it; the default is 30 s), SQLite with an fsync per commit"
+NOTES = "100 seats (10 in w8), lease 5 s (w8 waits for it; the default is 30 s); on SQLite an fsync per commit"
 VARIANTS = {
     "rota-sqlite": {"BENCH_BACKEND": "sqlite"},
     "rota-memory": {"BENCH_BACKEND": "memory", "BENCH_INPROCESS": "1"},

@@ -11,7 +11,7 @@ from rota.engine.context import Context
 from rota.engine.supervisor import Supervisor
 from rota.engine.tuning import Tuning
 from rota.errors import DuplicateTask, InvalidOptions, NotRunning, UnknownTask
-from rota.handle import RunHandle, accept
+from rota.handle import RunHandle
 from rota.settings import default_url
 from rota.store import Backend
 from rota.stores import connect
@@ -106,12 +106,15 @@ class Rota:
     # -- submitting and following ----------------------------------------------------------------------------------
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
-        """Many runs in one step; one handle per call, in order. Raises before any is made if one is bad."""
+        """Many runs in one step; one handle per call, in order.
+
+        Raises before any is made if one has bad arguments. One that a guard refuses does not stop the others: its
+        handle is false, and raises Refused when it is used.
+        """
         runs = [bound.to_run() for bound in calls]
         store = await self._client.store()
-        for decision in (await store.put(runs)).items:
-            accept(decision)
-        return [bound.task.handle(run.id) for bound, run in zip(calls, runs, strict=True)]
+        decisions = (await store.put(runs)).items
+        return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow any run by its id; its result comes typed if the task is named and known here."""
@@ -121,8 +124,8 @@ class Rota:
             raise UnknownTask(f"no task {task} is defined here")
         return self.tasks[task].handle(id)
 
-    @property
     def client(self) -> Client:
+        """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
         return self._client
 
     # -- running ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import logging
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import Self
 
 from rota.domain.run import Run
 from rota.errors import RunNotFound, StoreUnavailable
@@ -17,6 +18,8 @@ LOOK_AGAIN = 1.0
 
 
 class Client:
+    """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
+
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = weakref.WeakKeyDictionary()
@@ -29,6 +32,13 @@ class Client:
             session = self._sessions[loop] = Session(self.backend)
         await session.opened()
         return session
+
+    async def __aenter__(self) -> Self:
+        await self.session()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
     async def store(self) -> Store:
         return (await self.session()).store
@@ -76,8 +86,9 @@ class Session:
     async def ended(self, id: str) -> Run:
         future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, set()).add(future)
-        if self._watcher is None or self._watcher.done():
+        if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch(), name="rota waits for results")
+            self._watcher.add_done_callback(self._watcher_ended)
         self._look.set()
         try:
             return await future
@@ -94,16 +105,26 @@ class Session:
         self._store = None
         await self._stack.aclose()
 
+    def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
+        """Nobody waits for a watcher that is gone; the next to wait starts another."""
+        self._watcher = None
+        error = None if watcher.cancelled() else watcher.exception()
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error or StoreUnavailable(f"{self._backend.url} was closed meanwhile"))
+
     async def _watch(self) -> None:
-        """One reader for all who wait: it looks when a hint concerns one of them, and now and then without."""
+        """One reader for all who wait, as long as the store is open: it looks when a hint concerns one of them, and
+        now and then without."""
         async with self.store.changes() as hints:
-            listener = asyncio.ensure_future(self._listen(hints))
+            listener = asyncio.create_task(self._listen(hints))
             try:
-                while self._waiting:
+                while not listener.done():
                     self._look.clear()
                     await self._read()
                     try:
-                        async with asyncio.timeout(LOOK_AGAIN):
+                        async with asyncio.timeout(LOOK_AGAIN if self._waiting else None):
                             await self._look.wait()
                     except TimeoutError:
                         continue
@@ -113,14 +134,13 @@ class Session:
 
     async def _listen(self, hints: AsyncIterator[Hint]) -> None:
         async for hint in hints:
-            if self._concerns(hint):
+            if hint.resync or any(id in self._waiting for id in hint.runs):
                 self._look.set()
-
-    def _concerns(self, hint: Hint) -> bool:
-        return hint.resync or any(id in self._waiting for id in hint.runs)
 
     async def _read(self) -> None:
         ids = list(self._waiting)
+        if not ids:
+            return
         try:
             found = {run.id: run for run in (await self.store.runs(RunQuery(ids=ids))).runs}
         except StoreUnavailable as error:
@@ -128,7 +148,7 @@ class Session:
             return
         for id in ids:
             run = found.get(id)
-            for future in list(self._waiting.get(id, ())):
+            for future in self._waiting.get(id, ()):
                 if future.done():
                     continue
                 if run is None:

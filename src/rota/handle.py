@@ -23,11 +23,30 @@ def any_json(encoded: bytes) -> Any:
 class RunHandle(Generic[R_co]):
     """One run, by its id. `created` is False if the submit joined a run that was there already."""
 
-    def __init__(self, client: Client, id: str, decode: Callable[[bytes], Any] = any_json) -> None:
+    def __init__(
+        self,
+        client: Client,
+        id: str,
+        decode: Callable[[bytes], Any] = any_json,
+        decision: Decision | None = None,
+    ) -> None:
         self.id = id
-        self.created = True
-        self._client = client
+        self.decision = decision or Decision(id, Reason.ACCEPTED)
+        self._access = client
         self._decode = decode
+
+    @property
+    def created(self) -> bool:
+        return self.decision.reason is Reason.ACCEPTED
+
+    def __bool__(self) -> bool:
+        """False for the handle of a call that `submit_many` could not place."""
+        return bool(self.decision)
+
+    @property
+    def _client(self) -> Client:
+        accept(self.decision)
+        return self._access
 
     def __repr__(self) -> str:
         return f"<RunHandle {self.id}>"

@@ -4,6 +4,7 @@ import os
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rota.errors import InvalidOptions
 
@@ -12,7 +13,7 @@ PROJECT_FILES = ("rota.toml", "pyproject.toml")
 
 def default_url() -> str:
     """ROTA_URL, else an SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
-    return os.environ.get("ROTA_URL") or f"sqlite:///{project_folder() / '.rota' / 'rota.db'}"
+    return os.environ.get("ROTA_URL") or f"sqlite:///{quote(str(project_folder() / '.rota' / 'rota.db'))}"
 
 
 def app_reference() -> str | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rota.client import Client
 from rota.domain.arguments import Signature, type_hints
+from rota.domain.decision import Decision
 from rota.domain.ids import uuid7
 from rota.domain.intake import Options, Span, check_name, check_priority, new_run
 from rota.domain.policy import Lost, Policy, Retry
@@ -93,7 +94,7 @@ class Task(Generic[C, P, T_co, R_co]):
         self.signature = Signature(fn, skip=1 if self.takes_context else 0)
         self.retry = options.retry
         try:
-            self.policy = Policy(options.retry.without_rules(), options.timeout, options.lost, options.max_losses)
+            self.policy = Policy(options.retry, options.timeout, options.lost, options.max_losses).frozen()
             self.priority = check_priority(options.priority)
         except ValueError as error:
             raise InvalidOptions(f"task {self.name}: {error}") from None
@@ -138,8 +139,10 @@ class Task(Generic[C, P, T_co, R_co]):
     async def put(self, bound: Bound[R_co]) -> RunHandle[R_co]:
         run = bound.to_run()
         store = await self._client().store()
-        accept((await store.put([run])).items[0])
-        return self.handle(run.id)
+        return self.handle_for(accept((await store.put([run])).items[0]))
+
+    def handle_for(self, decision: Decision) -> RunHandle[R_co]:
+        return RunHandle(self._client(), decision.run, self.signature.decode_result, decision)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         try:

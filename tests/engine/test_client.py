@@ -37,7 +37,7 @@ def test_a_program_that_only_submits_needs_no_ceremony(tmp_path: Path) -> None:
         from rota.store import RunQuery
 
         app = Rota(url)
-        page = await (await app.client.store()).runs(RunQuery())
+        page = await (await app.client().store()).runs(RunQuery())
         await app.stop()
         return [run.state for run in page.runs]
 

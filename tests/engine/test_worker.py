@@ -29,7 +29,7 @@ async def test_a_worker_never_holds_more_runs_than_it_has_seats() -> None:
     handles = await app.submit_many([hold.bind() for _ in range(10)])
     async with app:
         await full.wait()
-        depths = (await (await app.client.store()).depths()).items
+        depths = (await (await app.client().store()).depths()).items
         assert (depths[0].running, depths[0].queued) == (3, 7), "the rest stays in the store, for others"
         gate.set()
         for handle in handles:

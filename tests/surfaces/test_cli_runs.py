@@ -39,7 +39,7 @@ class Called:
     def put(self, *runs: NewRun) -> None:
         async def put() -> None:
             app = Rota(self.url)
-            await (await app.client.store()).put(runs)
+            await (await app.client().store()).put(runs)
             await app.stop()
 
         asyncio.run(put())
@@ -60,7 +60,7 @@ class Called:
             async with app:
                 good, bad = await greet.submit("Ada"), await trip.submit()
                 for handle in (good, bad):
-                    await app.client.ended(handle.id, 30)
+                    await app.client().ended(handle.id, 30)
             return good.id, bad.id
 
         return asyncio.run(work())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError
 
 from rota.cli.text import one_line
-from rota.errors import RotaError, UsageError
+from rota.errors import InvalidOptions, RotaError, UsageError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -27,6 +27,9 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        for argument in arguments:
+            if not argument.isprintable() and any(0xD800 <= ord(c) < 0xE000 for c in argument):
+                raise InvalidOptions(f"{argument!r} is not UTF-8 text")
         code = launch(arguments)
         sys.stdout.flush()
         return code

@@ -35,7 +35,7 @@ class Target:
             )
         app = load(self.reference)
         if self.url is not None:
-            app.backend = app.client.backend = connect(self.url)
+            app.backend = app.client().backend = connect(self.url)
         return app
 
     def backend(self) -> Backend:

@@ -18,6 +18,13 @@ class Reason(StrEnum):
     UNBINDABLE = "unbindable"
     BAD_RESULT = "bad_result"
 
+    UNKNOWN = "unknown"
+    """A word of a newer version."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Reason":
+        return cls.UNKNOWN
+
 
 class Decision(Struct, frozen=True):
     """The answer to one submit: truthy when there is a run for it, else the reason why not."""

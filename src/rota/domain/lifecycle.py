@@ -25,6 +25,7 @@ class Failed(Struct, frozen=True):
 
 class TimedOut(Struct, frozen=True):
     error: Failure
+    retry: Retry | None = None
 
 
 class BadResult(Struct, frozen=True):
@@ -91,8 +92,8 @@ def _ending(run: Run, outcome: Outcome) -> Ending:
             return Ending(Finish(State.SUCCEEDED, result=result), "succeeded")
         case Failed(error, retry):
             return _failure(run, retry or run.policy.retry, error, Reason.FAILED)
-        case TimedOut(error):
-            return _failure(run, run.policy.retry, error, Reason.TIMED_OUT)
+        case TimedOut(error, retry):
+            return _failure(run, retry or run.policy.retry, error, Reason.TIMED_OUT)
         case BadResult(error):
             return Ending(Finish(State.FAILED, Reason.BAD_RESULT), "bad_result", Charge.FAILURE, error)
         case Unbindable(error):

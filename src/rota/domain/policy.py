@@ -18,6 +18,10 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Retry(Struct, frozen=True, omit_defaults=True):
     """How often and how late a failed call is tried again; `Retry(5)` is five *re*tries.
 
@@ -38,10 +42,13 @@ class Retry(Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"Retry(limit={self.limit!r}): the number of retries is a whole number from 0")
         if self.backoff not in ("exponential", "linear", "fixed"):
             raise ValueError(f"Retry(backoff={self.backoff!r}): choose exponential, linear or fixed")
-        if not 0 <= self.delay <= FAR or not 0 <= self.max_delay <= FAR:
+        if not all(_number(span) and 0 <= span <= FAR for span in (self.delay, self.max_delay)):
             raise ValueError(f"Retry(delay={self.delay!r}, max_delay={self.max_delay!r}): seconds from 0")
-        if not 0 <= self.jitter <= 1:
+        if not _number(self.jitter) or not 0 <= self.jitter <= 1:
             raise ValueError(f"Retry(jitter={self.jitter!r}): a share from 0 to 1")
+        for kind, rule in (self.rules or {}).items():
+            if not _is_retry(rule):
+                raise ValueError(f"Retry(rules={{{kind.__name__}: {rule!r}}}): write Retry({rule!r})")
 
     def for_error(self, error: BaseException) -> "Retry":
         for cls in type(error).__mro__:
@@ -64,6 +71,10 @@ class Retry(Struct, frozen=True, omit_defaults=True):
         return replace(self, rules=None) if self.rules else self
 
 
+def _is_retry(value: object) -> bool:
+    return isinstance(value, Retry)
+
+
 class Policy(Struct, frozen=True, omit_defaults=True):
     """What decides a run's next step, frozen into it at submit so that any worker can judge it."""
 
@@ -73,9 +84,15 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     max_losses: int = 5
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not 0 < self.timeout <= FAR:
-            raise ValueError(f"timeout={self.timeout!r}: more than 0 seconds, or None for no timeout")
+        if not _is_retry(self.retry):
+            raise ValueError(f"retry={self.retry!r}: write retry=Retry({self.retry!r})")
+        if self.timeout is not None and (not _number(self.timeout) or not 0 < self.timeout <= FAR):
+            raise ValueError(f"timeout={self.timeout!r}: more than 0 seconds, as a number, or None for no timeout")
         if self.lost not in ("retry", "fail"):
             raise ValueError(f"lost={self.lost!r}: choose 'retry' (at least once) or 'fail' (at most once)")
-        if self.max_losses < 1:
+        if not _whole(self.max_losses) or self.max_losses < 1:
             raise ValueError(f"max_losses={self.max_losses!r}: at least 1")
+
+    def frozen(self) -> "Policy":
+        """What is stored with a run: numbers travel, classes do not."""
+        return replace(self, retry=self.retry.without_rules())

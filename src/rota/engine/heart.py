@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from rota.engine.tuning import Tuning
 from rota.engine.worker import Worker
@@ -44,8 +45,9 @@ class Heart:
 
     def beat(self) -> None:
         """Renew now: a run we hold has news."""
-        if self._own is not None and self._now is not None and not self._own.is_closed():
-            self._own.call_soon_threadsafe(self._now.set)
+        if self._own is not None and self._now is not None:
+            with suppress(RuntimeError):  # closed just now: it opens anew and renews then
+                self._own.call_soon_threadsafe(self._now.set)
 
     async def stop(self) -> None:
         self._stopped.set()

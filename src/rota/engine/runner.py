@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from enum import Enum
 from types import TracebackType
 from typing import Any
@@ -30,6 +30,8 @@ TRACEBACK_LIMIT = 16_000
 MESSAGE_LIMIT = 2_000
 
 
+PATIENCE = 30.0
+"""Seconds that a handler told to stop has before its run is settled without it."""
 CLEANUP = 5.0
 """Seconds that a handler past its timeout has for its own cleanup, before its run is settled without it."""
 
@@ -77,7 +79,7 @@ class Runner:
             return Released()
         try:
             args, kwargs = bind(handler, seat)
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
             return Unbindable(Failure("InvalidArguments", why[:MESSAGE_LIMIT]))
         if seat.stop is not None or time.monotonic() >= seat.deadline:
@@ -86,7 +88,8 @@ class Runner:
         try:
             result = await self._call(handler, args, kwargs, seat)
         except _TimeUp:
-            return TimedOut(Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s"))
+            late = Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s")
+            return TimedOut(late, handler.retry.for_error(TimeoutError()))
         except asyncio.CancelledError as error:
             return Failed(_failure(error), handler.retry) if seat.stop is None else seat.stop.value
         except (
@@ -104,7 +107,25 @@ class Runner:
             return await _watched(self._threads.call(lambda: handler.fn(*args, **kwargs)), seat, timeout)
         if timeout is None:
             return await handler.fn(*args, **kwargs)
-        return await _watched(asyncio.ensure_future(handler.fn(*args, **kwargs)), seat, timeout)
+        ended = await _watched(asyncio.ensure_future(_caught(handler.fn(*args, **kwargs))), seat, timeout)
+        if isinstance(ended, _Raised):
+            raise ended.error
+        return ended
+
+
+class _Raised:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _caught(call: Awaitable[Any]) -> Any:
+    """What a call of its own task returned or raised: a SystemExit that left the task would end the event loop."""
+    try:
+        return await call
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return _Raised(error)
 
 
 class _TimeUp(Exception):
@@ -127,9 +148,9 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
             call.cancel()
         if seat.stop is Stop.LOST:
             raise
-        await asyncio.wait((call,))
-        if not on_loop and seat.context.noticed:
-            raise  # it returned early because it was told to: that is no success
+        done, _ = await asyncio.wait((call,), timeout=PATIENCE)
+        if not done or (not on_loop and seat.context.noticed):
+            raise  # it does not listen, or it returned early because it was told to: neither is a success
     finally:
         if not call.done():
             seat.overdue = call
@@ -152,8 +173,8 @@ def kept(result: object) -> Outcome:
         return Succeeded()
     try:
         encoded = encode_result(result)
-    except (TypeError, ValueError, RecursionError) as error:
-        return BadResult(Failure(type(error).__name__, f"the result cannot be stored: {error}"))
+    except Exception as error:  # a type of the user's own may raise anything while it is written
+        return BadResult(Failure(type(error).__name__, _storable(f"the result cannot be stored: {error}")))
     if len(encoded) > wire.RESULT_LIMIT:
         return BadResult(
             Failure("ValueError", f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}")

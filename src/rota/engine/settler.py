@@ -5,7 +5,9 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from rota.domain.settlement import Settlement, Verdict
+from rota.domain.decision import Reason
+from rota.domain.run import Failure, State
+from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.errors import StoreError
 from rota.store import Store
 
@@ -62,11 +64,30 @@ class Settler:
                 log.warning("cannot record %d endings, next try in %.1f s: %s", len(batch), pause, error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
+            except Exception as error:
+                if len(batch) == 1:
+                    await self._send_without_its_words(batch[0], error)
+                else:  # one of them cannot be written: the others must not wait for it
+                    for settlement in batch:
+                        await self._send([settlement])
+                return
             else:
                 for settlement, verdict in zip(batch, reply.items, strict=True):
                     if verdict is Verdict.STALE:
                         _report_stale(settlement)
                 return
+
+    async def _send_without_its_words(self, settlement: Settlement, why: Exception) -> None:
+        """An ending that the store cannot write is recorded as a failure that says so."""
+        log.error("run %s: its ending (%s) cannot be written", settlement.run, settlement.outcome, exc_info=why)
+        error = Failure("BadResult", "what the handler returned or raised cannot be written; see the worker's log")
+        plain = Settlement(
+            settlement.run, settlement.fence, Finish(State.FAILED, Reason.BAD_RESULT), "bad_result", error=error
+        )
+        try:
+            await self._store.settle([plain])
+        except Exception:
+            log.exception("run %s: not even that; it starts again when its lease has lapsed", settlement.run)
 
 
 def _report_stale(settlement: Settlement) -> None:

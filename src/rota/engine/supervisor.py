@@ -57,6 +57,7 @@ class Supervisor:
         self._settler = Settler(store)
         self._worker = Worker(self.name, store, self._handlers, self._settler, self._tuning, self._backend.poll)
         self._heart = Heart(self._backend, self._worker, self._tuning)
+        self._worker.beat = self._heart.beat
         self._heart.start()
         self._watch("settler", self._settler.run)
         self._watch("hints", lambda: self._listen(store))
@@ -87,6 +88,17 @@ class Supervisor:
         return claimed is not None and time.monotonic() - claimed < patience and self._heart.silent_for < SILENCE
 
     async def _stop(self, grace: float) -> None:
+        """Each step is tried, whatever became of the one before."""
+        async with AsyncExitStack() as last:
+            last.push_async_callback(self._stack.aclose)
+            for name in ("settler", "janitor", "hints"):
+                last.push_async_callback(self._end, name)
+            last.push_async_callback(self._heart.stop)
+            last.push_async_callback(self._record)
+            await self._drain(grace)
+        log.info("worker %s stopped", self.name)
+
+    async def _drain(self, grace: float) -> None:
         held = len(self._worker.held())
         log.info("worker %s is stopping: %d runs in hand have up to %.1f s", self.name, held, grace)
         self._worker.stop_claiming()
@@ -98,12 +110,6 @@ class Supervisor:
         if not drain.done():
             drain.cancel()
             await self._worker.drain(0)
-        await self._record()
-        await self._heart.stop()
-        for name in ("hints", "janitor", "settler"):
-            await self._end(name)
-        await self._stack.aclose()
-        log.info("worker %s stopped", self.name)
 
     async def _record(self) -> None:
         """What is not recorded within a lease is another worker's by then."""

@@ -1,5 +1,8 @@
 """The numbers an engine runs by."""
 
+import math
+from typing import Any
+
 from msgspec import Struct
 
 from rota.store import Retention
@@ -17,8 +20,13 @@ class Tuning(Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise ValueError(f"concurrency={self.concurrency}: a worker needs at least one seat")
+        for name in ("lease", "renew", "rescue", "grace", "sweep"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+                raise ValueError(f"{name}={value!r}: a number of seconds")
+        seats: Any = self.concurrency
+        if not isinstance(seats, int) or seats < 1:
+            raise ValueError(f"concurrency={self.concurrency!r}: a whole number of seats, at least 1")
         if not 0.1 <= self.lease <= 86_400:
             raise ValueError(f"lease={self.lease}: from 0.1 seconds to a day")
         if self.grace < 0:

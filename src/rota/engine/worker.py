@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from rota.domain.lifecycle import Interrupted, Released, decide
-from rota.domain.run import Lease, Run
+from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
+from rota.domain.run import Failure, Lease, Run
 from rota.domain.settlement import Requeue, Settlement
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
@@ -51,6 +51,7 @@ class Worker:
         self._empty = asyncio.Event()
         self._empty.set()
         self._stopping = False
+        self.beat: Callable[[], None] = lambda: None  # the heart's, once there is one
         self._hungry = True  # the last claim found as much as it had room for
         self.claimed_at: float | None = None  # monotonic; the proof of life
 
@@ -86,8 +87,8 @@ class Worker:
         for run in claim.runs:
             if self._stopping:
                 self._settler.settle(decide(run, Released()))
-            else:
-                self._start(run, asked_at + self._tuning.lease)
+            elif run.lease not in self._seats:
+                self._start(run, asked_at + (run.until or 0.0) - claim.now)
         self._hungry = len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
@@ -97,7 +98,10 @@ class Worker:
         claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease)
         self._claims = n
         self.claimed_at = time.monotonic()
-        rescue(claim.lapsed, self._settler)
+        ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
+        if ours:
+            self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
+        rescue([run for run in claim.lapsed if run.lease not in ours and run not in claim.runs], self._settler)
         return claim
 
     async def _farewell(self) -> None:
@@ -129,10 +133,16 @@ class Worker:
     async def _serve(self, seat: Seat) -> None:
         started = time.perf_counter()
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
-        outcome = await self._runner.outcome(seat)
-        settlement = decide(seat.run, outcome, round(time.perf_counter() - started, 6))
-        self._settler.settle(settlement)
-        self._leave(seat)
+        outcome: Outcome = Interrupted()
+        try:
+            outcome = await self._runner.outcome(seat)
+        except Exception as error:
+            log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
+            outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
+        finally:  # whatever happens, the run is settled and the seat is free again
+            settlement = decide(seat.run, outcome, round(time.perf_counter() - started, 6))
+            self._settler.settle(settlement)
+            self._leave(seat)
         _report(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:

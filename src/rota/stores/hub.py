@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from rota.store import Hint
 
@@ -45,7 +45,7 @@ class _Inbox:
         self._ready = asyncio.Event()
 
     def post(self, hint: Hint) -> None:
-        if not self._loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed: nobody reads there any more
             self._loop.call_soon_threadsafe(self._take, hint)
 
     def _take(self, hint: Hint) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
@@ -22,7 +22,7 @@ class SqliteBackend:
     poll = 5.0
 
     def __init__(self, path: str | Path, max_pages: int | None = None) -> None:
-        self.path = str(path)
+        self.path = str(Path(path).absolute())  # a later chdir must not lead to another file
         self.max_pages = max_pages  # of 4 KiB: a bound for the file; beyond it, puts are refused
         self.skew = 0.0
         self._latest = 0.0
@@ -45,7 +45,7 @@ class SqliteBackend:
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.path}"
+        return f"sqlite:///{quote(self.path)}"
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
@@ -55,8 +55,7 @@ class SqliteBackend:
         try:
             yield SqliteStore(writer, reader, self._hub)
         finally:
-            await writer.close()
-            await reader.close()
+            await asyncio.gather(writer.close(), reader.close())
 
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         try:
@@ -66,7 +65,11 @@ class SqliteBackend:
         writing = connect(self.path)
         if self.max_pages is not None:
             writing.execute(f"PRAGMA max_page_count = {self.max_pages:d}")
-        return writing, connect(self.path)
+        try:
+            return writing, connect(self.path)
+        except BaseException:
+            writing.close()
+            raise
 
     def _clock(self) -> float:
         """Also for reads, which do not write the clock down: never back."""

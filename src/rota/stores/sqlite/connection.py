@@ -52,7 +52,8 @@ def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
     return found, len(scripts)
 

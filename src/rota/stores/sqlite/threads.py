@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from rota.domain.run import DIGITS
-from rota.errors import StoreUnavailable
+from rota.errors import StoreCorrupt, StoreUnavailable
 from rota.stores.sqlite.connection import begin, explain
 
 T = TypeVar("T")
@@ -110,9 +112,12 @@ class SqlThread:
         raise NotImplementedError
 
     def _fail(self, jobs: list[Job[Any]], error: BaseException) -> None:
-        shown = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+        if isinstance(error, sqlite3.Error):
+            error = explain(error, self.path)
+        elif isinstance(error, msgspec.DecodeError):
+            error = StoreCorrupt(f"{self.path} holds what this version of rota cannot read: {error}")
         for job in jobs:
-            job.error = shown
+            job.error = error
 
     def _deliver(self, jobs: list[Job[Any]]) -> None:
         def deliver() -> None:
