@@ -73,7 +73,7 @@ class RunHandle(Generic[R_co]):
         False if it had ended before. A handler that finishes first wins.
         """
         store = await self._client.store()
-        return (await store.ask(Wish.CANCEL, [self.id], note)).items[0]
+        return bool((await store.ask(Wish.CANCEL, [self.id], note)).items[0])
 
     async def retry(self) -> "RunHandle[R_co]":
         """A new run that does the same again; retrying twice gives the same new run."""

@@ -4,7 +4,8 @@ Every reply carries the store's own time. Delays go in relative; no verb trusts 
 Every verb may be sent again after a lost reply: it then answers the same and changes nothing more.
 """
 
-from collections.abc import AsyncIterator, Sequence
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -12,8 +13,9 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from rota.domain.decision import Decision
-from rota.domain.run import Lease, NewRun, Run, State
+from rota.domain.run import Lease, NewRun, Note, Run, State
 from rota.domain.settlement import Settlement, Verdict
+from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
 
 T = TypeVar("T")
@@ -38,22 +40,83 @@ class Reply(Struct, Generic[T], frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """What a claim found. `wake` is seconds until this worker should look again, if anything is coming."""
+    """What a claim found. `wake` is seconds until this worker should look again, if anything is coming.
+
+    `left` says that due work was passed over which this worker may take once one of its own runs has ended.
+    """
 
     now: float
     runs: list[Run]
     lapsed: list[Run]
     wake: float | None
+    left: bool = False
 
 
 class Renewal(StrEnum):
     OK = "ok"
     LOST = "lost"
     CANCEL = "cancel"
+    PAUSE = "pause"
 
 
 class Wish(StrEnum):
+    """What can be asked of runs and tasks. Drop ends what waits and leaves alone what runs."""
+
     CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    DROP = "drop"
+
+
+class Tally(Struct, frozen=True, omit_defaults=True):
+    """What a worker counted for one task since its last report; histograms by `bucket` of seconds."""
+
+    task: str
+    succeeded: int = 0
+    failed: int = 0
+    retried: int = 0
+    other: int = 0
+    waits: dict[int, int] = {}
+    durations: dict[int, int] = {}
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """A worker's heartbeat, sent with a claim: who it is, what it holds, what it counted."""
+
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    seats: int = 0
+    held: int = 0
+    overdue: int = 0
+    tallies: tuple[Tally, ...] = ()
+
+
+class WorkerSeen(Struct, frozen=True):
+    """A worker as the store knows it from its last claim."""
+
+    name: str
+    tasks: tuple[str, ...]
+    seen_at: float
+    idle: bool
+    report: Report = Report()
+
+
+class Stat(Struct, frozen=True):
+    """One minute of one task, from the reports of all workers."""
+
+    minute: int
+    tally: Tally
+
+
+def bucket(seconds: float) -> int:
+    """The histogram bucket of a time span: two for every doubling, from a millisecond up."""
+    return 0 if seconds <= 0.001 else min(80, 1 + int(2 * math.log2(seconds / 0.001)))
+
+
+def bucket_seconds(index: int) -> float:
+    """The upper end of a bucket."""
+    return 0.001 * math.pow(2.0, index / 2)
 
 
 class RunQuery(Struct, frozen=True, kw_only=True):
@@ -95,6 +158,8 @@ class Swept(Struct, frozen=True):
     now: float
     expired: int
     forgotten: int
+    more: bool = False
+    """The work of one sweep is bounded: there is more to do at once."""
 
 
 class Hint(Struct, frozen=True):
@@ -111,6 +176,7 @@ class Depth(Struct, frozen=True):
     task: str
     queued: int
     running: int
+    paused: int = 0
 
 
 class Store(Protocol):
@@ -120,25 +186,50 @@ class Store(Protocol):
         """The only door. The same id again answers the same, until ID_MEMORY after the run ended."""
         ...
 
-    async def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Claim:
+    async def claim(
+        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+    ) -> Claim:
         """At most `free` due runs of these tasks, highest priority first, then the longest due.
 
         `n` numbers this worker's claims: the same n again answers the same batch. Also offers lapsed leases,
         which are hints: settle judges them again. A claim that leaves seats empty registers the worker as idle,
-        so that a put can hint it.
+        so that a put can hint it. Paused tasks are passed over; limits are counted from real leases; runs of a
+        saturated key are parked. A run with losses comes alone, and never beside another one with losses.
+        `report` is applied once per n.
         """
         ...
 
-    async def renew(self, leases: Sequence[Lease], seconds: float) -> Reply[Renewal]:
-        """Extend what is still held. A lapsed lease that nobody has rescued is still held."""
+    async def renew(
+        self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
+    ) -> Reply[Renewal]:
+        """Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is
+        still held."""
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         """Compare-and-set on (run, fence), each in one atomic step."""
         ...
 
-    async def ask(self, wish: Wish, runs: Sequence[str], note: str | None = None) -> Reply[bool]:
-        """Cancel: a queued run ends at once, a running one is told. True where the run was not final yet."""
+    async def ask(
+        self, wish: Wish, subjects: Sequence[str], note: str | None = None, tasks: bool = False
+    ) -> Reply[int]:
+        """A wish about runs, by id, or about whole tasks, by name: how many runs (or tasks) it changed, each.
+
+        What waits changes at once, what runs is told through its worker. Ending the runs of a task is bounded work:
+        ask again until the answer is 0.
+        """
+        ...
+
+    async def declare(self, specs: Sequence[TaskSpec]) -> Reply[bool]:
+        """Publish what the code says of its tasks; the last publish wins, a pause stays. True where it changed."""
+        ...
+
+    async def rows(self, kind: type[T]) -> Reply[T]:
+        """All there is of TaskSpec or WorkerSeen."""
+        ...
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        """Per-minute counts of the last minutes, oldest first."""
         ...
 
     async def runs(self, query: RunQuery) -> Page: ...

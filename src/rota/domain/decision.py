@@ -7,6 +7,13 @@ from msgspec import Struct
 
 class Reason(StrEnum):
     ACCEPTED = "accepted"
+    JOINED = "joined"
+    DISABLED = "disabled"
+    ALREADY_QUEUED = "already_queued"
+    ALREADY_RUNNING = "already_running"
+    ALREADY_DONE = "already_done"
+    RESTING = "resting"
+    BREAKER = "breaker"
     QUEUE_FULL = "queue_full"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
@@ -17,6 +24,11 @@ class Reason(StrEnum):
     INTERRUPTED = "interrupted"
     UNBINDABLE = "unbindable"
     BAD_RESULT = "bad_result"
+    DISCARDED = "discarded"
+    PARTIAL = "partial"
+    SKIPPED = "skipped"
+    SUPERSEDED = "superseded"
+    DROPPED = "dropped"
 
     UNKNOWN = "unknown"
     """A word of a newer version."""
@@ -27,10 +39,13 @@ class Reason(StrEnum):
 
 
 class Decision(Struct, frozen=True):
-    """The answer to one submit: truthy when there is a run for it, else the reason why not."""
+    """The answer to one submit: truthy when there is a run for it, else the reason why not.
+
+    `run` is the run that now stands for it: its own, or the one that was there already.
+    """
 
     run: str
     reason: Reason
 
     def __bool__(self) -> bool:
-        return self.reason is Reason.ACCEPTED
+        return self.reason in (Reason.ACCEPTED, Reason.JOINED)

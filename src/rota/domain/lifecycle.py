@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from rota.domain.decision import Reason
 from rota.domain.policy import Retry
-from rota.domain.run import Failure, Run, State
+from rota.domain.run import Failure, Note, Run, State
 from rota.domain.settlement import LOST, Charge, Finish, Requeue, Settlement
 
 UNBINDABLE_RELEASES = 3
@@ -21,6 +21,7 @@ class Failed(Struct, frozen=True):
 
     error: Failure
     retry: Retry | None = None
+    partial: bool = False
 
 
 class TimedOut(Struct, frozen=True):
@@ -30,6 +31,41 @@ class TimedOut(Struct, frozen=True):
 
 class BadResult(Struct, frozen=True):
     """The handler did its work, but what it returned cannot be kept: calling it again would not help."""
+
+    error: Failure
+
+
+class RetryAsked(Struct, frozen=True):
+    """The handler named the time of its own retry; it still draws on the budget."""
+
+    error: Failure
+    after: float
+
+
+class Snoozed(Struct, frozen=True):
+    """The handler wants to be called later; that is no failure."""
+
+    after: float
+
+
+class Discarded(Struct, frozen=True):
+    """The handler says that no retry would help."""
+
+    error: Failure
+
+
+class Skipped(Struct, frozen=True):
+    """The handler found nothing to do: succeeded, but no mark."""
+
+    message: str
+
+
+class Paused(Struct, frozen=True):
+    """A running handler stopped because someone asked it to pause."""
+
+
+class Crashed(Struct, frozen=True):
+    """The process that this run had to itself died under it."""
 
     error: Failure
 
@@ -56,7 +92,23 @@ class Lost(Struct, frozen=True):
     """The lease lapsed: the worker died, froze, or is cut off."""
 
 
-Outcome = Succeeded | Failed | TimedOut | BadResult | Unbindable | Cancelled | Interrupted | Released | Lost
+Outcome = (
+    Succeeded
+    | Failed
+    | RetryAsked
+    | Snoozed
+    | Discarded
+    | Skipped
+    | TimedOut
+    | BadResult
+    | Unbindable
+    | Cancelled
+    | Paused
+    | Interrupted
+    | Released
+    | Crashed
+    | Lost
+)
 
 
 class Ending(Struct, frozen=True):
@@ -68,9 +120,16 @@ class Ending(Struct, frozen=True):
     error: Failure | None = None
     called: bool = True
     lost: bool = False
+    mark: bool = True
 
 
-def decide(run: Run, outcome: Outcome, seconds: float | None = None) -> Settlement:
+def decide(
+    run: Run,
+    outcome: Outcome,
+    seconds: float | None = None,
+    note: Note | None = None,
+    warnings: tuple[str, ...] = (),
+) -> Settlement:
     """The one settlement that `outcome` makes of `run`, which is running under its current fence."""
     end = _ending(run, outcome)
     return Settlement(
@@ -83,37 +142,62 @@ def decide(run: Run, outcome: Outcome, seconds: float | None = None) -> Settleme
         error=end.error,
         called=end.called,
         lost=end.lost,
+        mark=end.mark,
+        note=note,
+        warnings=warnings,
     )
 
 
 def _ending(run: Run, outcome: Outcome) -> Ending:
+    """What the handler itself brought about; the rest came over it."""
     match outcome:
         case Succeeded(result):
             return Ending(Finish(State.SUCCEEDED, result=result), "succeeded")
-        case Failed(error, retry):
-            return _failure(run, retry or run.policy.retry, error, Reason.FAILED)
-        case TimedOut(error, retry):
-            return _failure(run, retry or run.policy.retry, error, Reason.TIMED_OUT)
+        case Failed(error, retry, partial):
+            return _failure(run, retry or run.policy.retry, error, Reason.PARTIAL if partial else Reason.FAILED)
+        case RetryAsked(error, after):
+            return _failure(run, run.policy.retry, error, Reason.FAILED, after)
+        case Snoozed(after):
+            return Ending(Requeue(after), "snoozed")
+        case Discarded(error):
+            return Ending(Finish(State.FAILED, Reason.DISCARDED), "discarded", Charge.FAILURE, error)
+        case Skipped(message):
+            end = Finish(State.SUCCEEDED, Reason.SKIPPED)
+            return Ending(end, "skipped", error=Failure("Skipped", message), mark=False)
         case BadResult(error):
             return Ending(Finish(State.FAILED, Reason.BAD_RESULT), "bad_result", Charge.FAILURE, error)
+        case _:
+            return _interruption(run, outcome)
+
+
+def _interruption(
+    run: Run, outcome: TimedOut | Unbindable | Cancelled | Paused | Interrupted | Released | Crashed | Lost
+) -> Ending:
+    match outcome:
+        case TimedOut(error, retry):
+            return _failure(run, retry or run.policy.retry, error, Reason.TIMED_OUT)
         case Unbindable(error):
             return _unbindable(run, error)
         case Cancelled():
             return Ending(Finish(State.CANCELLED, Reason.CANCELLED), "cancelled")
+        case Paused():
+            return Ending(Requeue(held=True), "paused")
         case Interrupted():
             if run.policy.lost == "fail":
                 return Ending(Finish(State.FAILED, Reason.INTERRUPTED), "interrupted")
             return Ending(Requeue(), "interrupted")
         case Released():
             return Ending(Requeue(), "released", called=False)
+        case Crashed(error):
+            return _loss(run, "crashed", error)
         case Lost():
-            return _loss(run)
+            return _loss(run, LOST)
 
 
-def _failure(run: Run, retry: Retry, error: Failure, reason: Reason) -> Ending:
+def _failure(run: Run, retry: Retry, error: Failure, reason: Reason, after: float | None = None) -> Ending:
     action: Finish | Requeue
     if run.failures < retry.limit:
-        action = Requeue(retry.wait(run.failures + 1, run.id))
+        action = Requeue(retry.wait(run.failures + 1, run.id) if after is None else after)
     else:
         action = Finish(State.FAILED, reason)
     return Ending(action, str(reason), Charge.FAILURE, error)
@@ -129,10 +213,10 @@ def _unbindable(run: Run, error: Failure) -> Ending:
     return Ending(action, "unbindable", error=error, called=False)
 
 
-def _loss(run: Run) -> Ending:
+def _loss(run: Run, outcome: str, error: Failure | None = None) -> Ending:
     action: Finish | Requeue = Requeue()
     if run.policy.lost == "fail":
         action = Finish(State.FAILED, Reason.LOST)
     elif run.losses + 1 >= run.policy.max_losses:
         action = Finish(State.FAILED, Reason.POISON)
-    return Ending(action, LOST, Charge.LOSS, lost=True)
+    return Ending(action, outcome, Charge.LOSS, error, lost=outcome == LOST)

@@ -96,3 +96,42 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     def frozen(self) -> "Policy":
         """What is stored with a run: numbers travel, classes do not."""
         return replace(self, retry=self.retry.without_rules())
+
+
+class Limit(Struct, frozen=True, omit_defaults=True):
+    """How many runs of a task may run at once: in all, and for each key. Counted from real leases."""
+
+    total: int | None = None
+    per_key: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("total", self.total), ("per_key", self.per_key)):
+            if value is not None and (not _whole(value) or value < 1):
+                raise ValueError(f"Limit({name}={value!r}): a whole number from 1, or None for no limit")
+        if self.total is None and self.per_key is None:
+            raise ValueError("Limit() limits nothing: give total, per_key or both")
+
+
+class Rate(Struct, frozen=True, omit_defaults=True):
+    """At most `n` starts per `per` seconds, evenly spaced, of which `burst` may come at once after a lull.
+
+    With `per_key`, each key has a rate of its own.
+    """
+
+    n: int
+    per: float = 1.0
+    burst: int = 1
+    per_key: bool = False
+
+    def __post_init__(self) -> None:
+        if not _whole(self.n) or self.n < 1:
+            raise ValueError(f"Rate({self.n!r}): a whole number of starts, at least 1")
+        if not 0 < self.per <= FAR:
+            raise ValueError(f"Rate(per={self.per!r}): more than 0 seconds")
+        if not _whole(self.burst) or self.burst < 1:
+            raise ValueError(f"Rate(burst={self.burst!r}): a whole number from 1")
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two starts at the even pace."""
+        return self.per / self.n

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rota.domain.decision import Reason
+from rota.domain.guards import Guards
 from rota.domain.policy import Policy
 
 ATTEMPTS_KEPT = 20
@@ -55,6 +56,14 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     ended_at: float
     seconds: float | None = None
     error: Failure | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Progress(Struct, frozen=True, omit_defaults=True):
+    """How far a running handler says it is: a share from 0 to 1, and a word."""
+
+    share: float
+    message: str = ""
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -65,7 +74,7 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """The part of a run that changes. Instants are Unix seconds by the store's clock."""
+    """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock."""
 
     id: str
     state: State = State.QUEUED
@@ -78,21 +87,32 @@ class Standing(Struct, frozen=True, kw_only=True):
     claimed_at: float | None = None
     until: float | None = None
     cancel_asked: bool = False
+    pause_asked: bool = False
+    parked: bool = False
     reason: Reason | None = None
     note: str | None = None
     error: Failure | None = None
     finished_at: float | None = None
     attempts: tuple[Attempt, ...] = ()
+    progress: Progress | None = None
+    task: str = ""
+    key: str | None = None
+    unique_key: str | None = None
+    marked: bool = False
+    priority: int = 0
+    created_at: float = 0.0
     result: bytes | None = None
+    saved: bytes | None = None
+
+    @property
+    def mark_key(self) -> str:
+        """What its mark is about."""
+        return self.unique_key or self.key or ""
 
 
 class Run(Standing, frozen=True, kw_only=True):
     """A run as a store tells it. `wire` is its stored form, with fields that this version may not know."""
 
-    task: str
-    key: str | None = None
-    priority: int = 0
-    created_at: float = 0.0
     args: bytes = b"{}"
     origin: Origin = Origin()
     policy: Policy = Policy()
@@ -101,6 +121,13 @@ class Run(Standing, frozen=True, kw_only=True):
     @property
     def lease(self) -> "Lease":
         return Lease(self.id, self.fence, self.worker or "")
+
+
+class Note(Struct, frozen=True, omit_defaults=True):
+    """What a running handler leaves with its run: how far it is, and what it needs to go on from there."""
+
+    progress: Progress | None = None
+    saved: bytes | None = None
 
 
 class Lease(Struct, frozen=True):
@@ -118,11 +145,18 @@ class NewRun(Struct, frozen=True, kw_only=True):
     task: str
     wire: bytes
     key: str | None = None
+    unique_key: str | None = None
+    guards: Guards = Guards()
     priority: int = 0
     delay: float = 0.0
     at: float | None = None
     expires_after: float | None = None
     expires_at: float | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Will its ending be remembered as a mark? Only where a policy reads it."""
+        return self.guards.reads_marks
 
     def due_at(self, now: float) -> float:
         return after(now, self.delay) if self.at is None else self.at

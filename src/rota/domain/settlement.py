@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.decision import Reason
-from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Standing, State, after
+from rota.domain.guards import Mark
+from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Note, Standing, State, after
 
 S = TypeVar("S", bound=Standing)
 
@@ -29,16 +30,18 @@ class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
 
 
 class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
-    """The run waits again. Without a delay it keeps its place in the queue."""
+    """The run waits again: without a delay at its old place in the queue, `held` until someone resumes it."""
 
     delay: float = 0.0
+    held: bool = False
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True):
     """How one claim of one run ended. `outcome` is the word its attempt is remembered by.
 
     A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.
-    `called` is false when the handler was never entered: then the run can still expire.
+    `called` is false when the handler was never entered: then the run can still expire. `mark` is false where the
+    ending says nothing of the key, as when the handler skipped its work.
     """
 
     run: str
@@ -50,6 +53,9 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
     error: Failure | None = None
     called: bool = True
     lost: bool = False
+    mark: bool = True
+    note: Note | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Verdict(StrEnum):
@@ -95,7 +101,8 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
         )
     return replace(
         ended,
-        state=State.QUEUED,
+        state=State.PAUSED if action.held or run.pause_asked else State.QUEUED,
+        pause_asked=False,
         due_at=after(now, action.delay) if action.delay else run.due_at,
         expires_at=None if settlement.called else run.expires_at,
         error=settlement.error,
@@ -111,9 +118,17 @@ def _unleased(run: S, settlement: Settlement, now: float) -> S:
         ended_at=now,
         seconds=settlement.seconds,
         error=settlement.error,
+        warnings=settlement.warnings,
     )
     attempts = (*run.attempts, attempt)[-ATTEMPTS_KEPT:]
-    return replace(run, attempts=attempts, worker=None, until=None, claimed_at=None)
+    return noted(replace(run, attempts=attempts, worker=None, until=None, claimed_at=None), settlement.note)
+
+
+def noted(run: S, note: Note | None) -> S:
+    """The run with what its handler last said."""
+    if note is None:
+        return run
+    return replace(run, progress=note.progress or run.progress, saved=run.saved if note.saved is None else note.saved)
 
 
 def _charged(run: S, settlement: Settlement) -> S:
@@ -128,16 +143,53 @@ def _charged(run: S, settlement: Settlement) -> S:
 
 def expire(run: S, now: float) -> S:
     """A queued run whose time to start has passed."""
-    return replace(run, state=State.CANCELLED, reason=Reason.EXPIRED, finished_at=now)
+    return replace(run, state=State.CANCELLED, reason=Reason.EXPIRED, parked=False, finished_at=now)
 
 
-def cancel(run: S, now: float, note: str | None) -> S:
+def cancel(run: S, now: float, note: str | None, reason: Reason = Reason.CANCELLED) -> S:
     """What a wish to cancel makes of a run: a running one is told, a final one stays as it is."""
     if run.state.final:
         return run
     if run.state is State.RUNNING:
-        return replace(run, cancel_asked=True, note=note)
-    return replace(run, state=State.CANCELLED, reason=Reason.CANCELLED, note=note, finished_at=now)
+        return replace(run, cancel_asked=True, pause_asked=False, note=note)
+    return replace(run, state=State.CANCELLED, reason=reason, parked=False, note=note, finished_at=now)
+
+
+def supersede(run: S, now: float) -> S:
+    """A run that would wait again, but another with its key already does."""
+    return replace(run, state=State.CANCELLED, reason=Reason.SUPERSEDED, parked=False, finished_at=now)
+
+
+def inherit(successor: S, run: Standing) -> S:
+    """What the waiting one takes over from the one it supersedes: the earlier due time and the failures."""
+    return replace(successor, due_at=min(successor.due_at, run.due_at), failures=max(successor.failures, run.failures))
+
+
+def pause(run: S, note: str | None) -> S:
+    """What a wish to pause makes of a run: a queued one is held at once, a running one is told."""
+    if run.state is State.QUEUED:
+        return replace(run, state=State.PAUSED, parked=False, note=note)
+    if run.state is State.RUNNING and not run.cancel_asked:
+        return replace(run, pause_asked=True, note=note)
+    return run
+
+
+def resume(run: S, note: str | None) -> S:
+    """What a wish to resume makes of a run; its due time has not moved."""
+    if run.state is State.PAUSED:
+        return replace(run, state=State.QUEUED, note=note)
+    if run.pause_asked:
+        return replace(run, pause_asked=False, note=note)
+    return run
+
+
+def marked(mark: Mark, run: Standing, now: float) -> Mark:
+    """What a finished run makes of its key's mark; a cancelled one says nothing."""
+    if run.state is State.SUCCEEDED:
+        return Mark(succeeded_at=now, finished_at=now, failures=0)
+    if run.state is State.FAILED:
+        return replace(mark, finished_at=now, failures=mark.failures + 1)
+    return mark
 
 
 def claim(run: S, worker: str, lease: float, now: float) -> S:

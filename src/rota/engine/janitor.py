@@ -19,4 +19,4 @@ class Janitor:
             swept = await self._store.sweep(self._retention)
             if swept.expired or swept.forgotten:
                 log.debug("swept: %d expired, %d forgotten", swept.expired, swept.forgotten)
-            await asyncio.sleep(self._every)
+            await asyncio.sleep(0 if swept.more else self._every)

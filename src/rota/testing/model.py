@@ -87,12 +87,15 @@ class Model:
             for row in self.rows.values()
             if row.state == "queued" and row.due <= now and row.new.task in tasks and not row.too_late(now)
         ]
-        ready.sort(key=lambda row: (-row.new.priority, row.due, row.order))
-        for row in ready[:free]:
+        if any(row.state == "running" and row.holder == worker and row.losses for row in self.rows.values()):
+            ready = [row for row in ready if not row.losses]  # one suspect at a time
+        ready = sorted(ready, key=lambda row: (-row.new.priority, row.due, row.order))[:free]
+        taken = ready[:1] if ready and ready[0].losses else [row for row in ready if not row.losses]
+        for row in taken:
             row.state, row.holder, row.until = "running", worker, after(now, lease)
             row.fence += 1
-        self.batches[worker] = n, [(row.new.id, row.fence) for row in ready[:free]]
-        return [row.new.id for row in ready[:free]]
+        self.batches[worker] = n, [(row.new.id, row.fence) for row in taken]
+        return [row.new.id for row in taken]
 
     def held(self, id: str, fence: int) -> Row | None:
         row = self.rows.get(id)

@@ -1,7 +1,7 @@
-"""The due index: one heap per (task, priority), with stale entries dropped when they surface."""
+"""A due index: one heap per (lane, priority), with entries that no longer stand dropped when they surface."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 Entry = tuple[float, int, str]
@@ -9,54 +9,83 @@ Entry = tuple[float, int, str]
 
 
 class Lanes:
+    """Entries are never taken out: a run that leaves the index makes its entry fall, and `stands` tells."""
+
     def __init__(self, stands: Callable[[Entry], bool]) -> None:
         self._heaps: dict[str, dict[int, list[Entry]]] = {}
         self._stands = stands
         self.entries = 0
 
-    def push(self, task: str, priority: int, entry: Entry) -> None:
-        heapq.heappush(self._heaps.setdefault(task, {}).setdefault(priority, []), entry)
+    def push(self, lane: str, priority: int, entry: Entry) -> None:
+        heapq.heappush(self._heaps.setdefault(lane, {}).setdefault(priority, []), entry)
         self.entries += 1
 
-    def pop_due(self, tasks: Sequence[str], now: float) -> Iterator[str]:
-        """Run ids that are due, highest priority first, then the longest due; each leaves the index."""
-        lanes = self._of(tasks)
-        for priority in sorted({priority for priority, _ in lanes}, reverse=True):
-            level = [heap for p, heap in lanes if p == priority]
-            while ready := [heap for heap in level if self._head(heap, now)]:
-                entry = self._drop(min(ready, key=lambda heap: heap[0]))
-                yield entry[2]
+    def heads(self, lanes: Sequence[str]) -> Iterator[tuple[str, int, float]]:
+        """Each (lane, priority) that has entries, and when its first is due."""
+        for lane in lanes:
+            for priority, heap in self._heaps.get(lane, {}).items():
+                if self._head(heap):
+                    yield lane, priority, heap[0][0]
 
-    def upcoming(self, tasks: Sequence[str], k: int) -> list[float]:
-        """The next k due instants of these tasks."""
-        lanes = (filter(self._stands, _in_order(heap)) for _, heap in self._of(tasks) if self._head(heap))
-        return heapq.nsmallest(k, (entry[0] for lane in lanes for entry in islice(lane, k)))
+    def due(self, lanes: Sequence[str], now: float) -> Iterator[Entry]:
+        """What is due, highest priority first, then the longest due."""
+        levels: dict[int, list[list[Entry]]] = {}
+        for lane in lanes:
+            for priority, heap in self._heaps.get(lane, {}).items():
+                if self._head(heap):
+                    levels.setdefault(priority, []).append(heap)
+        for priority in sorted(levels, reverse=True):
+            yield from heapq.merge(*(self._until(heap, now) for heap in levels[priority]))
 
-    def rebuild(self, entries: Iterable[tuple[str, int, Entry]]) -> None:
-        self._heaps, self.entries = {}, 0
-        for task, priority, entry in entries:
-            self.push(task, priority, entry)
+    def soonest(self, lane: str) -> Iterator[Entry]:
+        """All entries of a lane by due time, whatever their priority."""
+        heaps = self._heaps.get(lane, {}).values()
+        return heapq.merge(*(self._standing(heap) for heap in heaps if self._head(heap)))
 
-    def _of(self, tasks: Sequence[str]) -> list[tuple[int, list[Entry]]]:
-        return [lane for task in tasks for lane in self._heaps.get(task, {}).items()]
+    def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
+        """The next k due instants after now."""
+        streams = (
+            islice((entry[0] for entry in self._standing(heap) if entry[0] > now), k)
+            for lane in lanes
+            for heap in self._heaps.get(lane, {}).values()
+            if self._head(heap)
+        )
+        return heapq.nsmallest(k, (due_at for stream in streams for due_at in stream))
 
-    def _head(self, heap: list[Entry], now: float | None = None) -> bool:
-        """Is there a standing entry on top, due by `now`?"""
+    def prune(self) -> None:
+        """Drop every entry that no longer stands."""
+        self.entries = 0
+        for priorities in self._heaps.values():
+            for priority, heap in priorities.items():
+                standing = list({entry[2]: entry for entry in heap if self._stands(entry)}.values())
+                heapq.heapify(standing)
+                priorities[priority] = standing
+                self.entries += len(standing)
+        self._heaps = {lane: found for lane, p in self._heaps.items() if (found := {k: h for k, h in p.items() if h})}
+
+    def _until(self, heap: list[Entry], now: float) -> Iterator[Entry]:
+        for entry in self._standing(heap):
+            if entry[0] > now:
+                return
+            yield entry
+
+    def _standing(self, heap: list[Entry]) -> Iterator[Entry]:
+        """Entries in order, each run once. A heap need not be sorted for that: a child is never smaller than its
+        parent."""
+        frontier = [(heap[0], 0)] if heap else []
+        last: Entry | None = None
+        while frontier:
+            entry, at = heapq.heappop(frontier)
+            if entry != last and self._stands(entry):
+                yield entry
+            last = entry
+            for child in (2 * at + 1, 2 * at + 2):
+                if child < len(heap):
+                    heapq.heappush(frontier, (heap[child], child))
+
+    def _head(self, heap: list[Entry]) -> bool:
+        """Is there a standing entry on top?"""
         while heap and not self._stands(heap[0]):
-            self._drop(heap)
-        return bool(heap) and (now is None or heap[0][0] <= now)
-
-    def _drop(self, heap: list[Entry]) -> Entry:
-        self.entries -= 1
-        return heapq.heappop(heap)
-
-
-def _in_order(heap: list[Entry]) -> Iterator[Entry]:
-    """The entries of a heap, smallest first, without sorting it: a child is never smaller than its parent."""
-    frontier = [(heap[0], 0)] if heap else []
-    while frontier:
-        entry, at = heapq.heappop(frontier)
-        yield entry
-        for child in (2 * at + 1, 2 * at + 2):
-            if child < len(heap):
-                heapq.heappush(frontier, (heap[child], child))
+            heapq.heappop(heap)
+            self.entries -= 1
+        return bool(heap)

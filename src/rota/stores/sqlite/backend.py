@@ -17,6 +17,8 @@ from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
+ASKED = "state = 'running' AND (cancel_asked = 1 OR pause_asked = 1)"
+
 
 class SqliteBackend:
     poll = 5.0
@@ -78,8 +80,8 @@ class SqliteBackend:
 
     def _noticed(self, tx: Transaction) -> None:
         """Some connection has committed: who was hinted, and which running runs are asked to stop?"""
-        woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 0")
-        asked = tx.one("SELECT json_group_array(id) FROM runs WHERE state = 'running' AND cancel_asked = 1")
+        woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 2")
+        asked = tx.one("SELECT json_group_array(id) FROM runs WHERE " + ASKED)
         self._hub.publish(
             Hint(
                 workers=frozenset(msgspec.json.decode(woken, type=list[str])),

@@ -1,20 +1,41 @@
 """Reads: runs newest first, page by page, and how much each task has waiting."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from rota.store import Depth, Page, Reply, RunQuery, after_cursor
+from rota.domain.spec import TaskSpec
+from rota.store import Depth, Page, Reply, RunQuery, Stat, WorkerSeen, after_cursor
 from rota.stores.sqlite.rows import RUNS, read_runs, to_json
 from rota.stores.sqlite.threads import Transaction
 
+T = TypeVar("T")
+
 BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
+# Each part is counted in an index of its own.
 DEPTHS = """
-SELECT json_group_array(json_array(task, queued, running)) FROM (
-    SELECT task, sum(state = 'queued') AS queued, sum(state = 'running') AS running
-    FROM runs WHERE state IN ('queued', 'running') GROUP BY task ORDER BY task)
+SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
+    SELECT task, sum(queued) AS queued, sum(running) AS running, sum(paused) AS paused FROM (
+        SELECT task, count(*) AS queued, 0 AS running, 0 AS paused FROM runs
+            WHERE state = 'queued' AND parked = 0 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND parked = 1 GROUP BY task
+        UNION ALL SELECT task, 0, count(*), 0 FROM runs WHERE state = 'running' GROUP BY task
+        UNION ALL SELECT task, 0, 0, count(*) FROM runs WHERE state = 'paused' GROUP BY task)
+    GROUP BY task ORDER BY task)
 """
+
+SPECS = "SELECT json_group_array(json(spec)) FROM (SELECT spec FROM specs ORDER BY name)"
+WORKERS = """
+SELECT json_group_array(json_object('name', name, 'tasks', json(tasks), 'seen_at', seen_at,
+    'idle', json(iif(idle = 1, 'true', 'false')), 'report', json(report)))
+FROM (SELECT * FROM workers ORDER BY name)
+"""
+STATS = """
+SELECT json_group_array(json_object('minute', minute, 'tally', json(tally)))
+FROM (SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
+"""
+ROWS: dict[type, str] = {TaskSpec: SPECS, WorkerSeen: WORKERS}
 
 
 class _DepthRow(Depth, frozen=True, array_like=True):
@@ -39,7 +60,16 @@ def runs(tx: Transaction, query: RunQuery) -> Page:
 
 def depths(tx: Transaction) -> Reply[Depth]:
     rows = _depths.decode(tx.one(DEPTHS))
-    return Reply(tx.now, [Depth(row.task, row.queued, row.running) for row in rows])
+    return Reply(tx.now, [Depth(row.task, row.queued, row.running, row.paused) for row in rows])
+
+
+def rows(tx: Transaction, kind: type[T]) -> Reply[T]:
+    decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list.__class_getitem__(kind))
+    return Reply(tx.now, decoder.decode(tx.one(ROWS[kind])))
+
+
+def stats(tx: Transaction, minutes: int) -> Reply[Stat]:
+    return Reply(tx.now, msgspec.json.decode(tx.one(STATS, int(tx.now // 60) - minutes), type=list[Stat]))
 
 
 def _conditions(query: RunQuery) -> tuple[str, list[Any]]:

@@ -9,24 +9,23 @@ from rota.domain.policy import Policy
 from rota.domain.run import Origin, Run, Standing
 
 _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
-    json(iif(cancel_asked, 'true', 'false')), reason, note, json(error), finished_at, json(attempts)"""
+    json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
+    json(iif(parked, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
+    task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at"""
 
 STANDINGS = f"json_group_array(json_array({_STANDING}))"
-RUNS = f"json_group_array(json_array(json_array({_STANDING}), task, key, priority, created_at, body, result))"
+RUNS = f"json_group_array(json_array(json_array({_STANDING}), body, result, saved))"
 
 
 class StandingRow(Standing, frozen=True, array_like=True):
-    """A Standing as the JSON array above; `result` comes last and is left out."""
+    """A Standing as the JSON array above; `result` and `saved` come last and are left out."""
 
 
 class _RunRow(msgspec.Struct, frozen=True, array_like=True):
     standing: StandingRow
-    task: str
-    key: str | None
-    priority: int
-    created_at: float
     body: str
     result: str | None
+    saved: str | None
 
 
 _standings = msgspec.json.Decoder(list[StandingRow])
@@ -47,8 +46,8 @@ def read_runs(text: str) -> list[Run]:
 
 
 def _run(row: _RunRow) -> Run:
-    stands = row.standing
     body = wire.decode_or_blank(row.body)
+    stands = row.standing
     return Run(
         id=stands.id,
         state=stands.state,
@@ -61,16 +60,22 @@ def _run(row: _RunRow) -> Run:
         claimed_at=stands.claimed_at,
         until=stands.until,
         cancel_asked=stands.cancel_asked,
+        pause_asked=stands.pause_asked,
+        parked=stands.parked,
         reason=stands.reason,
         note=stands.note,
         error=stands.error,
         finished_at=stands.finished_at,
         attempts=stands.attempts,
+        progress=stands.progress,
+        task=stands.task,
+        key=stands.key,
+        unique_key=stands.unique_key,
+        marked=stands.marked,
+        priority=stands.priority,
+        created_at=stands.created_at,
         result=None if row.result is None else row.result.encode(),
-        task=row.task,
-        key=row.key,
-        priority=row.priority,
-        created_at=row.created_at,
+        saved=None if row.saved is None else row.saved.encode(),
         args=bytes(body.args),
         origin=body.origin or Origin(),
         policy=body.policy or Policy(),
@@ -78,8 +83,8 @@ def _run(row: _RunRow) -> Run:
     )
 
 
-def settled_row(run: Standing) -> tuple[Any, ...]:
-    """The columns that a settlement may change, in the order of SETTLE."""
+def saved_row(run: Standing) -> tuple[Any, ...]:
+    """What may change of a run, in the order of SAVE."""
     return (
         run.id,
         run.state,
@@ -87,19 +92,32 @@ def settled_row(run: Standing) -> tuple[Any, ...]:
         run.expires_at,
         run.failures,
         run.losses,
+        run.cancel_asked,
+        run.pause_asked,
+        run.parked,
         run.reason,
+        run.note,
         None if run.error is None else to_json(run.error),
         run.finished_at,
         to_json(run.attempts),
+        None if run.progress is None else to_json(run.progress),
+        None if run.saved is None else run.saved.decode(),
         None if run.result is None else run.result.decode(),
+        run.worker,
+        run.until,
     )
 
 
-SETTLE = """
+# A save never claims: it keeps a lease or ends it. Results and checkpoints were not read, so none erases them.
+SAVE = """
 UPDATE runs SET
-    state = v.value ->> 1, due_at = v.value ->> 2, expires_at = v.value ->> 3,
-    failures = v.value ->> 4, losses = v.value ->> 5, reason = v.value ->> 6, error = v.value ->> 7,
-    finished_at = v.value ->> 8, attempts = v.value ->> 9, result = v.value ->> 10,
-    worker = NULL, claim_n = NULL, claimed_at = NULL, until = NULL, offer_at = NULL
+    state = v.value ->> 1, due_at = v.value ->> 2, expires_at = v.value ->> 3, failures = v.value ->> 4,
+    losses = v.value ->> 5, cancel_asked = v.value ->> 6, pause_asked = v.value ->> 7, parked = v.value ->> 8,
+    reason = v.value ->> 9, note = v.value ->> 10, error = v.value ->> 11, finished_at = v.value ->> 12,
+    attempts = v.value ->> 13, progress = v.value ->> 14, saved = coalesce(v.value ->> 15, saved),
+    result = coalesce(v.value ->> 16, result),
+    worker = v.value ->> 17, until = v.value ->> 18,
+    claimed_at = iif(v.value ->> 17 IS NULL, NULL, claimed_at),
+    claim_n = iif(v.value ->> 17 IS NULL, NULL, claim_n), offer_at = NULL
 FROM json_each(?) AS v WHERE runs.id = v.value ->> 0
 """

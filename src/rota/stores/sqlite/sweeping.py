@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import msgspec
 
 from rota.store import ID_MEMORY, Retention
+from rota.stores.charts import KEPT_MINUTES
+from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 from rota.stores.sqlite.threads import Transaction
 
 FORGET_AT_ONCE = 5000
-WORKER_MEMORY = 3600.0
 
 ENDED_TASKS = """
 WITH RECURSIVE ended (task) AS (
@@ -27,27 +28,36 @@ SELECT json_array(finished_at, seq) FROM runs WHERE task = ? AND finished_at IS 
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET ?
 """
 
-FORGET = f"""
+FORGET = """
 DELETE FROM runs WHERE seq IN (
     SELECT seq FROM runs
     WHERE task = :task AND finished_at <= :memory AND (
         (finished_at, seq) <= (:beyond_most ->> 0, :beyond_most ->> 1)
         OR ((finished_at, seq) <= (:beyond_least ->> 0, :beyond_least ->> 1)
             AND finished_at <= iif(state = 'succeeded', :succeeded, :failed)))
-    ORDER BY finished_at LIMIT {FORGET_AT_ONCE})
+    ORDER BY finished_at LIMIT :at_once)
 """
 
 
-def forget(tx: Transaction, retention: Retention) -> int:
+def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
+    """How many runs, and whether there are more to forget."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
-    return sum(_forget(tx, task, retention) for task in _ended_tasks(tx))
+    tx.execute("DELETE FROM marks WHERE finished_at <= ?", tx.now - MARK_MEMORY)
+    tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
+    tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
+    forgotten = 0
+    for task in _ended_tasks(tx):
+        forgotten += _forget(tx, task, retention, FORGET_AT_ONCE - forgotten)
+        if forgotten >= FORGET_AT_ONCE:
+            return forgotten, True
+    return forgotten, False
 
 
 def _ended_tasks(tx: Transaction) -> Iterator[str]:
     yield from msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str])
 
 
-def _forget(tx: Transaction, task: str, retention: Retention) -> int:
+def _forget(tx: Transaction, task: str, retention: Retention, most: int) -> int:
     never = "[-1, -1]"
     cut = {
         "task": task,
@@ -56,5 +66,6 @@ def _forget(tx: Transaction, task: str, retention: Retention) -> int:
         "beyond_least": tx.one(SURPLUS, task, retention.least) or never,
         "succeeded": tx.now - retention.succeeded,
         "failed": tx.now - retention.failed,
+        "at_once": most,
     }
     return tx.connection.execute(FORGET, cut).rowcount

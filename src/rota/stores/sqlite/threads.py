@@ -22,9 +22,10 @@ GROUP = 256
 class Transaction:
     """What a job works with: the connection, the store's time, and what to do once it is durable."""
 
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+    def __init__(self, connection: sqlite3.Connection, now: float, specs: int) -> None:
         self.connection = connection
         self.now = now
+        self.specs = specs  # the number of the specs that hold now
         self.after_commit: list[Callable[[], None]] = []
 
     def execute(self, sql: str, *parameters: Any) -> int:
@@ -155,8 +156,8 @@ class Writer(SqlThread):
         connection = self._connection
         try:
             now = round(self._clock(), DIGITS)
-            tick = connection.execute("UPDATE clock SET now = max(now, ?) RETURNING now", (now,)).fetchone()
-            transaction = Transaction(connection, tick[0])
+            tick = connection.execute("UPDATE clock SET now = max(now, ?) RETURNING now, specs", (now,)).fetchone()
+            transaction = Transaction(connection, *tick)
             for job in jobs:
                 job.attempt(transaction)
             connection.execute("COMMIT")
@@ -219,5 +220,5 @@ class Reader(SqlThread):
                 self._fail([job], error)
 
     def _transaction(self) -> Transaction:
-        latest = self._connection.execute("SELECT now FROM clock").fetchone()[0]
-        return Transaction(self._connection, max(latest, round(self._clock(), DIGITS)))
+        latest, specs = self._connection.execute("SELECT now, specs FROM clock").fetchone()
+        return Transaction(self._connection, max(latest, round(self._clock(), DIGITS)), specs)

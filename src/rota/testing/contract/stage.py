@@ -122,7 +122,7 @@ class Stage:
 
     async def cancel(self, run: Run | NewRun, note: str | None = None) -> bool:
         (answer,) = (await self.store.ask(Wish.CANCEL, [run.id], note)).items
-        return answer
+        return bool(answer)
 
     async def find(self, *runs: Run | NewRun) -> list[Run]:
         return (await self.store.runs(RunQuery(ids=ids(runs)))).runs

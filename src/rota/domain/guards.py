@@ -1,0 +1,58 @@
+"""Guards: what a run may not stand beside, judged by the store in the step that admits it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rota.domain.decision import Reason
+
+Unique = Literal["queued", "active", "done"]
+"""What an equal run must not be: waiting; waiting or running; or any of these, or done."""
+Join = Literal["keep", "push", "set", "refuse"]
+"""What meeting a queued equal does: it keeps its time, is pushed to mine, is set to mine, or I am refused."""
+
+
+class Rest(Struct, frozen=True, omit_defaults=True, array_like=True):
+    """Refuse while this (task, key) has `failures` failed runs in a row and ended less than `seconds` ago."""
+
+    failures: int
+    seconds: float
+    reason: Reason = Reason.RESTING
+
+
+class Guards(Struct, frozen=True, omit_defaults=True):
+    """The first no wins. `max_wait` bounds how far a push can move the due time from the first arrival."""
+
+    unique: Unique | None = None
+    join: Join = "keep"
+    max_wait: float | None = None
+    rest: tuple[Rest, ...] = ()
+    max_pending: int | None = None
+
+    @property
+    def reads_marks(self) -> bool:
+        return self.unique == "done" or bool(self.rest)
+
+
+class Mark(Struct, frozen=True):
+    """What is known of a (task, key): its last success, its last end, and failed runs in a row."""
+
+    succeeded_at: float | None = None
+    finished_at: float | None = None
+    failures: int = 0
+
+
+def rest_reason(rest: tuple[Rest, ...], mark: Mark | None, now: float) -> Reason | None:
+    """The first rule by which (task, key) must rest now."""
+    if mark is None or mark.finished_at is None:
+        return None
+    for rule in rest:
+        if mark.failures >= rule.failures and now < mark.finished_at + rule.seconds:
+            return rule.reason
+    return None
+
+
+def push_due(created_at: float, due_at: float, wanted: float, max_wait: float | None) -> float:
+    """Where a debounced run moves: never earlier than it was, never beyond `max_wait` from its first arrival."""
+    latest = wanted if max_wait is None else min(wanted, created_at + max_wait)
+    return max(due_at, latest)

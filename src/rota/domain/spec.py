@@ -1,0 +1,23 @@
+"""TaskSpec: what a task's code says of it, published so that every process can see and judge it."""
+
+from msgspec import Struct
+
+from rota.domain.policy import Limit, Rate
+
+
+class TaskSpec(Struct, frozen=True, omit_defaults=True):
+    """The last publish wins. `paused` is not the code's to say: it is asked for, and stays until resumed."""
+
+    name: str
+    enabled: bool = True
+    limit: Limit | None = None
+    rate: Rate | None = None
+    description: str = ""
+    executor: str = ""
+    timeout: float | None = None
+    retries: int = 0
+    paused: bool = False
+
+    @property
+    def gated(self) -> bool:
+        return self.limit is not None or self.rate is not None

@@ -1,0 +1,138 @@
+"""claim: the best due runs that may start now, for one worker."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from rota.domain.gates import Gate, Pass
+from rota.store import Report
+from rota.stores.book import Book, Candidate, Lane
+from rota.stores.idle import waiting, wake_for
+from rota.stores.ledger.holding import unpark
+
+PARKED_AT_ONCE = 1000
+"""A claim parks at most so many runs of saturated keys, so that its work is bounded."""
+
+
+class Taken(Struct):
+    """What one claim does to the book."""
+
+    chosen: list[Candidate]
+    parked: list[Candidate]
+    left: bool = False
+    """Something due was passed over that this very worker may take when one of its runs has ended."""
+
+
+def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> bool:
+    """Lease the best due runs to the worker; True if it passed over what it may take later.
+
+    A number that was claimed before takes nothing: the same batch is read again.
+    """
+    if n <= book.last_claim(worker):
+        return False
+    for task, key in book.opened():
+        unpark(book, task, key, 1)
+    if free <= 0:
+        return False
+    due = [lane for lane in book.lanes(_unpaused(book, tasks)) if lane.head <= book.now]
+    if not due:
+        return False
+    gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
+    alone = not book.holds_suspect(worker)
+    taken = _choose(book, _streams(book, due, gates, free, alone), gates, free)
+    book.park(taken.parked)
+    book.lease(worker, n, taken.chosen, lease)
+    for task, gate in gates.items():
+        per_key = gate.rate is not None and gate.rate.per_key
+        for key, state in gate.rates().items():
+            book.put_rate(task, key, state, state.opens_at(gate.rate) if gate.rate and per_key else None)
+    return taken.left or not alone
+
+
+def _choose(book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str, Gate], free: int) -> Taken:
+    taken = Taken([], [])
+    for run in heapq.merge(*streams):
+        if run.losses and taken.chosen:
+            taken.left = True  # its own batch, next time
+            continue
+        gate = gates.get(run.task)
+        if gate is not None:
+            passed = _try(book, gate, run)
+            if passed is Pass.PARK:
+                taken.parked.append(run)
+                if len(taken.parked) == PARKED_AT_ONCE:
+                    break
+            if passed is not Pass.OPEN:
+                continue
+            gate.take(run.key or "", book.now)
+        taken.chosen.append(run)
+        if run.losses:
+            taken.left = True  # a suspect comes alone, so that it takes nobody with it
+            break
+        if len(taken.chosen) == free:
+            break
+    return taken
+
+
+def _try(book: Book, gate: Gate, run: Candidate) -> Pass:
+    if run.key is None:
+        return Pass.SHUT if gate.shut(book.now) else Pass.OPEN
+    if gate.keyed and not gate.knows(run.key):
+        gate.know(run.key, book.running_key(run.task, run.key), book.rate(run.task, run.key))
+    return gate.try_key(run.key, book.now)
+
+
+def _gate(book: Book, task: str) -> Gate | None:
+    spec = book.spec(task)
+    if spec is None or not spec.gated:
+        return None
+    running = book.running(task) if spec.limit and spec.limit.total else 0
+    return Gate(spec.limit, spec.rate, running, book.rate(task, ""))
+
+
+def _streams(
+    book: Book, due: Sequence[Lane], gates: dict[str, Gate], free: int, suspects: bool
+) -> list[Iterator[Candidate]]:
+    """Ungated lanes in one read; a gated task's lanes step by step, as far as its gate lets."""
+    plain = [lane for lane in due if lane.task not in gates]
+    streams = [book.pick(plain, free, suspects)] if plain else []
+    for task, gate in gates.items():
+        lanes = [lane for lane in due if lane.task == task]
+        streams.append(_while_open(book, gate, book.walk(lanes, suspects)))
+    return streams
+
+
+def _while_open(book: Book, gate: Gate, runs: Iterator[Candidate]) -> Iterator[Candidate]:
+    while not gate.shut(book.now) and (run := next(runs, None)) is not None:
+        yield run
+
+
+def _unpaused(book: Book, tasks: Sequence[str]) -> list[str]:
+    return [task for task in tasks if not ((spec := book.spec(task)) and spec.paused)]
+
+
+def register(book: Book, worker: str, n: int, tasks: Sequence[str], idle: bool, report: Report | None) -> float | None:
+    """Note that the worker was here; seconds until it should look again, if anything is coming."""
+    again = n <= book.last_claim(worker)
+    wake_at = _wake_at(book, worker, tasks, again) if idle else None
+    book.register(worker, max(n, book.last_claim(worker)), tasks, idle, wake_at, None if again else report)
+    return None if wake_at is None else max(0.0, wake_at - book.now)
+
+
+def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
+    open_tasks = _unpaused(book, tasks)
+    if again and any(lane.head <= book.now for lane in book.lanes(open_tasks)):
+        return book.now  # a repeated claim takes nothing: what is due waits for the next
+    others = waiting(book.idle(), worker, frozenset(tasks), book.now)
+    coming = list(book.upcoming(open_tasks, len(others) + 1))
+    opening = book.next_opening(open_tasks)
+    for task in open_tasks:
+        spec = book.spec(task)
+        if spec and spec.rate and not spec.rate.per_key:
+            opens_at = book.rate(task, "").opens_at(spec.rate)
+            if opens_at > book.now:
+                opening = opens_at if opening is None else min(opening, opens_at)
+    if opening is not None:
+        coming.append(opening)
+    return wake_for(others, sorted(coming))

@@ -1,0 +1,75 @@
+"""settle, renew, expire: what becomes of runs that were claimed, or came too late."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from rota.domain import settlement as rules
+from rota.domain.run import Lease, Note, Standing, State
+from rota.domain.settlement import Settlement, Verdict
+from rota.store import Renewal
+from rota.stores.book import Book
+from rota.stores.ledger.holding import freed
+
+
+def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
+    book.load([settlement.run for settlement in settlements])
+    return [_settle(book, settlement) for settlement in settlements]
+
+
+def _settle(book: Book, settlement: Settlement) -> Verdict:
+    run = book.get(settlement.run)
+    verdict = rules.judge(run, settlement, book.now)
+    if run is None or verdict is not Verdict.APPLIED:
+        return verdict
+    ended = rules.apply(run, settlement, book.now)
+    if ended.unique_key is not None and not ended.state.final:
+        ended = _give_way(book, ended)
+    book.save(ended)
+    book.touched.add(ended.id)
+    if ended.state is State.QUEUED:
+        book.arrivals.append((ended.task, ended.due_at))
+    if ended.marked and settlement.mark and ended.state.final:
+        mark = book.mark(ended.task, ended.mark_key)
+        book.put_mark(ended.task, ended.mark_key, rules.marked(mark, ended, book.now))
+    freed(book, ended)
+    return verdict
+
+
+def _give_way(book: Book, run: Standing) -> Standing:
+    """A run that would wait again finds its key taken: the one that waits there goes on in its stead."""
+    for holder in book.holders(run.task, run.unique_key or ""):
+        if holder.id != run.id and holder.state is not State.RUNNING:
+            heir = rules.inherit(holder, run)
+            book.save(heir)
+            book.arrivals.append((heir.task, heir.due_at))
+            return rules.supersede(run, book.now)
+    return run
+
+
+def renew(book: Book, leases: Sequence[Lease], until: float, notes: Mapping[str, Note]) -> list[Renewal]:
+    """A lapsed lease that nobody has rescued is still held."""
+    book.load([lease.run for lease in leases])
+    return [_renew(book, lease, until, notes.get(lease.run)) for lease in leases]
+
+
+def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal:
+    run = book.get(lease.run)
+    if run is None or run.state is not State.RUNNING or run.fence != lease.fence:
+        return Renewal.LOST
+    book.save(rules.noted(replace(run, until=until), note))
+    if note is not None:
+        book.touched.add(run.id)
+    if run.cancel_asked:
+        return Renewal.CANCEL
+    return Renewal.PAUSE if run.pause_asked else Renewal.OK
+
+
+def expire(book: Book) -> int:
+    """End queued runs that are too late to start."""
+    late = book.expired()
+    for run in late:
+        book.save(rules.expire(run, book.now))
+        book.touched.add(run.id)
+        freed(book, run)
+    return len(late)

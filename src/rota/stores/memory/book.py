@@ -1,0 +1,306 @@
+"""The memory store's book: dictionaries and heaps. `save` is the one place where a run changes."""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from rota.domain import settlement as rules
+from rota.domain import wire
+from rota.domain.gates import RateState
+from rota.domain.guards import Mark
+from rota.domain.policy import Policy
+from rota.domain.run import Lease, NewRun, Origin, Run, Standing, State
+from rota.domain.spec import TaskSpec
+from rota.store import Report, WorkerSeen
+from rota.stores.book import Candidate, Lane
+from rota.stores.charts import Charts
+from rota.stores.idle import Idle
+from rota.stores.memory.history import History
+from rota.stores.memory.lanes import Entry, Lanes
+
+EXPIRED_AT_ONCE = 1000
+
+
+class MemoryBook:
+    def __init__(self, capacity: int) -> None:
+        self.now = 0.0
+        self.arrivals: list[tuple[str, float]] = []
+        self.touched: set[str] = set()
+        self.runs: dict[str, Run] = {}
+        self.order: dict[str, int] = {}
+        self.history = History()
+        self.leases: dict[str, float] = {}  # run id -> not offered for rescue before
+        self.workers: dict[str, WorkerSeen] = {}
+        self.specs: dict[str, TaskSpec] = {}
+        self.charts = Charts()
+        self.count: Counter[tuple[str, ...]] = Counter()
+        self._capacity = capacity
+        self._claims: dict[str, int] = {}
+        self._taken: dict[str, tuple[int, list[Lease]]] = {}
+        self._arrived = 0
+        self._due = Lanes(lambda entry: self._stands(entry, parked=False))
+        self._parked = Lanes(lambda entry: self._stands(entry, parked=True))
+        self._expiring: list[tuple[float, str]] = []
+        self._holders: dict[tuple[str, str], dict[str, None]] = {}
+        self._idle: dict[str, Idle] = {}
+        self._marks: dict[tuple[str, str], Mark] = {}
+        self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    def load(self, ids: Sequence[str]) -> None: ...
+
+    def get(self, id: str) -> Run | None:
+        return self.runs.get(id)
+
+    def add(self, new: NewRun, parked: bool) -> None:
+        if new.id in self.runs:
+            return
+        self._arrived += 1
+        self.order[new.id] = self._arrived
+        body = wire.decode_or_blank(new.wire)
+        run = Run(
+            id=new.id,
+            task=new.task,
+            key=new.key,
+            unique_key=new.unique_key,
+            marked=new.marked,
+            parked=parked,
+            priority=new.priority,
+            created_at=self.now,
+            due_at=new.due_at(self.now),
+            expires_at=new.expiry(self.now),
+            args=bytes(body.args),
+            origin=body.origin or Origin(),
+            policy=body.policy or Policy(),
+            wire=new.wire,
+        )
+        self.save(run)
+
+    def rewrite(self, id: str, body: bytes) -> None:
+        read = wire.decode_or_blank(body)
+        self.runs[id] = replace(
+            self.runs[id],
+            args=bytes(read.args),
+            origin=read.origin or Origin(),
+            policy=read.policy or Policy(),
+            wire=body,
+        )
+
+    def save(self, run: Standing) -> None:
+        """Indexes and counts follow the run's state."""
+        assert isinstance(run, Run)  # the ledger hands back what the book gave it
+        before = self.runs.get(run.id)
+        after = run
+        if before is not None and before.wire != run.wire:  # rewritten since the ledger read it
+            after = replace(run, args=before.args, origin=before.origin, policy=before.policy, wire=before.wire)
+        self.runs[run.id] = after
+        if before is not None:
+            self._forget(before)
+        self._note(after, before)
+
+    def full(self) -> bool:
+        return len(self.runs) - len(self.history) >= self._capacity
+
+    def _forget(self, run: Run) -> None:
+        for name in _counted(run):
+            self.count[name] -= 1
+        if run.unique_key is not None:
+            self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
+
+    def _note(self, run: Run, before: Run | None) -> None:
+        for name in _counted(run):
+            self.count[name] += 1
+        if run.unique_key is not None and not run.state.final:
+            self._holders.setdefault((run.task, run.unique_key), {})[run.id] = None
+        if run.state is State.RUNNING:
+            self.leases.setdefault(run.id, 0.0)
+            return
+        self.leases.pop(run.id, None)
+        if run.state is State.QUEUED:
+            entry = (run.due_at, self.order[run.id], run.id)
+            if run.parked:
+                self._parked.push(_key_lane(run.task, run.key), run.priority, entry)
+            else:
+                self._due.push(run.task, run.priority, entry)
+            if run.expires_at is not None:
+                heapq.heappush(self._expiring, (run.expires_at, run.id))
+        elif run.state.final and (before is None or not before.state.final):
+            self.history.add(run)
+
+    def _stands(self, entry: Entry, parked: bool) -> bool:
+        run = self.runs.get(entry[2])
+        return run is not None and run.state is State.QUEUED and run.due_at == entry[0] and run.parked is parked
+
+    # -- look-ups --------------------------------------------------------------------------------------------------
+
+    def holders(self, task: str, unique_key: str) -> Sequence[Run]:
+        return [self.runs[id] for id in self._holders.get((task, unique_key), {})]
+
+    def running(self, task: str) -> int:
+        return self.count["running", task]
+
+    def running_key(self, task: str, key: str) -> int:
+        return self.count["running", task, key]
+
+    def ready_key(self, task: str, key: str) -> int:
+        return self.count["ready", task, key]
+
+    def pending(self, task: str, most: int) -> int:
+        return self.count["queued", task]
+
+    def next_parked(self, task: str, key: str) -> Run | None:
+        lane = _key_lane(task, key)
+        due = next(self._parked.due([lane], self.now), None)
+        if due is None:
+            due = next(iter(self._parked.soonest(lane)), None)
+        return None if due is None else self.runs[due[2]]
+
+    def unpark_all(self, task: str) -> None:
+        for run in list(self.runs.values()):
+            if run.task == task and run.parked:
+                self.save(replace(run, parked=False))
+
+    def of_task(self, task: str, most: int) -> Sequence[Run]:
+        waiting = (State.QUEUED, State.PAUSED)
+        return [run for run in self.runs.values() if run.task == task and run.state in waiting][:most]
+
+    def expired(self) -> Sequence[Run]:
+        found: dict[str, Run] = {}
+        while self._expiring and self._expiring[0][0] <= self.now and len(found) < EXPIRED_AT_ONCE:
+            _, id = heapq.heappop(self._expiring)
+            run = self.runs.get(id)
+            if run and run.state is State.QUEUED and run.expires_at is not None and run.expires_at <= self.now:
+                found[id] = run
+        return list(found.values())
+
+    # -- claiming --------------------------------------------------------------------------------------------------
+
+    def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:
+        return [Lane(task, priority, head) for task, priority, head in self._due.heads(tasks)]
+
+    def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
+        return islice(self.walk(lanes, suspects), most)
+
+    def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
+        for entry in self._due.due(list(dict.fromkeys(lane.task for lane in lanes)), self.now):
+            run = self.runs[entry[2]]
+            expired = run.expires_at is not None and run.expires_at <= self.now
+            if not expired and (suspects or not run.losses):
+                yield Candidate(-run.priority, run.due_at, entry[1], run.id, run.task, run.key, run.losses)
+
+    def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
+        leases: list[Lease] = []
+        for candidate in chosen:
+            run = rules.claim(self.runs[candidate.id], worker, seconds, self.now)
+            self.save(run)
+            leases.append(run.lease)
+        self._taken[worker] = (n, leases)
+
+    def taken(self, worker: str, n: int) -> list[Lease]:
+        """What the claim of this number took."""
+        at, leases = self._taken.get(worker, (0, []))
+        return leases if at == n else []
+
+    def park(self, runs: Iterable[Candidate]) -> None:
+        for candidate in runs:
+            self.save(replace(self.runs[candidate.id], parked=True))
+
+    def holds_suspect(self, worker: str) -> bool:
+        return self.count["suspect", worker] > 0
+
+    def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
+        return self._due.upcoming(tasks, k, self.now)
+
+    def idle(self) -> Sequence[Idle]:
+        return list(self._idle.values())
+
+    def wake(self, workers: Iterable[str]) -> None:
+        for worker in workers:
+            self._idle.pop(worker, None)
+
+    def last_claim(self, worker: str) -> int:
+        return self._claims.get(worker, 0)
+
+    def register(
+        self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
+    ) -> None:
+        self._idle.pop(worker, None)
+        if idle:
+            self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at)
+        known = self.workers.get(worker)
+        kept = report or (known.report if known else Report())
+        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, replace(kept, tallies=()))
+        self._claims[worker] = n
+        if report is not None:
+            self.charts.add(int(self.now // 60), report.tallies)
+
+    # -- policies --------------------------------------------------------------------------------------------------
+
+    def spec(self, task: str) -> TaskSpec | None:
+        return self.specs.get(task)
+
+    def put_spec(self, spec: TaskSpec) -> None:
+        self.specs[spec.name] = spec
+
+    def mark(self, task: str, key: str) -> Mark:
+        return self._marks.get((task, key), Mark())
+
+    def put_mark(self, task: str, key: str, mark: Mark) -> None:
+        self._marks[task, key] = mark
+
+    def rate(self, task: str, key: str) -> RateState:
+        return self._rates.get((task, key), (RateState(), None))[0]
+
+    def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
+        self._rates[task, key] = (state, opens_at)
+
+    def opened(self) -> Sequence[tuple[str, str]]:
+        found = [name for name, (_, opens_at) in self._rates.items() if opens_at is not None and opens_at <= self.now]
+        for name in found:
+            self._rates[name] = (self._rates[name][0], None)
+        return found
+
+    def next_opening(self, tasks: Sequence[str]) -> float | None:
+        return min((at for (task, _), (_, at) in self._rates.items() if at is not None and task in tasks), default=None)
+
+    # -- keeping small ---------------------------------------------------------------------------------------------
+
+    def forget(self, ids: Sequence[str], workers_before: float, marks_before: float) -> None:
+        for id in ids:
+            del self.runs[id], self.order[id]
+        waiting = sum(run.state is State.QUEUED for run in self.runs.values())
+        for lanes in (self._due, self._parked):
+            if lanes.entries > 2 * waiting + 1000:
+                lanes.prune()
+        self.workers = {name: seen for name, seen in self.workers.items() if seen.seen_at > workers_before}
+        self._claims = {name: n for name, n in self._claims.items() if name in self.workers}
+        self._taken = {name: taken for name, taken in self._taken.items() if name in self.workers}
+        self._marks = {k: m for k, m in self._marks.items() if (m.finished_at or self.now) > marks_before}
+        self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
+        self._holders = {name: ids for name, ids in self._holders.items() if ids}
+        self.count = Counter({name: n for name, n in self.count.items() if n})
+        self.charts.forget(int(self.now // 60))
+
+
+def _key_lane(task: str, key: str | None) -> str:
+    return f"{task}\x00{key or ''}"
+
+
+def _counted(run: Run) -> Iterator[tuple[str, ...]]:
+    """The counters that a run stands in."""
+    if run.state is State.RUNNING:
+        yield ("running", run.task)
+        if run.key is not None:
+            yield ("running", run.task, run.key)
+        if run.losses and run.worker:
+            yield ("suspect", run.worker)
+    elif run.state is State.QUEUED:
+        yield ("queued", run.task)
+        if run.key is not None and not run.parked:
+            yield ("ready", run.task, run.key)
+    elif run.state is State.PAUSED:
+        yield ("paused", run.task)

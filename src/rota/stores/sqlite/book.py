@@ -1,0 +1,270 @@
+"""SQLite's book: one write transaction. Changes are gathered and written together, before anything is looked up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.domain.gates import RateState
+from rota.domain.guards import Mark
+from rota.domain.run import NewRun, Run, Standing, after
+from rota.domain.spec import TaskSpec
+from rota.store import OFFER_AGAIN, Report, Tally
+from rota.stores.book import Candidate, Lane
+from rota.stores.charts import merged
+from rota.stores.idle import Idle
+from rota.stores.sqlite import queries as sql
+from rota.stores.sqlite.rows import SAVE, StandingRow, read_runs, read_standings, saved_row, to_json
+from rota.stores.sqlite.threads import Transaction
+
+T = TypeVar("T")
+STRIDE = 200
+"""Runs of a gated lane that are read at a time."""
+
+
+class Specs:
+    """All specs, as of a number in the clock row: read again only when it has moved."""
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.known: dict[str, TaskSpec] = {}
+
+
+class _IdleRow(Idle, frozen=True, array_like=True):
+    """An Idle as a JSON array."""
+
+
+_lanes = msgspec.json.Decoder(list[Lane])
+_candidates = msgspec.json.Decoder(list[Candidate])
+_idle = msgspec.json.Decoder(list[_IdleRow])
+_specs = msgspec.json.Decoder(list[TaskSpec])
+_tallies = msgspec.json.Decoder(list[Tally])
+_pairs = msgspec.json.Decoder(list[tuple[str, str]])
+_instants = msgspec.json.Decoder(list[float])
+
+
+class SqliteBook:
+    def __init__(self, tx: Transaction, specs: Specs) -> None:
+        self.now = tx.now
+        self.arrivals: list[tuple[str, float]] = []
+        self.touched: set[str] = set()
+        self._tx = tx
+        self._specs = specs
+        self._seen: dict[str, Standing | None] = {}
+        self._changed: dict[str, Standing] = {}
+        self._added: dict[str, tuple[Any, ...]] = {}
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    def load(self, ids: Sequence[str]) -> None:
+        for run in self._standings(sql.STAND, to_json(ids)):
+            self._seen[run.id] = run
+        for id in ids:
+            self._seen.setdefault(id, None)
+
+    def get(self, id: str) -> Standing | None:
+        if id in self._added:
+            self.flush()
+        if id not in self._seen:
+            self.load([id])
+        return self._seen[id]
+
+    def save(self, run: Standing) -> None:
+        self._seen[run.id] = self._changed[run.id] = run
+
+    def add(self, new: NewRun, parked: bool) -> None:
+        self._seen.pop(new.id, None)
+        self._added.setdefault(
+            new.id,
+            (
+                new.id,
+                new.task,
+                new.key,
+                new.unique_key,
+                new.marked,
+                new.priority,
+                self.now,
+                new.due_at(self.now),
+                new.expiry(self.now),
+                parked,
+                new.wire.decode(),
+            ),
+        )
+
+    def rewrite(self, id: str, body: bytes) -> None:
+        self._tx.execute("UPDATE runs SET body = ? WHERE id = ?", body.decode(), id)
+
+    def full(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Write what was gathered: a look-up must see it."""
+        if self._added:
+            self._tx.execute(sql.ADD, to_json(list(self._added.values())))
+            self._added = {}
+        if self._changed:
+            self._tx.execute(SAVE, to_json([saved_row(run) for run in self._changed.values()]))
+            self._changed = {}
+
+    # -- look-ups --------------------------------------------------------------------------------------------------
+
+    def holders(self, task: str, unique_key: str) -> Sequence[Standing]:
+        return self._standings(sql.HOLDERS, task, unique_key)
+
+    def running(self, task: str) -> int:
+        return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ?", task)
+
+    def running_key(self, task: str, key: str) -> int:
+        return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ? AND key = ?", task, key)
+
+    def ready_key(self, task: str, key: str) -> int:
+        return self._count(sql.READY_KEY, task, key)
+
+    def pending(self, task: str, most: int) -> int:
+        return self._count(sql.PENDING, task, most)
+
+    def next_parked(self, task: str, key: str) -> Standing | None:
+        found = self._standings(sql.BEST_PARKED, task, key, self.now) or self._standings(sql.NEXT_PARKED, task, key)
+        return found[0] if found else None
+
+    def unpark_all(self, task: str) -> None:
+        self.flush()
+        self._tx.execute("UPDATE runs SET parked = 0 WHERE state = 'queued' AND parked = 1 AND task = ?", task)
+        self._seen.clear()
+
+    def of_task(self, task: str, most: int) -> Sequence[Standing]:
+        return self._standings(sql.OF_TASK, task, most)
+
+    def expired(self) -> Sequence[Standing]:
+        first = self._tx.one(sql.FIRST_EXPIRY)
+        return self._standings(sql.EXPIRED, self.now) if first is not None and first <= self.now else []
+
+    def _standings(self, query: str, *parameters: Any) -> list[StandingRow]:
+        self.flush()
+        found = read_standings(self._tx.one(query, *parameters))
+        for run in found:
+            self._seen[run.id] = run
+        return found
+
+    def _count(self, query: str, *parameters: Any) -> int:
+        self.flush()
+        return int(self._tx.one(query, *parameters))
+
+    # -- claiming --------------------------------------------------------------------------------------------------
+
+    def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:
+        self.flush()
+        return _lanes.decode(self._tx.one(sql.LANES, to_json(tasks)))
+
+    def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
+        wanted = {"lanes": to_json(lanes), "now": self.now, "free": most, "suspects": suspects}
+        return iter(_candidates.decode(self._tx.connection.execute(sql.PICK, wanted).fetchone()[0]))
+
+    def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
+        for lane in sorted(lanes, key=lambda lane: -lane.priority):
+            due_at, seq = -1.0, 0
+            while True:
+                place = (lane.task, lane.priority, self.now, due_at, seq, suspects, STRIDE)
+                found = _candidates.decode(self._tx.one(sql.WALK, *place))
+                yield from found
+                if len(found) < STRIDE:
+                    break
+                due_at, seq = found[-1].due_at, found[-1].seq
+
+    def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
+        if chosen:
+            seqs = to_json([run.seq for run in chosen])
+            self._tx.execute(sql.TAKE, worker, n, self.now, after(self.now, seconds), seqs)
+
+    def park(self, runs: Iterable[Candidate]) -> None:
+        if seqs := [run.seq for run in runs]:
+            self._tx.execute("UPDATE runs SET parked = 1 WHERE seq IN (SELECT value FROM json_each(?))", to_json(seqs))
+
+    def holds_suspect(self, worker: str) -> bool:
+        return bool(self._tx.one(sql.SUSPECT, worker))
+
+    def taken(self, worker: str, n: int) -> list[Run]:
+        """What the claim of this number took, as far as it is still held."""
+        return read_runs(self._tx.one(sql.TAKEN, worker, n))
+
+    def offer_lapsed(self) -> list[Run]:
+        """Lapsed leases, each to one claimer at a time."""
+        first = self._tx.one("SELECT min(until) FROM runs WHERE state = 'running'")
+        if first is None or first > self.now:
+            return []
+        lapsed = read_runs(self._tx.one(sql.LAPSED, self.now))
+        self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([run.id for run in lapsed]))
+        return lapsed
+
+    def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
+        lanes = self.lanes(tasks)
+        if not lanes:
+            return []
+        wanted = {"lanes": to_json(lanes), "now": self.now, "k": k}
+        return _instants.decode(self._tx.connection.execute(sql.UPCOMING, wanted).fetchone()[0])
+
+    def idle(self) -> Sequence[Idle]:
+        return _idle.decode(self._tx.one(sql.IDLE))
+
+    def wake(self, workers: Iterable[str]) -> None:
+        """They lose their registration in this transaction: so a hint reaches them in any process."""
+        woken = to_json(sorted(workers))
+        self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
+
+    def last_claim(self, worker: str) -> int:
+        return self._tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
+
+    def register(
+        self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
+    ) -> None:
+        kept = None if report is None else to_json(replace(report, tallies=()))
+        self._tx.execute(sql.REGISTER, worker, n, to_json(tasks), self.now, idle, wake_at, kept)
+        if report is not None and report.tallies:
+            self._chart(int(self.now // 60), report.tallies)
+
+    def _chart(self, minute: int, tallies: Sequence[Tally]) -> None:
+        query = "SELECT json_group_array(json(tally)) FROM stats WHERE minute = ?"
+        known = {tally.task: tally for tally in _tallies.decode(self._tx.one(query, minute))}
+        for tally in tallies:
+            self._tx.execute(sql.CHART, minute, tally.task, to_json(merged(known.get(tally.task), tally)))
+
+    # -- policies --------------------------------------------------------------------------------------------------
+
+    def spec(self, task: str) -> TaskSpec | None:
+        if self._specs.version != self._tx.specs:
+            found = _specs.decode(self._tx.one("SELECT json_group_array(json(spec)) FROM specs"))
+            self._specs.known = {spec.name: spec for spec in found}
+            self._specs.version = self._tx.specs
+        return self._specs.known.get(task)
+
+    def put_spec(self, spec: TaskSpec) -> None:
+        self._tx.execute(sql.PUT_SPEC, spec.name, to_json(spec))
+        self._tx.execute("UPDATE clock SET specs = specs + 1")
+        self._tx.specs += 1
+        self._specs.version = -1  # should this transaction fail, nobody has read it
+
+    def mark(self, task: str, key: str) -> Mark:
+        query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"
+        found = self._tx.one(query, task, key)
+        return Mark() if found is None else Mark(*msgspec.json.decode(found))
+
+    def put_mark(self, task: str, key: str, mark: Mark) -> None:
+        self._tx.execute(sql.PUT_MARK, task, key, mark.succeeded_at, mark.finished_at, mark.failures)
+
+    def rate(self, task: str, key: str) -> RateState:
+        return RateState(self._tx.one("SELECT full_at FROM rates WHERE task = ? AND key = ?", task, key) or 0.0)
+
+    def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
+        self._tx.execute(sql.PUT_RATE, task, key, state.full_at, opens_at)
+
+    def opened(self) -> Sequence[tuple[str, str]]:
+        found = self._tx.one(sql.OPENED, self.now)
+        if found == "[]":
+            return []
+        self._tx.execute("UPDATE rates SET opens_at = NULL WHERE opens_at <= ?", self.now)
+        return _pairs.decode(found)
+
+    def next_opening(self, tasks: Sequence[str]) -> float | None:
+        first = self._tx.one("SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL")
+        return None if first is None else float(first)
