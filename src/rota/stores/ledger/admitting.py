@@ -8,6 +8,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import push_due, rest_reason
 from rota.domain.run import NewRun, Standing, State
 from rota.stores.book import Book
+from rota.stores.ledger.holding import freed
 
 
 def put(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
@@ -71,4 +72,6 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     book.save(replace(holder, due_at=due_at, expires_at=holder.expires_at if expires_at is None else expires_at))
     if due_at < holder.due_at and holder.state is State.QUEUED and not holder.parked:
         book.arrivals.append((holder.task, due_at))
+    elif due_at > holder.due_at:
+        freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

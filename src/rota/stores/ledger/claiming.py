@@ -23,21 +23,26 @@ class Taken(Struct):
     left: bool = False
     """Something due was passed over that this very worker may take when one of its runs has ended."""
 
+    @property
+    def again(self) -> bool:
+        """So much was parked that the look ended early: there may be more to take at once."""
+        return len(self.parked) == PARKED_AT_ONCE
 
-def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> bool:
-    """Lease the best due runs to the worker; True if it passed over what it may take later.
+
+def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Taken:
+    """Lease the best due runs to the worker.
 
     A number that was claimed before takes nothing: the same batch is read again.
     """
     if n <= book.last_claim(worker):
-        return False
+        return Taken([], [])
     for task, key in book.opened():
         unpark(book, task, key, 1)
     if free <= 0:
-        return False
+        return Taken([], [])
     due = [lane for lane in book.lanes(_unpaused(book, tasks)) if lane.head <= book.now]
     if not due:
-        return False
+        return Taken([], [])
     gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
     alone = not book.holds_suspect(worker)
     taken = _choose(book, _streams(book, due, gates, free, alone), gates, free)
@@ -47,7 +52,8 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
         per_key = gate.rate is not None and gate.rate.per_key
         for key, state in gate.rates().items():
             book.put_rate(task, key, state, state.opens_at(gate.rate) if gate.rate and per_key else None)
-    return taken.left or not alone
+    taken.left = taken.left or not alone
+    return taken
 
 
 def _choose(book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str, Gate], free: int) -> Taken:
@@ -61,7 +67,7 @@ def _choose(book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str,
             passed = _try(book, gate, run)
             if passed is Pass.PARK:
                 taken.parked.append(run)
-                if len(taken.parked) == PARKED_AT_ONCE:
+                if taken.again:
                     break
             if passed is not Pass.OPEN:
                 continue
@@ -112,18 +118,21 @@ def _unpaused(book: Book, tasks: Sequence[str]) -> list[str]:
     return [task for task in tasks if not ((spec := book.spec(task)) and spec.paused)]
 
 
-def register(book: Book, worker: str, n: int, tasks: Sequence[str], idle: bool, report: Report | None) -> float | None:
+def register(
+    book: Book, worker: str, n: int, tasks: Sequence[str], taken: Taken, idle: bool, report: Report | None
+) -> float | None:
     """Note that the worker was here; seconds until it should look again, if anything is coming."""
-    again = n <= book.last_claim(worker)
+    last = book.last_claim(worker)
+    again = taken.again or n <= last
     wake_at = _wake_at(book, worker, tasks, again) if idle else None
-    book.register(worker, max(n, book.last_claim(worker)), tasks, idle, wake_at, None if again else report)
+    book.register(worker, max(n, last), tasks, idle, wake_at, report if n > last else None)
     return None if wake_at is None else max(0.0, wake_at - book.now)
 
 
 def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
     open_tasks = _unpaused(book, tasks)
     if again and any(lane.head <= book.now for lane in book.lanes(open_tasks)):
-        return book.now  # a repeated claim takes nothing: what is due waits for the next
+        return book.now  # this claim ended early, or was a repeated one: what is due waits for the next
     others = waiting(book.idle(), worker, frozenset(tasks), book.now)
     coming = list(book.upcoming(open_tasks, len(others) + 1))
     opening = book.next_opening(open_tasks)

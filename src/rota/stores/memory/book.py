@@ -45,6 +45,7 @@ class MemoryBook:
         self._parked = Lanes(lambda entry: self._stands(entry, parked=True))
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
+        self._ready: dict[tuple[str, str], set[str]] = {}
         self._idle: dict[str, Idle] = {}
         self._marks: dict[tuple[str, str], Mark] = {}
         self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
@@ -110,6 +111,8 @@ class MemoryBook:
             self.count[name] -= 1
         if run.unique_key is not None:
             self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
+        if run.key is not None:
+            self._ready.get((run.task, run.key), set()).discard(run.id)
 
     def _note(self, run: Run, before: Run | None) -> None:
         for name in _counted(run):
@@ -126,6 +129,8 @@ class MemoryBook:
                 self._parked.push(_key_lane(run.task, run.key), run.priority, entry)
             else:
                 self._due.push(run.task, run.priority, entry)
+                if run.key is not None:
+                    self._ready.setdefault((run.task, run.key), set()).add(run.id)
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -147,7 +152,8 @@ class MemoryBook:
         return self.count["running", task, key]
 
     def ready_key(self, task: str, key: str) -> int:
-        return self.count["ready", task, key]
+        ready = self._ready.get((task, key), ())
+        return sum(self.runs[id].due_at <= self.now for id in ready)
 
     def pending(self, task: str, most: int) -> int:
         return self.count["queued", task]
@@ -282,6 +288,7 @@ class MemoryBook:
         self._marks = {k: m for k, m in self._marks.items() if (m.finished_at or self.now) > marks_before}
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
+        self._ready = {name: ids for name, ids in self._ready.items() if ids}
         self.count = Counter({name: n for name, n in self.count.items() if n})
         self.charts.forget(int(self.now // 60))
 
@@ -300,7 +307,5 @@ def _counted(run: Run) -> Iterator[tuple[str, ...]]:
             yield ("suspect", run.worker)
     elif run.state is State.QUEUED:
         yield ("queued", run.task)
-        if run.key is not None and not run.parked:
-            yield ("ready", run.task, run.key)
     elif run.state is State.PAUSED:
         yield ("paused", run.task)

@@ -71,10 +71,10 @@ class MemoryStore:
     ) -> Claim:
         with self._stepping() as book:
             settling.expire(book)
-            left = claiming.take(book, worker, n, tasks, free, lease)
+            taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = [run for held in book.taken(worker, n) if (run := _held(book, held))]
-            wake = claiming.register(book, worker, n, tasks, len(runs) < free, report)
-            return Claim(book.now, runs, _offer_lapsed(book), wake, left)
+            wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
+            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None

@@ -119,7 +119,7 @@ class SqliteBook:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ? AND key = ?", task, key)
 
     def ready_key(self, task: str, key: str) -> int:
-        return self._count(sql.READY_KEY, task, key)
+        return self._count(sql.READY_KEY, task, key, self.now)
 
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)

@@ -20,7 +20,8 @@ WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queu
 """
 
 READY_KEY = """
-SELECT count(*) FROM runs WHERE state = 'queued' AND parked = 0 AND key IS NOT NULL AND task = ? AND key = ?
+SELECT count(*) FROM runs
+WHERE state = 'queued' AND parked = 0 AND key IS NOT NULL AND task = ? AND key = ? AND due_at <= ?
 """
 
 PENDING = """

@@ -48,10 +48,10 @@ class SqliteStore:
     ) -> Claim:
         def step(book: SqliteBook) -> Claim:
             settling.expire(book)
-            left = claiming.take(book, worker, n, tasks, free, lease)
+            taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = book.taken(worker, n)
-            wake = claiming.register(book, worker, n, tasks, len(runs) < free, report)
-            return Claim(book.now, runs, book.offer_lapsed(), wake, left)
+            wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
+            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left)
 
         return await self._step(step)
 
