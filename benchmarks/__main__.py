@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.compare import compare
+from benchmarks.crowded import crowded
 from benchmarks.growth import growth
 from benchmarks.harness import run_harness
 from benchmarks.lone import lone_submit
+from benchmarks.memory import memory
 from benchmarks.report import RESULTS, show, write
 from benchmarks.settings import Settings
 
@@ -38,6 +40,10 @@ def measure(settings: Settings, keep: bool) -> None:
     costs = lone_submit(settings)
     tell("a long queue")
     costs += growth(settings)
+    tell("a crowded key")
+    costs += crowded(settings)
+    tell("memory")
+    costs += memory(settings)
     show(versus, costs)
     if keep:
         write(versus, costs, settings)

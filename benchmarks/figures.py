@@ -52,10 +52,16 @@ class Cost(Struct, frozen=True):
     unit: str
     cost: list[float]
     measure: list[float]
+    goal: float | None = None
+    """At most this many times."""
 
     @property
     def ratio(self) -> Ratio:
         return _ratio([a / b for a, b in zip(self.cost, self.measure, strict=True)])
+
+    @property
+    def met(self) -> bool:
+        return self.goal is None or self.ratio.middle <= self.goal
 
 
 def _ratio(ratios: list[float]) -> Ratio:

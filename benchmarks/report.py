@@ -50,13 +50,22 @@ def beside_huey(versus: Sequence[Versus]) -> Grid:
 
 
 def costs(found: Sequence[Cost]) -> Grid:
-    heads = ("measure", "ratio", "rota SQLite", "beside")
-    return Grid(heads, [(f"{c.name}, {c.unit}", str(c.ratio), middle(c.cost), middle(c.measure)) for c in found])
+    heads = ("measure", "ratio", "goal", "rota SQLite", "beside")
+    return Grid(
+        heads,
+        [(f"{c.name}, {c.unit}", str(c.ratio), _most(c), middle(c.cost), middle(c.measure)) for c in found],
+    )
 
 
-def goals(versus: Sequence[Versus]) -> list[str]:
+def goals(versus: Sequence[Versus], found: Sequence[Cost]) -> list[str]:
     """A sentence for each."""
-    return [
+    against_itself = [
+        f"{'Met' if c.met else 'Missed'}: {c.name} costs {short(c.ratio.middle)} times as much; "
+        f"the goal is {c.goal:g} times or less."
+        for c in found
+        if c.goal is not None
+    ]
+    return against_itself + [
         f"{'Met' if v.met else 'Missed'}: {v.name} is {short(v.ratio.middle)} times Huey's on SQLite; "
         f"the goal is {v.goal:g} times or more."
         for v in versus
@@ -69,7 +78,7 @@ def show(versus: Sequence[Versus], found: Sequence[Cost]) -> None:
     for grid in (beside_huey(versus), costs(found)):
         console.print(grid.rich())
         console.print()
-    for sentence in goals(versus):
+    for sentence in goals(versus, found):
         console.print(sentence)
 
 
@@ -82,7 +91,7 @@ def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -
             "back to back, with the least and the most beside it.",
             _setting(settings),
             "## Goals",
-            "\n".join(f"- {sentence}" for sentence in goals(versus)),
+            "\n".join(f"- {sentence}" for sentence in goals(versus, found)),
             "## Beside Huey",
             beside_huey(versus).markdown(),
             "A ratio says how many times better rota on SQLite is than Huey on SQLite; below 1 it is worse. "
@@ -111,6 +120,10 @@ def _kept() -> str:
 
 def _goal(v: Versus) -> str:
     return "" if v.goal is None else f"at least {v.goal:g}x: {'met' if v.met else 'missed'}"
+
+
+def _most(c: Cost) -> str:
+    return "" if c.goal is None else f"at most {c.goal:g}x: {'met' if c.met else 'missed'}"
 
 
 def machine() -> str:

@@ -12,8 +12,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     gap: float = 0.02
     lone: int = 500
     shallow: int = 1_000
-    deep: int = 100_000
+    deep: int = 1_000_000
+    crowd: int = 100_000
 
     def quick(self) -> "Settings":
         """A fast look: noisy, and not written down."""
-        return Settings(rounds=1, runs=min(self.runs, 4_000), cap=3.0, paced=100, lone=100, deep=20_000)
+        return Settings(rounds=1, runs=min(self.runs, 4_000), cap=3.0, paced=100, lone=100, deep=20_000, crowd=5_000)

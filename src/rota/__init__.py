@@ -2,24 +2,29 @@
 
 from rota.app import Rota
 from rota.domain.decision import Decision, Reason
-from rota.domain.policy import Retry
+from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.run import Run, State
 from rota.engine.context import Context
+from rota.engine.hooks import Event
 from rota.errors import (
+    Discard,
     DuplicateTask,
     InvalidArguments,
     InvalidOptions,
     MissingExtra,
     QueueFull,
     Refused,
+    RetryAfter,
     RotaError,
     RunCancelled,
     RunFailed,
     RunNotFound,
     SchemaTooNew,
+    Snooze,
     StoreCorrupt,
     StoreError,
     StoreUnavailable,
+    TaskError,
     UnknownTask,
     UsageError,
 )
@@ -29,14 +34,19 @@ from rota.task import Task
 __all__ = [
     "Context",
     "Decision",
+    "Discard",
     "DuplicateTask",
+    "Event",
     "InvalidArguments",
     "InvalidOptions",
+    "Limit",
     "MissingExtra",
     "QueueFull",
+    "Rate",
     "Reason",
     "Refused",
     "Retry",
+    "RetryAfter",
     "Rota",
     "RotaError",
     "Run",
@@ -45,11 +55,13 @@ __all__ = [
     "RunHandle",
     "RunNotFound",
     "SchemaTooNew",
+    "Snooze",
     "State",
     "StoreCorrupt",
     "StoreError",
     "StoreUnavailable",
     "Task",
+    "TaskError",
     "UnknownTask",
     "UsageError",
 ]

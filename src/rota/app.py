@@ -1,27 +1,33 @@
 """Rota: the composition root. It collects tasks, gives out the client, and runs the engine."""
 
+import asyncio
 import logging
+import os
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
-from rota.client import Client
-from rota.domain.policy import Lost, Retry
+from rota.client import Client, patiently
+from rota.domain.guards import Join, Unique
+from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.engine.context import Context
-from rota.engine.supervisor import Supervisor
+from rota.engine.handler import ExecutorName
+from rota.engine.hooks import Event, EventName, Hooks
+from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
 from rota.errors import DuplicateTask, InvalidOptions, NotRunning, UnknownTask
-from rota.handle import RunHandle
-from rota.settings import default_url
-from rota.store import Backend
+from rota.handle import RunHandle, accept
+from rota.portal import Portal
+from rota.settings import Settings, load, unknown_tasks
+from rota.status import Health, Status, health_of, status_of
+from rota.store import Backend, Depth, Wish
 from rota.stores import connect
-from rota.task import Bound, Task, TaskOptions
+from rota.task import WAIT, Bound, Task, TaskOptions, unchecked_run
 
 log = logging.getLogger("rota")
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 Coro = Coroutine[Any, Any, R]
 
@@ -44,26 +50,50 @@ class Decorator(Protocol):
 class Rota:
     """One app: its tasks and the store they live in.
 
-    `url` defaults to ROTA_URL, else to an SQLite file in `.rota/` beside the project file; a Backend is taken as it is.
-    `async with app:` runs the engine; submitting needs nothing but the app.
+    What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
+    `url` is by default an SQLite file in `.rota/` beside the project file; a Backend is taken as it is.
+    `async with app:` runs the engine; submitting needs nothing but the app. `resources` is an async context manager
+    that is entered once per worker process; handlers find what it gives as `ctx.resources`.
     """
+
+    _current: ClassVar["Rota | None"] = None
 
     def __init__(
         self,
         url: str | Backend | None = None,
         *,
-        concurrency: int = 10,
-        lease: float = 30.0,
-        grace: float = 30.0,
+        name: str | None = None,
+        concurrency: int | None = None,
+        lease: float | None = None,
+        grace: float | None = None,
+        enabled: bool | None = None,
+        resources: Resources | None = None,
     ) -> None:
-        try:
-            self.tuning = Tuning(concurrency=concurrency, lease=lease, grace=grace)
-        except ValueError as error:
-            raise InvalidOptions(str(error)) from None
-        self.backend = connect(url or default_url()) if url is None or isinstance(url, str) else url
+        self.settings = load(
+            url=url if url is None or isinstance(url, str) else url.url,
+            name=name,
+            concurrency=concurrency,
+            lease=lease,
+            grace=grace,
+            enabled=enabled,
+        )
+        self.tuning = tuning_from(self.settings)
+        self.backend = connect(self.settings.url) if url is None or isinstance(url, str) else url
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
+        self.portal = Portal()
+        self._resources = resources
+        self._hooks = Hooks()
         self._client = Client(self.backend)
         self._engine: Supervisor | None = None
+        self._engine_pid = 0
+        Rota._current = self
+
+    @classmethod
+    def current(cls) -> "Rota":
+        """The app of this process: the one made or started last."""
+        if cls._current is None:
+            raise NotRunning("no app has been made in this process; create one with Rota()")
+        return cls._current
 
     # -- defining --------------------------------------------------------------------------------------------------
 
@@ -88,22 +118,57 @@ class Rota:
         lost: Lost = "retry",
         max_losses: int = 5,
         priority: int = 0,
+        executor: ExecutorName | None = None,
+        key: str | None = None,
+        unique: Unique | None = None,
+        join: Join = "keep",
+        max_pending: int | None = None,
+        limit: Limit | None = None,
+        rate: Rate | None = None,
+        enabled: bool = True,
+        fail_on: Callable[[Any], bool] | None = None,
+        aliases: Sequence[str] = (),
     ) -> Decorator: ...
     def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
 
         def define(fn: Callable[..., Any]) -> Task[..., ..., Any, Any]:
-            task: Task[..., ..., Any, Any] = Task(fn, TaskOptions(**options), lambda: self._client)
-            if task.name in self.tasks:
-                raise DuplicateTask(
-                    f"two functions are named {task.name}; give one of them name=, so that runs find the right one"
-                )
+            options["aliases"] = tuple(options.get("aliases", ()))
+            said = TaskOptions(**options)
+            chosen = self.settings.override(str(said.name or getattr(fn, "__name__", ""))).over(said)
+            task: Task[..., ..., Any, Any] = Task(fn, chosen, lambda: self._client, lambda: self.portal)
+            for name in (task.name, *task.aliases):
+                if name in self.names():
+                    raise DuplicateTask(
+                        f"two functions are named {name}; give one of them name=, so that runs find the right one"
+                    )
             self.tasks[task.name] = task
             return task
 
         return define if fn is None else define(fn)
 
+    def names(self) -> dict[str, Task[..., ..., Any, Any]]:
+        """Tasks by all the names they answer to, aliases among them."""
+        return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
+
+    def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
+        """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
+        try:
+            self._hooks.add(event, hook)
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from None
+
     # -- submitting and following ----------------------------------------------------------------------------------
+
+    async def submit(self, task: str, *args: Any, **kwargs: Any) -> RunHandle[Any]:
+        """Submit by name. A task that is not defined here takes keyword arguments only, unchecked."""
+        known = self.names().get(task)
+        if known is not None:
+            return await known.submit(*args, **kwargs)
+        if args:
+            raise UnknownTask(f"no task {task} is defined here, so its arguments need names")
+        decision = accept(await self._client.put(unchecked_run(task, kwargs), WAIT))
+        return RunHandle(self._client, decision.run, decision=decision)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
         """Many runs in one step; one handle per call, in order.
@@ -113,16 +178,16 @@ class Rota:
         """
         runs = [bound.to_run() for bound in calls]
         store = await self._client.store()
-        decisions = (await store.put(runs)).items
+        decisions = (await patiently(lambda: store.put(runs))).items
         return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow any run by its id; its result comes typed if the task is named and known here."""
         if task is None:
             return RunHandle(self._client, id)
-        if task not in self.tasks:
+        if task not in self.names():
             raise UnknownTask(f"no task {task} is defined here")
-        return self.tasks[task].handle(id)
+        return self.names()[task].handle(id)
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
@@ -131,12 +196,20 @@ class Rota:
     # -- running ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the engine on this event loop; harmless if it runs already."""
-        if self._engine is not None:
+        """Start the engine on this event loop; harmless if it runs already. With `enabled` off, only a client."""
+        if self._running() is not None:
             return
-        handlers = {name: task.handler() for name, task in self.tasks.items()}
-        engine = Supervisor(uuid.uuid4().hex, self.backend, handlers, self.tuning)
-        self._engine = engine
+        if not self.settings.enabled:
+            log.info("the engine is switched off (enabled=false): this process only submits")
+            return
+        for sentence in unknown_tasks(self.settings, self.tasks):
+            log.warning(sentence)
+        names = self.names()
+        handlers = {name: task.handler() for name, task in names.items()}
+        specs = [task.spec() for task in self.tasks.values()]
+        engine = Supervisor(uuid.uuid4().hex, self.backend, handlers, specs, self.tuning, self._hooks, self._resources)
+        self._engine, self._engine_pid = engine, os.getpid()
+        Rota._current = self
         try:
             await engine.start()
         except BaseException:
@@ -145,18 +218,24 @@ class Rota:
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine."""
-        engine = self._engine
+        engine = self._running()
         if engine is not None:
             await engine.stop(self.tuning.grace if grace is None else grace)
             if self._engine is engine:
                 self._engine = None
         await self._client.close()
+        await asyncio.to_thread(self.portal.close, self._client.close)
 
     @property
     def engine(self) -> Supervisor:
-        if self._engine is None:
+        engine = self._running()
+        if engine is None:
             raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
-        return self._engine
+        return engine
+
+    def _running(self) -> Supervisor | None:
+        """The engine; a forked child has none, it is a client."""
+        return self._engine if self._engine_pid == os.getpid() else None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -164,3 +243,47 @@ class Rota:
 
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
+
+    # -- seeing and steering ---------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """This process: is the engine running, what has it in hand, which loops are alive."""
+        return status_of(self._running(), self.tasks)
+
+    async def health(self) -> Health:
+        """Truthy if the store answers and, where an engine runs, it has claimed lately."""
+        return await health_of(self._running(), self._client)
+
+    async def depths(self) -> dict[str, Depth]:
+        """Unfinished runs per task, exactly."""
+        return {depth.task: depth for depth in (await (await self._client.store()).depths()).items}
+
+    async def clear(self, task: str) -> int:
+        """End all waiting runs of a task; how many there were. Running ones go on."""
+        store = await self._client.store()
+        total = 0
+        while ended := (await store.ask(Wish.DROP, [task], tasks=True)).items[0]:
+            total += ended
+        return total
+
+    async def pause(self, task: str, note: str | None = None) -> bool:
+        """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""
+        return bool((await (await self._client.store()).ask(Wish.PAUSE, [task], note, tasks=True)).items[0])
+
+    async def resume(self, task: str, note: str | None = None) -> bool:
+        return bool((await (await self._client.store()).ask(Wish.RESUME, [task], note, tasks=True)).items[0])
+
+
+def tuning_from(settings: Settings) -> Tuning:
+    try:
+        return Tuning(
+            concurrency=settings.concurrency,
+            lease=settings.lease,
+            renew=settings.renew,
+            rescue=settings.rescue,
+            grace=settings.grace,
+            sweep=settings.sweep,
+            retention=settings.retention,
+        )
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None

@@ -2,17 +2,25 @@
 
 import asyncio
 import logging
+import os
+import time
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Self
+from typing import Self, TypeVar
 
-from rota.domain.run import Run
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import NewRun, Run
 from rota.errors import RunNotFound, StoreUnavailable
 from rota.store import Backend, Hint, RunQuery, Store
 
 log = logging.getLogger("rota")
 
+T = TypeVar("T")
+PAUSES = (0.2, 1.0, 4.0)
+"""Seconds between the tries of a submit."""
+ROOM_AGAIN = 0.5
+"""Seconds after which a submit tries a full queue again, if no hint came."""
 LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
 
@@ -22,10 +30,13 @@ class Client:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self._pid = os.getpid()
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = weakref.WeakKeyDictionary()
 
     async def session(self) -> "Session":
-        """This loop's open store; opened now if it was not."""
+        """This loop's open store; opened now if it was not. A forked child opens its own."""
+        if self._pid != os.getpid():
+            self._pid, self._sessions = os.getpid(), weakref.WeakKeyDictionary()
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
@@ -42,6 +53,21 @@ class Client:
 
     async def store(self) -> Store:
         return (await self.session()).store
+
+    async def put(self, run: NewRun, patience: float = 0.0) -> Decision:
+        """Admit a run; while the queue is full, wait for room as long as `patience`."""
+        session = await self.session()
+        deadline = time.monotonic() + patience
+        while True:
+            decision = (await patiently(lambda: session.store.put([run]))).items[0]
+            left = deadline - time.monotonic()
+            if decision.reason is not Reason.QUEUE_FULL or left <= 0:
+                return decision
+            await session.news(min(left, ROOM_AGAIN))
+
+    async def news(self, seconds: float = LOOK_AGAIN) -> None:
+        """Returns when something in the store may have changed, or after so many seconds."""
+        await (await self.session()).news(seconds)
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
         """The run once it has ended; TimeoutError if that takes longer."""
@@ -60,6 +86,22 @@ class Client:
             await session.close()
 
 
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """Every verb may be sent again: a store that was away for a moment costs nothing but that moment.
+
+    The last try comes well inside RETRY_WINDOW, so that the store still knows the id of what it may have taken.
+    """
+    for pause in PAUSES:
+        try:
+            return await call()
+        except StoreUnavailable as error:
+            if not error.passing:
+                raise
+            log.warning("the store is away, next try in %.1f s: %s", pause, error)
+            await asyncio.sleep(pause)
+    return await call()
+
+
 class Session:
     """An open store on one loop, and who waits for which run there."""
 
@@ -71,6 +113,7 @@ class Session:
         self._waiting: dict[str, set[asyncio.Future[Run]]] = {}
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
+        self._news = asyncio.Event()
 
     async def opened(self) -> None:
         async with self._opening:
@@ -80,15 +123,13 @@ class Session:
     @property
     def store(self) -> Store:
         if self._store is None:
-            raise StoreUnavailable(f"{self._backend.url} is closed")
+            raise StoreUnavailable(f"{self._backend.url} is closed", passing=False)
         return self._store
 
     async def ended(self, id: str) -> Run:
         future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, set()).add(future)
-        if self._watcher is None:
-            self._watcher = asyncio.create_task(self._watch(), name="rota waits for results")
-            self._watcher.add_done_callback(self._watcher_ended)
+        self._start_watching()
         self._look.set()
         try:
             return await future
@@ -98,12 +139,27 @@ class Session:
             if not waiting:
                 self._waiting.pop(id, None)
 
+    async def news(self, seconds: float) -> None:
+        """Returns at the next hint, or after so many seconds."""
+        self._start_watching()
+        self._news.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
     async def close(self) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.wait((self._watcher,))
         self._store = None
         await self._stack.aclose()
+
+    def _start_watching(self) -> None:
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch(), name="rota waits for results")
+            self._watcher.add_done_callback(self._watcher_ended)
 
     def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
         """Nobody waits for a watcher that is gone; the next to wait starts another."""
@@ -134,6 +190,7 @@ class Session:
 
     async def _listen(self, hints: AsyncIterator[Hint]) -> None:
         async for hint in hints:
+            self._news.set()
             if hint.resync or any(id in self._waiting for id in hint.runs):
                 self._look.set()
 

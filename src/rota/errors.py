@@ -1,6 +1,9 @@
 """Every exception that rota raises for its users; each message says what happened and what to do."""
 
+from typing import Literal
+
 from rota.domain.decision import Decision, Reason
+from rota.domain.policy import FAR
 from rota.domain.run import Run
 
 
@@ -41,7 +44,11 @@ class StoreError(RotaError):
 
 
 class StoreUnavailable(StoreError, ConnectionError):
-    """The store cannot be reached, opened or written."""
+    """The store cannot be reached, opened or written. `passing` if the next try may find it well again."""
+
+    def __init__(self, message: str, passing: bool = True) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class StoreCorrupt(StoreError):
@@ -87,3 +94,55 @@ class RunFailed(RunEnded):
 
 class RunCancelled(RunEnded):
     """The run was cancelled, expired or superseded."""
+
+
+class HandlerVerdict(Exception):
+    """What a handler may raise to say what becomes of its run; never an error of rota's."""
+
+    @property
+    def __rota_verdict__(self) -> tuple[object, ...]:
+        """Its arguments, for the way from a child process."""
+        return self.args
+
+
+class RetryAfter(HandlerVerdict):
+    """Try again after so many seconds; it draws on the retries like any failure."""
+
+    def __init__(self, seconds: float, why: str = "") -> None:
+        super().__init__(_seconds(seconds), why)
+        self.seconds = seconds
+
+
+class Snooze(HandlerVerdict):
+    """Call me again after so many seconds; this is no failure and charges nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(_seconds(seconds))
+        self.seconds = seconds
+
+
+class Discard(HandlerVerdict):
+    """Failed, and no retry would help."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+
+
+class TaskError(HandlerVerdict):
+    """How the work went, where it neither simply succeeded nor broke.
+
+    "failed" and "partial" are failures and may be retried; "skipped" succeeds without counting as done.
+    """
+
+    def __init__(self, status: Literal["failed", "partial", "skipped"], message: str = "") -> None:
+        if status not in ("failed", "partial", "skipped"):
+            raise ValueError(f"TaskError({status!r}): choose failed, partial or skipped")
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+
+def _seconds(value: float) -> float:
+    if not 0 <= value <= FAR:
+        raise ValueError(f"{value!r}: seconds from 0 to ten years")
+    return value

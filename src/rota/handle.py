@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from rota.client import Client
+from rota.client import Client, patiently
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import retry_of
 from rota.domain.run import Run, State
@@ -31,7 +31,7 @@ class RunHandle(Generic[R_co]):
         decision: Decision | None = None,
     ) -> None:
         self.id = id
-        self.decision = decision or Decision(id, Reason.ACCEPTED)
+        self.decision = Decision(id, Reason.ACCEPTED) if decision is None else decision
         self._access = client
         self._decode = decode
 
@@ -73,7 +73,18 @@ class RunHandle(Generic[R_co]):
         False if it had ended before. A handler that finishes first wins.
         """
         store = await self._client.store()
-        return bool((await store.ask(Wish.CANCEL, [self.id], note)).items[0])
+        return bool((await patiently(lambda: store.ask(Wish.CANCEL, [self.id], note))).items[0])
+
+    async def pause(self, note: str | None = None) -> bool:
+        """Hold the run: at once while it is queued; while it runs, its handler is stopped and can go on from its
+        last checkpoint. False if there is nothing to hold."""
+        store = await self._client.store()
+        return bool((await patiently(lambda: store.ask(Wish.PAUSE, [self.id], note))).items[0])
+
+    async def resume(self, note: str | None = None) -> bool:
+        """Let a paused run go on. False if it was not paused."""
+        store = await self._client.store()
+        return bool((await patiently(lambda: store.ask(Wish.RESUME, [self.id], note))).items[0])
 
     async def retry(self) -> "RunHandle[R_co]":
         """A new run that does the same again; retrying twice gives the same new run."""
@@ -82,7 +93,7 @@ class RunHandle(Generic[R_co]):
             raise InvalidOptions(f"{run.task} {run.id} is {run.state}; only an ended run can be retried")
         new = retry_of(run)
         store = await self._client.store()
-        accept((await store.put([new])).items[0])
+        accept((await patiently(lambda: store.put([new]))).items[0])
         return RunHandle(self._client, new.id, self._decode)
 
 

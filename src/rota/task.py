@@ -3,23 +3,29 @@
 import inspect
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.client import Client
-from rota.domain.arguments import Signature, type_hints
+from rota.domain.arguments import Signature, encode_result, type_hints
 from rota.domain.decision import Decision
+from rota.domain.guards import Guards, Join, Unique
 from rota.domain.ids import uuid7
-from rota.domain.intake import Options, Span, check_name, check_priority, new_run
-from rota.domain.policy import Lost, Policy, Retry
+from rota.domain.intake import Options, Span, check_name, check_priority, check_unique, new_run
+from rota.domain.keys import KeyTemplate
+from rota.domain.policy import Limit, Lost, Policy, Rate, Retry
 from rota.domain.run import NewRun
+from rota.domain.spec import TaskSpec
 from rota.engine.context import Context
+from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName, Handler
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.handle import RunHandle, accept
+from rota.portal import Portal
 
 C = ParamSpec("C")
 """The parameters as called, with `ctx` if the function takes one."""
@@ -29,6 +35,12 @@ T_co = TypeVar("T_co", covariant=True)
 """What a call returns: a coroutine for async functions."""
 R_co = TypeVar("R_co", covariant=True)
 """What a run results in."""
+
+
+Wait = float | bool | None
+"""Seconds to wait for room; None for the usual 30, False for not at all."""
+WAIT = 30.0
+DESCRIPTION_LIMIT = 200
 
 
 class TaskOptions(Struct, frozen=True, kw_only=True):
@@ -41,6 +53,40 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     lost: Lost = "retry"
     max_losses: int = 5
     priority: int = 0
+    executor: ExecutorName | None = None
+    key: str | None = None
+    unique: Unique | None = None
+    join: Join = "keep"
+    max_pending: int | None = None
+    limit: Limit | None = None
+    rate: Rate | None = None
+    enabled: bool = True
+    fail_on: Callable[[Any], bool] | None = None
+    aliases: tuple[str, ...] = ()
+
+    def guards(self) -> Guards:
+        if self.join not in ("keep", "push", "set", "refuse"):
+            raise ValueError(f"join={self.join!r}: choose keep, push, set or refuse")
+        if self.max_pending is not None and self.max_pending < 1:
+            raise ValueError(f"max_pending={self.max_pending!r}: at least 1, or None for no bound")
+        unique = None if self.unique is None else check_unique(self.unique)
+        return Guards(unique=unique, join=self.join, max_pending=self.max_pending)
+
+    def check(self, fn: Callable[..., Any]) -> None:
+        """What does not go together, said when the task is defined."""
+        per_key = (self.limit and self.limit.per_key) or (self.rate and self.rate.per_key)
+        if per_key and self.key is None:
+            raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
+        if self.executor not in (None, "loop", "thread", "process"):
+            raise ValueError(f"executor={self.executor!r}: choose loop, thread or process")
+        if self.executor == "loop" and not inspect.iscoroutinefunction(fn):
+            raise ValueError('executor="loop" needs an async function; a plain one would block the event loop')
+        if self.executor == "thread" and inspect.iscoroutinefunction(fn):
+            raise ValueError('executor="thread" needs a plain function; an async one runs on the loop')
+        if self.executor == "process":
+            check_importable(fn)
+        for alias in self.aliases:
+            check_name(alias)
 
 
 class Bound(Struct, Generic[R_co], frozen=True):
@@ -54,12 +100,13 @@ class Bound(Struct, Generic[R_co], frozen=True):
         """A new run for this call; every call of this method makes another."""
         try:
             return new_run(
-                id=uuid7(time.time_ns() // 1_000_000, os.urandom(10)),
+                id=_new_id(),
                 task=self.task.name,
                 args=self.args,
                 policy=self.task.policy,
                 options=self.options,
                 priority=self.task.priority,
+                guards=self.task.guards,
             )
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
@@ -70,22 +117,34 @@ class Bound(Struct, Generic[R_co], frozen=True):
 class Using(Generic[P, R_co]):
     """A task with options for the next submits: `resize.using(delay=60).submit("a.png")`."""
 
-    def __init__(self, task: "Task[..., P, Any, R_co]", options: Options) -> None:
+    def __init__(self, task: "Task[..., P, Any, R_co]", options: Options, wait: Wait) -> None:
         self._task = task
         self._options = options
+        self._wait = wait
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
         """Durable when this returns."""
-        return await self._task.put(self.bind(*args, **kwargs))
+        return await self._task.put(self.bind(*args, **kwargs), self._wait)
+
+    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
+        """The same from synchronous code; raises where an event loop runs."""
+        bound = self.bind(*args, **kwargs)
+        return self._task.portal().call(lambda: self._task.put(bound, self._wait))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
-        return Bound(self._task, self._task.encode(args, kwargs), self._options)
+        return self._task.bound(args, kwargs, self._options)
 
 
 class Task(Generic[C, P, T_co, R_co]):
     """Made by `@app.task`; still callable like its function, which is `task.fn`."""
 
-    def __init__(self, fn: Callable[C, T_co], options: TaskOptions, client: Callable[[], Client]) -> None:
+    def __init__(
+        self,
+        fn: Callable[C, T_co],
+        options: TaskOptions,
+        client: Callable[[], Client],
+        portal: Callable[[], Portal],
+    ) -> None:
         self.fn = fn
         self.name = str(options.name or getattr(fn, "__name__", ""))
         check_definition(fn, self.name)
@@ -96,9 +155,17 @@ class Task(Generic[C, P, T_co, R_co]):
         try:
             self.policy = Policy(options.retry, options.timeout, options.lost, options.max_losses).frozen()
             self.priority = check_priority(options.priority)
+            self.guards = options.guards()
+            self._key = None if options.key is None else KeyTemplate(options.key, self.signature.parameters.parameters)
+            options.check(fn)
         except ValueError as error:
             raise InvalidOptions(f"task {self.name}: {error}") from None
+        self.executor: ExecutorName = options.executor or default_executor(fn)
+        self.aliases = options.aliases
+        self.fail_on = options.fail_on
+        self._options = options
         self._client = client
+        self.portal = portal
         self.__name__ = self.name
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
@@ -111,11 +178,16 @@ class Task(Generic[C, P, T_co, R_co]):
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
         """Make a run of this task; durable when this returns. Wrong arguments raise here, not in the worker."""
-        return await self.put(Bound(self, self.encode(args, kwargs)))
+        return await self.put(self.bound(args, kwargs))
+
+    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
+        """The same from synchronous code; raises where an event loop runs."""
+        bound = self.bound(args, kwargs)
+        return self.portal().call(lambda: self.put(bound))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """The task with these arguments, for `app.submit_many`."""
-        return Bound(self, self.encode(args, kwargs))
+        return self.bound(args, kwargs)
 
     def using(
         self,
@@ -124,22 +196,27 @@ class Task(Generic[C, P, T_co, R_co]):
         at: datetime | None = None,
         expires: Span | datetime | None = None,
         priority: int | None = None,
+        key: str | None = None,
+        unique: Unique | None = None,
+        wait: Wait = None,
     ) -> Using[P, R_co]:
         """Options for the submits that follow.
 
         `delay` (seconds) or `at` (an aware datetime) says when the run is due. With `expires`, a run that has not
         started so many seconds after it was due, or by that instant, never starts. Higher `priority` goes first.
+        `key` says what the run is about, `unique` what it may not stand beside. While `max_pending` is reached, a
+        submit waits up to `wait` seconds (30; False: not at all) for room.
         """
-        return Using(self, Options(delay=delay, at=at, expires=expires, priority=priority))
+        options = Options(delay=delay, at=at, expires=expires, priority=priority, key=key, unique=unique)
+        return Using(self, options, wait)
 
     def handle(self, id: str) -> RunHandle[R_co]:
         """The handle of a run of this task that was submitted elsewhere."""
         return RunHandle(self._client(), id, self.signature.decode_result)
 
-    async def put(self, bound: Bound[R_co]) -> RunHandle[R_co]:
-        run = bound.to_run()
-        store = await self._client().store()
-        return self.handle_for(accept((await store.put([run])).items[0]))
+    async def put(self, bound: Bound[R_co], wait: Wait = None) -> RunHandle[R_co]:
+        patience = WAIT if wait is None or wait is True else float(wait)
+        return self.handle_for(accept(await self._client().put(bound.to_run(), patience)))
 
     def handle_for(self, decision: Decision) -> RunHandle[R_co]:
         return RunHandle(self._client(), decision.run, self.signature.decode_result, decision)
@@ -150,9 +227,28 @@ class Task(Generic[C, P, T_co, R_co]):
         except (TypeError, ValueError) as error:
             raise InvalidArguments(str(error)) from None
 
-    @property
-    def executor(self) -> ExecutorName:
-        return "loop" if inspect.iscoroutinefunction(self.fn) else "thread"
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Bound[R_co]:  # noqa: B008
+        """Checked, encoded, and with the key that its arguments make."""
+        encoded = self.encode(args, kwargs)
+        if self._key is not None and options.key is None:
+            try:
+                options = replace(options, key=self._key.fill(self.signature.all_arguments(args, kwargs)))
+            except ValueError as error:
+                raise InvalidArguments(f"{self.name}: {error}") from None
+        return Bound(self, encoded, options)
+
+    def spec(self) -> TaskSpec:
+        """What is published of this task."""
+        return TaskSpec(
+            self.name,
+            enabled=self._options.enabled,
+            limit=self._options.limit,
+            rate=self._options.rate,
+            description=self.description.split("\n")[0][:DESCRIPTION_LIMIT],
+            executor=self.executor,
+            timeout=self.policy.timeout,
+            retries=self.retry.limit,
+        )
 
     def handler(self) -> Handler:
         return Handler(
@@ -162,7 +258,26 @@ class Task(Generic[C, P, T_co, R_co]):
             executor=self.executor,
             takes_context=self.takes_context,
             retry=self.retry,
+            fail_on=self.fail_on,
         )
+
+
+def unchecked_run(task: str, arguments: Mapping[str, Any], options: Options = Options()) -> NewRun:  # noqa: B008
+    """A run of a task that is not defined here: its arguments are stored as they are, by name."""
+    try:
+        return new_run(_new_id(), task, encode_result(arguments), Policy(), options)
+    except TypeError as error:
+        raise InvalidArguments(f"{task}: {error}") from None
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None
+
+
+def _new_id() -> str:
+    return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+def default_executor(fn: Callable[..., Any]) -> ExecutorName:
+    return "loop" if inspect.iscoroutinefunction(fn) else "thread"
 
 
 def check_definition(fn: Callable[..., Any], name: str) -> None:

@@ -160,7 +160,7 @@ async def test_a_store_that_cannot_be_read_wakes_whoever_waits() -> None:
 async def test_a_worker_does_not_take_its_own_live_runs_for_lost() -> None:
     """After a freeze the claim may come before the heart: the lease has lapsed, but its holder is here."""
     backend = MemoryBackend()
-    app = Rota(backend, lease=30)
+    app = Rota(backend, lease=10)
     started, go = asyncio.Event(), asyncio.Event()
 
     @app.task(lost="fail")
@@ -175,7 +175,7 @@ async def test_a_worker_does_not_take_its_own_live_runs_for_lost() -> None:
     async with app:
         run = await slow.submit()
         await started.wait()
-        backend.skew += 31
+        backend.skew += 11
         await (await nudge.submit()).result(timeout=10)
         go.set()
         assert await run.result(timeout=10) == "done"

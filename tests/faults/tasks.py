@@ -1,11 +1,12 @@
 """The app of the fault tests: its handlers print what they do, so that a test can wait for it."""
 
 import asyncio
+import ctypes
 import os
 import sys
 import threading
 
-from rota import Rota
+from rota import Context, Rota
 
 app = Rota()
 
@@ -31,6 +32,26 @@ def ask(i: int) -> str:
     """Ends when the process is told to, on its standard input."""
     say(f"began {i}")
     return sys.stdin.readline().strip() if HOLD else "done"
+
+
+@app.task
+async def count(ctx: Context) -> list[int]:
+    """Counts to five; a process that holds stops at three and waits to be paused."""
+    begin = ctx.saved or 0
+    for n in range(begin, 5):
+        ctx.checkpoint(n)
+        if HOLD and n == 3:
+            say("at three")
+            await asyncio.Event().wait()
+    return list(range(begin, 5))
+
+
+@app.task(executor="process", max_losses=2)
+def crash(n: int) -> int:
+    """In a child of its own; the unlucky one takes its child down."""
+    if n == 500:
+        ctypes.string_at(0)
+    return n
 
 
 @app.task

@@ -1,12 +1,13 @@
 """Real workers on one SQLite file: killed, frozen, told to stop, blocked. Nothing is lost, nothing counts twice."""
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from rota import Rota, State
+from rota import Rota, RunFailed, State
 from tests.faults import tasks
 from tests.processes import Process
 
@@ -17,7 +18,7 @@ LEASE = 3.0
 async def app(tmp_path: Path) -> AsyncIterator[Rota]:
     app = Rota(f"sqlite:///{tmp_path}/rota.db")
     for task in tasks.app.tasks.values():
-        app.task(task.fn)
+        app.task(executor=task.executor, max_losses=task.policy.max_losses)(task.fn)
     yield app
     await app.stop()
 
@@ -102,3 +103,33 @@ async def test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_lease(a
             assert await run.result(timeout=60) == "done"
     seen = await run.refresh()
     assert [(a.outcome, a.fence) for a in seen.attempts] == [("succeeded", 1)]
+
+
+async def test_a_paused_run_resumes_from_its_checkpoint_in_another_process(app: Rota) -> None:
+    run = await app.tasks["count"].submit()
+    with worker(app, hold=True) as first:
+        first.wait_for("at three")
+        assert await run.pause()
+        async with asyncio.timeout(30):
+            while (await run.refresh()).state is not State.PAUSED:
+                await app.client().news()
+    with worker(app):
+        assert await run.resume()
+        assert await run.result(timeout=60) == [3, 4]
+    assert [attempt.outcome for attempt in (await run.refresh()).attempts] == ["paused", "succeeded"]
+
+
+async def test_a_segfault_in_a_child_among_a_thousand_good_runs_is_its_own_trouble(app: Rota) -> None:
+    handles = await app.submit_many([app.tasks["crash"].bind(n) for n in range(1001)])
+    with worker(app, "--concurrency", "4") as living:
+        for n, handle in enumerate(handles):
+            if n != 500:
+                assert await handle.result(timeout=100) == n
+        with pytest.raises(RunFailed, match="SIGSEGV"):
+            await handles[500].result(timeout=60)
+        living.signal(signal.SIGTERM)
+        assert living.wait() == 0
+    bad = await handles[500].refresh()
+    assert (bad.reason, bad.losses, [a.outcome for a in bad.attempts]) == ("poison", 2, ["crashed", "crashed"])
+    others = [await handle.refresh() for n, handle in enumerate(handles) if n != 500]
+    assert {(run.state, run.losses, run.fence) for run in others} == {(State.SUCCEEDED, 0, 1)}

@@ -4,10 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+PATIENCE = 60.0
+"""Seconds after which a line that did not come fails the test."""
 
 TASKS = '''
 import asyncio
@@ -37,6 +41,7 @@ def trip(message: str) -> None:
 @app.task
 def hold(ctx: Context, flag: Path) -> str:
     """Ends when the flag is there."""
+    ctx.progress(0.5, "halfway")
     while not flag.exists():
         time.sleep(0.005)
     return "held"
@@ -115,10 +120,15 @@ def line_with(process: "subprocess.Popen[str]", word: str) -> str:
     """The next line of output that has the word; fails with all that was said if none comes."""
     assert process.stdout is not None
     said: list[str] = []
-    for line in process.stdout:
-        said.append(line)
-        if word in line:
-            return line
+    patience = threading.Timer(PATIENCE, process.kill)
+    patience.start()
+    try:
+        for line in process.stdout:
+            said.append(line)
+            if word in line:
+                return line
+    finally:
+        patience.cancel()
     raise AssertionError(f"no line with {word!r} in:\n{''.join(said)}")
 
 

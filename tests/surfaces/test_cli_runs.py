@@ -1,82 +1,17 @@
 """`rota runs`, `tasks`, `doctor`, `migrate`: their answers in each form, called in this process."""
 
-import asyncio
 import json
 import re
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from rota import Retry, Rota
-from rota.cli import run as command
-from rota.domain.intake import Options, new_run
-from rota.domain.policy import Policy
-from rota.domain.run import NewRun
+from tests.surfaces.called import Called, waiting
 
 NASTY = "[bold]loud[/bold] \x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07 \u202eback\x9b2J\r\tend"
 HARMLESS = "[bold]loud[/bold] red bell back"
-
-
-class Called:
-    """`rota` in this process, on a store of its own and without an app."""
-
-    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-        self.url = url
-        self._capsys = capsys
-        self.err = ""
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        assert command([*arguments, "--url", self.url]) == code
-        out, self.err = self._capsys.readouterr()
-        return out
-
-    def json(self, *arguments: str, code: int = 0) -> Any:
-        return json.loads(self(*arguments, "--json", code=code))
-
-    def put(self, *runs: NewRun) -> None:
-        async def put() -> None:
-            app = Rota(self.url)
-            await (await app.client().store()).put(runs)
-            await app.stop()
-
-        asyncio.run(put())
-
-    def work(self, message: str = "no") -> tuple[str, str]:
-        """One run that succeeded and one that failed after a retry."""
-        app = Rota(self.url)
-
-        @app.task
-        async def greet(name: str) -> str:
-            return f"hello {name}"
-
-        @app.task(retry=Retry(1, delay=0.0))
-        async def trip() -> None:
-            raise ValueError(message)
-
-        async def work() -> tuple[str, str]:
-            async with app:
-                good, bad = await greet.submit("Ada"), await trip.submit()
-                for handle in (good, bad):
-                    await app.client().ended(handle.id, 30)
-            return good.id, bad.id
-
-        return asyncio.run(work())
-
-
-@pytest.fixture
-def rota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
-    for name in ("ROTA_URL", "ROTA_APP", "ROTA_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "rota.toml").touch()
-    monkeypatch.chdir(tmp_path)
-    return Called(f"sqlite:///{tmp_path}/rota.db", capsys)
-
-
-def waiting(id: str, task: str = "greet") -> NewRun:
-    return new_run(id, task, b"{}", Policy(), Options())
 
 
 def test_a_list_into_a_pipe_is_tsv_with_a_header(rota: Called) -> None:

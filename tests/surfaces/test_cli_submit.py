@@ -41,7 +41,34 @@ def test_arguments_may_come_as_one_json_document(project: Project) -> None:
 def test_json_answers_with_one_document(project: Project) -> None:
     answer = project.rota("submit", "greet", "name=Ada", "--json").json
 
-    assert answer.keys() == {"id", "task"}
+    assert answer.keys() == {"id", "task", "created"}
+    assert answer["created"] is True
+
+
+def test_a_submit_that_joins_prints_the_run_that_stands_for_it(project: Project) -> None:
+    options = ("submit", "greet", "name=Ada", "--key", "ada", "--unique", "queued")
+    first = project.rota(*options)
+    again = project.rota(*options)
+    told = project.rota(*options, "--json")
+    other = project.rota("submit", "greet", "name=Ada", "--key", "bob", "--unique", "queued")
+
+    assert again.out == first.out
+    assert again.err == "joined: this run was there already\n"
+    assert told.json == {"id": first.out.strip(), "task": "greet", "created": False}
+    assert other.out != first.out
+
+
+def test_a_refused_submit_is_one_sentence_and_exit_1(project: Project) -> None:
+    (project.folder / "picky.py").write_text(
+        "from rota import Rota\napp = Rota()\n"
+        "@app.task(key='{path}', unique='queued', join='refuse')\ndef resize(path: str) -> None: ...\n"
+    )
+    made = project.rota("-A", "picky:app", "submit", "resize", "path=a.png", "--json").json
+
+    said = sentence(project.rota("-A", "picky:app", "submit", "resize", "path=a.png"), code=1)
+
+    assert "was refused: already_queued" in said
+    assert project.rota("runs", "show", made["id"], "--json").json["key"] == "a.png"
 
 
 @pytest.mark.parametrize(
@@ -63,6 +90,7 @@ def test_json_answers_with_one_document(project: Project) -> None:
         (["greet", "name=Ada", "--at", "2026-11-15T09:00:00Z", "--delay", "1"], "both say when"),
         (["greet", "name=Ada", "--timeout", "1"], "--timeout says how long to --wait"),
         (["greet", "name=Ada", "--colour"], "--colour"),
+        (["greet", "name=Ada", "--unique", "sometimes"], "--unique"),
         (["greet", "name=Ada", "--url", "memory://"], "memory:// ends with this command"),
         (["greet", "name=Ada", "--url", "carrier-pigeon://"], "no store understands"),
         (["two words", "--unknown-ok"], "not a task name"),

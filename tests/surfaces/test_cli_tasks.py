@@ -14,8 +14,13 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "executor": "loop",
         "retries": 0,
         "timeout": None,
+        "enabled": True,
+        "paused": False,
+        "limit": None,
+        "rate": None,
         "queued": 1,
         "running": 0,
+        "paused_runs": 0,
         "defined": True,
         "description": "Says hello.",
     }
@@ -31,6 +36,23 @@ def test_tasks_that_only_the_store_knows_are_marked(project: Project) -> None:
     assert rows["elsewhere"]["defined"] == "no"
     assert rows["elsewhere"]["queued"] == "1"
     assert rows["greet"]["defined"] == "yes"
+
+
+def test_limits_and_pauses_are_told(project: Project) -> None:
+    (project.folder / "gated.py").write_text(
+        "from rota import Limit, Rate, Rota\napp = Rota()\n"
+        "@app.task(key='{path}', limit=Limit(10, per_key=1), rate=Rate(100, per=60), enabled=False)\n"
+        "def resize(path: str) -> None: ...\n"
+    )
+    project.rota("-A", "gated:app", "tasks", "pause", "resize")
+
+    (row,) = project.rota("-A", "gated:app", "tasks").rows
+    (whole,) = project.rota("-A", "gated:app", "tasks", "--json").json
+
+    assert (row["limit"], row["rate"], row["held"]) == ("10, 1 per key", "100/min", "disabled, paused")
+    assert whole["limit"] == {"total": 10, "per_key": 1}
+    assert whole["rate"] == {"n": 100, "per": 60, "burst": 1, "per_key": False}
+    assert (whole["enabled"], whole["paused"]) == (False, True)
 
 
 def test_the_url_of_the_command_line_wins(project: Project) -> None:

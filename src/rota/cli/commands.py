@@ -7,6 +7,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from rota.cli.apps import Target
+from rota.cli.call import call
+from rota.cli.clear import clear
+from rota.cli.completion import completion
+from rota.cli.dev import dev
 from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
 from rota.cli.migrate import migrate_store
@@ -14,12 +18,17 @@ from rota.cli.runs import runs
 from rota.cli.show import Show
 from rota.cli.submit import submit
 from rota.cli.tasks import tasks
+from rota.cli.watch import watch
 from rota.cli.worker import worker
+from rota.cli.workers import workers
+
+EXIT_CODES = "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; 130 interrupted."
 
 app = App(
     name="rota",
     help="Work that runs on time, once, and visibly.",
     version=lambda: f"rota {version('rota')}",
+    help_epilogue=EXIT_CODES,
     help_format="plaintext",
     version_format="plaintext",
 )
@@ -28,12 +37,18 @@ for flag in ("--help", "--version"):
     app[flag].group = EVERYWHERE
 
 app.command(worker, group=WORK)
+app.command(dev, group=WORK)
 app.command(submit, group=WORK)
+app.command(call, group=WORK)
 app.command("rota.cli.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
-app.command(tasks, group=LOOK)
+app.command(tasks)
 app.command(runs)
+app.command(workers, group=LOOK)
+app.command(watch, group=LOOK)
+app.command(clear, group=LOOK)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
+app.command(completion, group=CARE)
 
 
 @app.meta.default

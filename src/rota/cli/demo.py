@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from rota.app import Rota
 from rota.cli.apps import Target
+from rota.cli.children import either
 from rota.cli.demo_board import Board
 from rota.cli.demo_tasks import demo_app
 from rota.cli.groups import Shared
@@ -113,7 +114,7 @@ class Demo:
             while not finished.is_set():
                 await self.board.look(store)
                 live.update(scene(self, screen.width, screen.height), refresh=True)
-                await _either(finished, FRAME)
+                await either(finished, FRAME)
         await self.board.look(store)
 
     async def _report(self, store: Store, finished: asyncio.Event) -> None:
@@ -124,7 +125,7 @@ class Demo:
             self._show.line(report(self.board, await self.board.look(store)))
             if last:
                 return
-            await _either(finished, 1.0)
+            await either(finished, 1.0)
 
     def _farewell(self) -> None:
         board = self.board
@@ -153,12 +154,3 @@ class _Tail(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._lines.append(record.getMessage().partition("\n")[0])
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Until the event, at most so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass

@@ -26,9 +26,10 @@ async def quick(name: str) -> str:
 
 def slow(ctx: Context, pages: int) -> int:
     """Works through pages for some seconds, in a thread."""
-    for _ in range(pages):
+    for page in range(pages):
         if ctx.stopping:
             break
+        ctx.progress(page / pages, f"page {page + 1} of {pages}")
         time.sleep(random.uniform(0.2, 0.4))
     return pages
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -125,12 +126,13 @@ def _number(count: int, style: str) -> Text:
 
 
 def _running(board: Board, rows: int) -> Table:
-    table = _table(("task", "l"), ("id", "l"), ("try", "r"), ("elapsed", "r"), grow="id")
+    table = _table(("task", "l"), ("id", "l"), ("try", "r"), ("progress", "l"), ("elapsed", "r"), grow="progress")
     for run in board.running[:rows]:
         table.add_row(
             _task(run.task),
             Text(short(run), style="dim"),
             str(run.failures + run.losses + 1),
+            ProgressBar(total=1.0, completed=run.progress.share) if run.progress else Text(),
             Text(f"{max(0.0, board.now - (run.claimed_at or board.now)):.1f} s", style="bold"),
         )
     return table

@@ -67,16 +67,23 @@ def run_columns(page: "Page") -> list[Column]:
 def outcome(run: "Run", now: float) -> str:
     """In a few words: what became of a run, or what it waits for."""
     match run.state:
+        case "queued" if run.parked:
+            return "waits for a limit or rate"
         case "queued" if run.failures:
             return f"retry {relative(run.due_at, now)} after {one_line(str(run.error or 'a failure'))}"
         case "queued":
             return f"due {relative(run.due_at, now)}"
         case "running":
-            return f"for {coarse(now - (run.claimed_at or now))}"
+            return ", ".join(part for part in (f"for {coarse(now - (run.claimed_at or now))}", progress(run)) if part)
         case "succeeded":
             return f"in {span(last_seconds(run))}" if run.attempts else ""
         case _:
             return one_line(str(run.error or run.note or run.reason or ""))
+
+
+def progress(run: "Run") -> str:
+    """How far its handler says it is."""
+    return one_line(f"{run.progress.share:.0%} {run.progress.message}") if run.progress else ""
 
 
 def last_seconds(run: "Run") -> float:
@@ -129,7 +136,11 @@ def _facts(run: "Run", now: float) -> Table:
         ("policy", policy_words(run)),
         ("origin", f"{run.origin.kind} of {run.origin.of}" if run.origin.of else run.origin.kind),
         ("worker", run.worker),
+        ("progress", progress(run) or None),
+        ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
+        ("parked", "waits for a limit or rate" if run.parked else None),
         ("cancel asked", "yes" if run.cancel_asked else None),
+        ("pause asked", "yes" if run.pause_asked else None),
         ("reason", run.reason),
         ("note", run.note),
     )

@@ -19,7 +19,9 @@ from rota.store import Page, RunQuery, Wish
 
 MOST = 1000
 
-runs = App(name="runs", help="Look at runs; retry and cancel them.", group=LOOK)
+Note = Annotated[str | None, Parameter(help="Why; kept with the run.")]
+
+runs = App(name="runs", help="Look at runs; retry, cancel, pause and resume them.", group=LOOK)
 
 
 @runs.command
@@ -49,7 +51,7 @@ def show_run(id: str, /, *, target: Shared[Target], show: Shared[Show]) -> None:
     Parameters
     ----------
     id
-        The run's id, or its first 6 or more characters.
+        The run's id, or its first or last 6 or more characters.
     """
 
     async def read() -> Page:
@@ -68,7 +70,7 @@ def retry(id: str, /, *ids: str, target: Shared[Target], show: Shared[Show]) -> 
     Parameters
     ----------
     id
-        The run's id, or its first 6 or more characters.
+        The run's id, or its first or last 6 or more characters.
     ids
         More of them.
     """
@@ -82,37 +84,63 @@ def retry(id: str, /, *ids: str, target: Shared[Target], show: Shared[Show]) -> 
 
 
 @runs.command
-def cancel(
-    id: str,
-    /,
-    *ids: str,
-    note: Annotated[str | None, Parameter(help="Why; kept with the run.")] = None,
-    target: Shared[Target],
-    show: Shared[Show],
-) -> None:
+def cancel(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Cancel runs: queued ones end at once, running ones are told to.
 
     Parameters
     ----------
     id
-        The run's id, or its first 6 or more characters.
+        The run's id, or its first or last 6 or more characters.
     ids
         More of them.
     """
+    _ask(Wish.CANCEL, (id, *ids), note, target, show, "had ended before; what has ended stays as it is")
+
+
+@runs.command
+def pause(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Hold runs: queued ones at once; running ones are stopped and go on from their checkpoint.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first or last 6 or more characters.
+    ids
+        More of them.
+    """
+    _ask(Wish.PAUSE, (id, *ids), note, target, show, "had ended or been paused before")
+
+
+@runs.command
+def resume(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let paused runs go on.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first or last 6 or more characters.
+    ids
+        More of them.
+    """
+    _ask(Wish.RESUME, (id, *ids), note, target, show, "could not be resumed: only what is paused can be")
+
+
+def _ask(wish: Wish, given: tuple[str, ...], note: str | None, target: Target, show: Show, late: str) -> None:
+    """Says for each run whether the wish changed anything; exits with 1 if one came too late."""
 
     async def ask() -> list[dict[str, object]]:
         async with target.client() as client:
-            found = await find_all(client, (id, *ids))
+            found = await find_all(client, given)
             store = await client.store()
-            heard = (await store.ask(Wish.CANCEL, found, note)).items
+            heard = (await store.ask(wish, found, note)).items
             states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
-            return [{"id": i, "asked": yes, "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
+            return [{"id": i, "asked": bool(yes), "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
 
     answers = asyncio.run(ask())
     show.records(answers, [Column("id", whole=True), Column("asked"), Column("state")])
-    late = sum(not answer["asked"] for answer in answers)
-    if late:
-        raise RotaError(f"{plural(late, 'run')} had ended before; what has ended stays as it is")
+    missed = sum(not answer["asked"] for answer in answers)
+    if missed:
+        raise RotaError(f"{plural(missed, 'run')} {late}")
 
 
 async def _page(target: Target, query: RunQuery) -> Page:

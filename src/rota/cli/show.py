@@ -77,6 +77,11 @@ class Show:
         else:
             self._table(records, columns)
 
+    def row(self, record: Record, columns: Sequence[Column]) -> None:
+        """One of a list that grows, at once: a JSON object or TSV fields on a line."""
+        self._write(to_json(record) if self.json else "\t".join(column.text(record) for column in columns))
+        sys.stdout.flush()
+
     def document(self, record: Record, render: Callable[[], RenderableType]) -> None:
         """One thing: a JSON object, lines of field and value, or what `render` makes of it."""
         if self.json:

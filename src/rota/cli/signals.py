@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -33,9 +33,15 @@ def stop_signals() -> Generator[Stop, None, None]:
         loop.call_soon_threadsafe(stop)
 
     for number in STOPPING:
-        signal.signal(number, handle)
+        try:
+            # Also wakes a loop that sleeps while the kernel hands the signal to another thread.
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, handle)
     try:
         yield stop
     finally:
         for number, handler in before.items():
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
             signal.signal(number, handler)

@@ -2,19 +2,23 @@
 
 import statistics
 import time
+from collections.abc import Collection
 
 from rota.cli.checks import Check, Verdict, good
-from rota.cli.text import coarse, plural, span
+from rota.cli.text import coarse, one_line, plural, span
+from rota.cli.workers import live
 from rota.client import Client
 from rota.domain.run import Run, State
+from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
-from rota.store import Backend, RunQuery, Store
+from rota.store import Backend, RunQuery, Store, WorkerSeen
 
 READS = 5
 SLOW = 0.1
 LAPSED_LONG = 60.0
 SKEW = 2.0
 MOST = 1000
+NAMED = 5
 
 
 async def store_checks(backend: Backend) -> list[Check]:
@@ -26,6 +30,8 @@ async def store_checks(backend: Backend) -> list[Check]:
         checks.append(await _clock(store))
         checks.append(await _depths(store))
         checks.append(await _lapsed(store))
+        checks.append(await _workers(store))
+        checks.append(await _paused(store))
     except RotaError as error:
         return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
     else:
@@ -88,3 +94,36 @@ async def _lapsed(store: Store) -> Check:
 
 def _lapsed_for(run: Run, now: float) -> float:
     return 0.0 if run.until is None else now - run.until
+
+
+async def _workers(store: Store) -> Check:
+    """Due work that no live worker knows waits for ever."""
+    seen = await store.rows(WorkerSeen)
+    there = [worker for worker in seen.items if live(worker, seen.now)]
+    detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
+    orphans = await _due(store, {task for worker in there for task in worker.tasks})
+    if not orphans:
+        return good("workers", detail)
+    named = one_line(", ".join(orphans[:NAMED])) + (" and more" if len(orphans) > NAMED else "")
+    advice = "start one that defines them: rota worker" if there else "start one: rota worker"
+    return Check("workers", Verdict.WARN, f"{detail}; none knows {named}, of which runs are due", advice)
+
+
+async def _due(store: Store, known: Collection[str]) -> list[str]:
+    """Tasks, other than these and the paused, of which a run is due; looked for among the newest of each."""
+    paused = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused}
+    found: list[str] = []
+    for depth in (await store.depths()).items:
+        if depth.queued and depth.task not in known and depth.task not in paused:
+            page = await store.runs(RunQuery(states=[State.QUEUED], task=depth.task, limit=MOST))
+            if any(run.due_at <= page.now for run in page.runs):
+                found.append(depth.task)
+    return found
+
+
+async def _paused(store: Store) -> Check:
+    paused = sorted(spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused)
+    if not paused:
+        return good("paused", "no task is")
+    advice = "if that is not meant: rota tasks resume"
+    return Check("paused", Verdict.WARN, one_line(", ".join(paused)), advice)

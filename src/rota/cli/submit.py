@@ -1,32 +1,39 @@
 """`rota submit`: a run made by hand."""
 
 import asyncio
-import difflib
-import os
-import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
+from msgspec import Struct
 
 from rota.app import Rota
 from rota.cli.apps import Target
+from rota.cli.endings import judge, tell_result, too_late
 from rota.cli.groups import Flag, Shared
-from rota.cli.records import from_json, run_record
-from rota.cli.show import Show, to_json
+from rota.cli.known import unknown
+from rota.cli.records import run_record
+from rota.cli.show import Show
 from rota.cli.values import Given, gather
 from rota.client import Client
 from rota.domain.arguments import type_hints
-from rota.domain.ids import uuid7
-from rota.domain.intake import Options, new_run
-from rota.domain.policy import Policy
-from rota.domain.run import NewRun, Run, State
-from rota.errors import InvalidArguments, InvalidOptions, RotaError, RunCancelled, RunFailed, UnknownTask
+from rota.domain.decision import Decision, Reason
+from rota.domain.guards import Unique
+from rota.domain.intake import Options
+from rota.domain.run import NewRun, Run
+from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
 from rota.handle import accept
 from rota.store import Backend
-from rota.task import Bound
+from rota.task import WAIT, unchecked_run
+
+
+class Submitted(Struct, frozen=True):
+    """What became of a submit: the decision, and the run once it has ended, if that was waited for."""
+
+    task: str
+    decision: Decision
+    ended: Run | None
 
 
 def submit(
@@ -40,6 +47,8 @@ def submit(
     at: Annotated[str | None, Parameter(help="Due at an instant, as 2026-11-15T09:00:00Z.")] = None,
     expires: Annotated[float | None, Parameter(help="Never start later than this after it was due.")] = None,
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    key: Annotated[str | None, Parameter(help="What the run is about, instead of the task's own key.")] = None,
+    unique: Annotated[Unique | None, Parameter(help="Make none while an equal one is queued, active or done.")] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[float | None, Parameter(help="Wait at most so many seconds.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
@@ -58,66 +67,65 @@ def submit(
     if timeout is not None and not wait:
         raise InvalidOptions("--timeout says how long to --wait; give both")
     app = None if unknown_ok and target.reference is None else target.app()
-    options = Options(delay=delay, at=_instant(at), expires=expires, priority=priority)
-    if app is not None and task in app.tasks:
+    options = Options(delay=delay, at=_instant(at), expires=expires, priority=priority, key=key, unique=unique)
+    if app is not None and task in app.names():
         new = _known(app, task, values, args, options)
     elif unknown_ok:
         new = _unchecked(task, gather(values, args, {}), options)
     else:
-        raise UnknownTask(_unknown(task, app.tasks if app else ()))
+        raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     backend = app.backend if app else target.backend()
-    ended = asyncio.run(_put(backend, new, wait, timeout))
-    _answer(show, new, ended)
+    _answer(show, asyncio.run(_put(backend, new, wait, timeout)))
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> NewRun:
-    """Checked against the task's own parameters, with its policy."""
-    task = app.tasks[name]
+    """Checked against the task's own parameters, with its policy and its key."""
+    task = app.names()[name]
     given = gather(list(values), args, type_hints(task.fn))
-    return Bound(task, task.encode(tuple(given.positional), given.named), options).to_run()
+    return task.bound(tuple(given.positional), given.named, options).to_run()
 
 
 def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     """Stored as given: whoever knows the task will judge."""
     if given.positional:
         raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
-    try:
-        id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-        return new_run(id, name, msgspec.json.encode(given.named), Policy(), options)
-    except (TypeError, ValueError) as error:
-        raise InvalidOptions(str(error)) from None
+    return unchecked_run(name, given.named, options)
 
 
-async def _put(backend: Backend, new: NewRun, wait: bool, timeout: float | None) -> Run | None:
-    """Durable when this returns; the ended run if it was waited for."""
+async def _put(backend: Backend, new: NewRun, wait: bool, timeout: float | None) -> Submitted:
+    """Durable when this returns; with the ended run if it was waited for."""
     if backend.url.startswith("memory:"):
         raise InvalidOptions("memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)")
     client = Client(backend)
     try:
-        accept((await (await client.store()).put([new])).items[0])
-        return await client.ended(new.id, timeout) if wait else None
-    except TimeoutError:
-        raise RotaError(f"{new.task} {new.id} has not ended after {timeout:g} s; it goes on") from None
+        decision = accept(await client.put(new, WAIT))
+        ended = await _ended(client, new.task, decision.run, timeout) if wait else None
+        return Submitted(new.task, decision, ended)
     finally:
         await client.close()
 
 
-def _answer(show: Show, new: NewRun, ended: Run | None) -> None:
-    if ended is None:
-        if show.json:
-            show.value({"id": new.id, "task": new.task})
-        else:
-            show.line(new.id)
-        return
+async def _ended(client: Client, task: str, id: str, timeout: float | None) -> Run:
+    try:
+        return await client.ended(id, timeout)
+    except TimeoutError:
+        raise too_late(task, id, timeout) from None
+
+
+def _answer(show: Show, made: Submitted) -> None:
+    decision, ended = made.decision, made.ended
+    joined = decision.reason is Reason.JOINED
+    if joined:
+        show.note("joined: this run was there already")
     if show.json:
-        show.value(run_record(ended))
-    elif ended.state is State.SUCCEEDED:
-        result = from_json(ended.result or b"null")
-        show.line(result if isinstance(result, str) else to_json(result))
-    if ended.state is State.FAILED:
-        raise RunFailed(ended)
-    if ended.state is State.CANCELLED:
-        raise RunCancelled(ended)
+        brief = {"id": decision.run, "task": made.task, "created": not joined}
+        show.value(brief if ended is None else run_record(ended))
+    elif ended is None:
+        show.line(decision.run)
+    else:
+        tell_result(show, ended)
+    if ended is not None:
+        judge(ended)
 
 
 def _instant(text: str | None) -> datetime | None:
@@ -130,13 +138,3 @@ def _instant(text: str | None) -> datetime | None:
     if moment.tzinfo is None:
         raise InvalidOptions(f"--at {text} has no time zone; end it with Z or an offset like +01:00")
     return moment
-
-
-def _unknown(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        hint = f"did you mean {close[0]}?"
-    else:
-        hint = f"the app has: {', '.join(names[:10])}" if names else "the app has no tasks"
-    return f"no task {name} is defined in the app; {hint} (--unknown-ok takes any name)"

@@ -1,57 +1,168 @@
-"""`rota tasks`: what the app can do, and how much of it waits."""
+"""`rota tasks`: what the app can do, how much of it waits, and what is held back."""
 
 import asyncio
 import inspect
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import App, Parameter
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
 from rota.cli.apps import Target
-from rota.cli.groups import Shared
+from rota.cli.groups import LOOK, Flag, Shared
+from rota.cli.known import check_known_somewhere
+from rota.cli.records import record as plain
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import one_line, span
-from rota.client import Client
-from rota.store import Backend, Depth
+from rota.domain.policy import Limit, Rate
+from rota.domain.spec import TaskSpec
+from rota.store import Depth, Wish
 from rota.task import Task
+
+tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
 
 COLUMNS = [
     Column("task", lambda r: _name(r)),
     Column("parameters", elastic=True),
-    Column("executor", from_width=100),
-    Column("retries", right=True, from_width=100),
-    Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, from_width=100),
+    Column("executor", piped=True),
+    Column("retries", right=True, from_width=110),
+    Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, from_width=110),
+    Column("enabled", piped=True),
+    Column("held", lambda r: _held(r), title="held back", flat=lambda r: _held(r).plain),
+    Column("limit", lambda r: str(r["limit_text"]), lambda r: r["limit_text"], from_width=60),
+    Column("rate", lambda r: str(r["rate_text"]), lambda r: r["rate_text"], from_width=60),
     Column("queued", right=True),
     Column("running", right=True),
+    Column("paused", piped=True),
+    Column("paused_runs", piped=True),
     Column("defined", piped=True),
     Column("description", elastic=True, from_width=100),
 ]
 
 
-def tasks(*, target: Shared[Target], show: Shared[Show]) -> None:
+class Standing(Struct, frozen=True):
+    """What the store knows of a task."""
+
+    depth: Depth
+    spec: TaskSpec | None
+
+
+@tasks.default
+def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's tasks, and tasks that only the store knows."""
     app = target.app()
-    depths = {depth.task: depth for depth in asyncio.run(_depths(app.backend))}
-    strangers = [name for name in depths if name not in app.tasks]
-    records = [
-        _record(name, app.tasks.get(name), depths.get(name) or Depth(name, 0, 0)) for name in (*app.tasks, *strangers)
-    ]
+    stored = asyncio.run(_standings(target))
+    strangers = [name for name in stored if name not in app.names()]
+    records = [_record(name, app.names().get(name), stored.get(name)) for name in (*app.tasks, *strangers)]
+    if show.json:
+        records = [{k: v for k, v in each.items() if not k.endswith("_text")} for each in records]
     show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
     if strangers and show.terminal and not show.json:
-        show.line("\n? has runs in the store, but the app does not define it")
+        show.line("\n? the store knows it, but the app does not define it")
 
 
-def _record(name: str, task: Task[..., ..., Any, Any] | None, depth: Depth) -> dict[str, object]:
+@tasks.command
+def pause(
+    name: str,
+    /,
+    *names: str,
+    note: Annotated[str | None, Parameter(help="Why.")] = None,
+    unknown_ok: Annotated[bool, Flag, Parameter(help="Take tasks that neither app nor store know.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken.
+
+    Parameters
+    ----------
+    name
+        The task's name.
+    names
+        More of them.
+    """
+    _ask(Wish.PAUSE, (name, *names), note, unknown_ok, target, show)
+
+
+@tasks.command
+def resume(
+    name: str,
+    /,
+    *names: str,
+    note: Annotated[str | None, Parameter(help="Why.")] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Let paused tasks go on.
+
+    Parameters
+    ----------
+    name
+        The task's name.
+    names
+        More of them.
+    """
+    _ask(Wish.RESUME, (name, *names), note, False, target, show)
+
+
+def _ask(wish: Wish, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show) -> None:
+    """Asking for what is so already changes nothing, and is no error."""
+
+    async def ask() -> list[dict[str, object]]:
+        async with target.client() as client:
+            if not unknown_ok:
+                await check_known_somewhere(names, client, target)
+            store = await client.store()
+            changed = (await store.ask(wish, names, note, tasks=True)).items
+            specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+            return [
+                {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}
+                for name, yes in zip(names, changed, strict=True)
+            ]
+
+    show.records(asyncio.run(ask()), [Column("task", whole=True), Column("changed"), Column("paused")])
+
+
+async def _standings(target: Target) -> dict[str, Standing]:
+    async with target.client() as client:
+        store = await client.store()
+        depths = {depth.task: depth for depth in (await store.depths()).items}
+        specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+    return {
+        name: Standing(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})
+    }
+
+
+def _record(name: str, task: Task[..., ..., Any, Any] | None, stored: Standing | None) -> dict[str, object]:
+    depth = stored.depth if stored else Depth(name, 0, 0)
+    spec = _spec(name, task, stored.spec if stored else None)
     return {
         "task": name,
         "parameters": task and _parameters(task.signature.parameters),
-        "executor": task and task.executor,
-        "retries": task and task.retry.limit,
-        "timeout": task and task.policy.timeout,
+        "executor": (task and task.executor) or spec.executor or None,
+        "retries": task.retry.limit if task else spec.retries,
+        "timeout": task.policy.timeout if task else spec.timeout,
+        "enabled": spec.enabled,
+        "paused": spec.paused,
+        "limit": spec.limit and plain(spec.limit),
+        "rate": spec.rate and plain(spec.rate),
+        "limit_text": _limit(spec.limit),
+        "rate_text": _rate(spec.rate),
         "queued": depth.queued,
         "running": depth.running,
+        "paused_runs": depth.paused,
         "defined": task is not None,
-        "description": task and one_line(task.description.partition("\n")[0]),
+        "description": one_line((task.description if task else spec.description).partition("\n")[0]),
     }
+
+
+def _spec(name: str, task: Task[..., ..., Any, Any] | None, stored: TaskSpec | None) -> TaskSpec:
+    """What a worker published wins over what the code here says: it is what holds. A task that was paused before any
+    worker published it has only its pause in the store."""
+    if stored is not None and (stored.executor or task is None):
+        return stored
+    spec = task.spec() if task else TaskSpec(name)
+    return replace(spec, paused=stored is not None and stored.paused)
 
 
 def _parameters(signature: inspect.Signature) -> str:
@@ -59,18 +170,30 @@ def _parameters(signature: inspect.Signature) -> str:
     return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])
 
 
+def _limit(limit: Limit | None) -> str:
+    if limit is None:
+        return ""
+    parts = [str(limit.total)] if limit.total is not None else []
+    return ", ".join([*parts, *([f"{limit.per_key} per key"] if limit.per_key is not None else [])])
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None:
+        return ""
+    per = "s" if rate.per == 1 else "min" if rate.per == 60 else "h" if rate.per == 3600 else span(rate.per)
+    return f"{rate.n}/{per}" + (f", burst {rate.burst}" if rate.burst > 1 else "") + (" per key" * rate.per_key)
+
+
 def _name(record: Record) -> Text:
     name = one_line(str(record["task"]))
     return Text(name, style="bold") if record["defined"] else Text(f"{name} ?", style="yellow")
 
 
+def _held(record: Record) -> Text:
+    """Why nothing of it starts, or why submits are refused."""
+    words = [word for word, yes in (("disabled", not record["enabled"]), ("paused", record["paused"])) if yes]
+    return Text(", ".join(words), style="magenta")
+
+
 def _timeout(seconds: object) -> str:
     return span(seconds) if isinstance(seconds, float | int) else ""
-
-
-async def _depths(backend: Backend) -> list[Depth]:
-    client = Client(backend)
-    try:
-        return (await (await client.store()).depths()).items
-    finally:
-        await client.close()

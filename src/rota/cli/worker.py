@@ -1,6 +1,7 @@
-"""`rota worker`: the app's engine in a process of its own."""
+"""`rota worker`: the app's engine in a process of its own, or in several."""
 
 import asyncio
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,10 @@ from cyclopts import Parameter
 
 from rota.app import Rota
 from rota.cli.apps import Target
-from rota.cli.groups import Shared
+from rota.cli.burst import until_drained
+from rota.cli.children import Crew, hold_tether, worker_command
+from rota.cli.groups import Flag, Shared
+from rota.cli.known import check_known
 from rota.cli.logs import log_to_stderr
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
@@ -18,41 +22,95 @@ from rota.errors import InvalidOptions
 from rota.store import Backend
 from rota.stores.sqlite import SqliteBackend
 
+MOST_PROCESSES = 256
+
+Concurrency = Annotated[int | None, Parameter(help="Runs at the same time, in each process.")]
+Lease = Annotated[float | None, Parameter(help="Seconds after which a dead worker's runs are taken.")]
+Grace = Annotated[float | None, Parameter(help="Seconds that running handlers get at the end.")]
+Tasks = Annotated[tuple[str, ...], Flag, Parameter(help="Only these tasks: a,b; may be repeated.")]
+
 
 def worker(
     *,
-    concurrency: Annotated[int | None, Parameter(help="Runs at the same time.")] = None,
-    lease: Annotated[float | None, Parameter(help="Seconds after which a dead worker's runs are taken.")] = None,
-    grace: Annotated[float | None, Parameter(help="Seconds that running handlers get at the end.")] = None,
+    concurrency: Concurrency = None,
+    lease: Lease = None,
+    grace: Grace = None,
+    tasks: Tasks = (),
+    processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
+    burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
+    tethered: Annotated[bool, Flag, Parameter(show=False)] = False,
     target: Shared[Target],
     show: Shared[Show],
-) -> None:
+) -> int:
     """Do the work: claim and call runs until told to stop.
 
     Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
     """
+    app = checked_app(target, tasks, concurrency=concurrency, lease=lease, grace=grace)
+    log_to_stderr()
+    if processes == 1:
+        asyncio.run(work(app, show, split(tasks), burst, tethered))
+        return 0
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
+    if app.backend.url.startswith("memory:"):
+        raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
+    only = ",".join(split(tasks)) or None
+    flags = ["--burst"] if burst else []
+    command = worker_command(target, *flags, concurrency=concurrency, lease=lease, grace=grace, tasks=only)
+    return asyncio.run(work_in_many(command, processes, burst, show))
+
+
+def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
+    """The app, tuned; refused if a worker could not work for it."""
     app = target.app()
     if not app.tasks:
         raise InvalidOptions(f"{target.reference} has no tasks; define one with @app.task")
-    app.tuning = _tuned(app.tuning, concurrency=concurrency, lease=lease, grace=grace)
-    log_to_stderr()
-    asyncio.run(work(app, show))
+    check_known(split(tasks), app.names())
+    app.tuning = _tuned(app.tuning, **tuning)
+    return app
 
 
-async def work(app: Rota, show: Show) -> None:
+def split(tasks: Sequence[str]) -> list[str]:
+    """`a,b` and repeated options as one list of names."""
+    return list(dict.fromkeys(name.strip() for text in tasks for name in text.split(",") if name.strip()))
+
+
+async def work(app: Rota, show: Show, only: Collection[str] = (), burst: bool = False, tethered: bool = False) -> None:
     """Until the first signal; the second one ends the grace."""
     with stop_signals() as stop:
-        await app.start()
+        if tethered:
+            hold_tether(stop)
+        names = await _start(app, only)
         engine = app.engine
         stop.hurry = engine.hurry
         try:
             show.line(
-                f"rota worker: {plural(len(app.tasks), 'task')} on {place(app.backend)}; "
-                f"{plural(app.tuning.concurrency, 'seat')}, Ctrl-C stops"
+                f"rota worker: {plural(len(names), 'task')} on {place(app.backend)}; "
+                f"{plural(app.tuning.concurrency, 'seat')}, {'ends when all is done' if burst else 'Ctrl-C stops'}"
             )
-            await stop.asked.wait()
+            await (until_drained(app, names, stop) if burst else stop.asked.wait())
         finally:
             await app.stop()
+
+
+async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show) -> int:
+    """The parent of several: 0 if all of them ended gracefully."""
+    with stop_signals() as stop:
+        show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
+        return 0 if await Crew(command, count, burst, stop).work() else 1
+
+
+async def _start(app: Rota, only: Collection[str]) -> list[str]:
+    """Starts the engine, for these tasks alone if any are named; the app itself goes on knowing all of them."""
+    every = app.tasks
+    if only:
+        app.tasks = {task.name: task for name, task in app.names().items() if name in only}
+    try:
+        await app.start()
+        return list(app.names())
+    finally:
+        app.tasks = every
 
 
 def place(backend: Backend) -> str:

@@ -50,6 +50,12 @@ class Signature:
                 raise TypeError(f"{self.name}: argument {name!r} is bytes; annotate it as bytes or pass text")
         return encoded
 
+    def all_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """Arguments by name, defaults filled in."""
+        bound = self.parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with; ValueError if these arguments do not fit it."""
         values = self._decoder.decode(encoded)

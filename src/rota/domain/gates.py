@@ -24,6 +24,11 @@ class RateState(Struct, frozen=True):
         """The next instant at which one may start."""
         return self.full_at - (rate.burst - 1) * rate.interval
 
+    def tokens(self, rate: Rate, now: float) -> int:
+        """How many may start now."""
+        spare = now - self.opens_at(rate)
+        return 0 if spare < 0 else min(rate.burst, 1 + int(spare / rate.interval))
+
     def taken(self, rate: Rate, now: float) -> "RateState":
         return RateState(max(self.full_at, now) + rate.interval)
 
@@ -54,7 +59,7 @@ class Gate:
     def try_key(self, key: str, now: float) -> Pass:
         if self.shut(now):
             return Pass.SHUT
-        if self.limit and self.limit.per_key and self._keys.get(key, 0) >= self.limit.per_key:
+        if self._saturated(key):
             return Pass.PARK
         if self.rate and self.rate.per_key and self._rates[key].opens_at(self.rate) > now:
             return Pass.PARK
@@ -65,12 +70,13 @@ class Gate:
             return True
         return bool(self.rate and not self.rate.per_key and self._rates[""].opens_at(self.rate) > now)
 
-    def take(self, key: str, now: float) -> None:
+    def take(self, key: str | None, now: float) -> None:
         """One more starts."""
         self._running += 1
-        self._keys[key] = self._keys.get(key, 0) + 1
-        if self.rate:
-            name = key if self.rate.per_key else ""
+        if key is not None:
+            self._keys[key] = self._keys.get(key, 0) + 1
+        name = key if self.rate and self.rate.per_key else ""
+        if self.rate and name is not None:
             self._rates[name] = self._rates.get(name, RateState()).taken(self.rate, now)
 
     def opens_at(self) -> float | None:
@@ -79,6 +85,15 @@ class Gate:
             return None
         return self._rates[""].opens_at(self.rate)
 
+    def key_opens_at(self, key: str) -> float | None:
+        """When parked runs of a key may go on by the clock; nothing if one of them has to end first."""
+        if self.rate is None or not self.rate.per_key or self._saturated(key):
+            return None
+        return self._rates[key].opens_at(self.rate)
+
     def rates(self) -> dict[str, RateState]:
         """Rate states to keep, by key; the task's own under the empty key."""
         return {} if self.rate is None else {key: state for key, state in self._rates.items() if state.full_at}
+
+    def _saturated(self, key: str) -> bool:
+        return bool(self.limit and self.limit.per_key and self._keys.get(key, 0) >= self.limit.per_key)

@@ -3,9 +3,12 @@
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.domain import wire
+from rota.domain.guards import Guards, Unique
 from rota.domain.ids import retry_id
+from rota.domain.keys import check_key, digest
 from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, after
 
@@ -24,20 +27,37 @@ class Options(Struct, frozen=True, kw_only=True):
     at: datetime | None = None
     expires: Span | datetime | None = None
     priority: int | None = None
+    key: str | None = None
+    unique: Unique | None = None
 
 
-def new_run(id: str, task: str, args: bytes, policy: Policy, options: Options, priority: int = 0) -> NewRun:
-    """The run that a submit asks for. `priority` is the task's own, unless the options name one."""
+def new_run(
+    id: str,
+    task: str,
+    args: bytes,
+    policy: Policy,
+    options: Options,
+    priority: int = 0,
+    guards: Guards | None = None,
+) -> NewRun:
+    """The run that a submit asks for. `priority` and `guards` are the task's own, unless the options differ."""
     if len(args) > wire.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {wire.ARGS_LIMIT:,} a run may carry; "
             "store the data elsewhere and pass its name"
         )
     expires = options.expires
+    guards = guards or Guards()
+    if options.unique is not None:
+        guards = replace(guards, unique=check_unique(options.unique))
+    key = None if options.key is None else check_key(options.key)
     return NewRun(
         id=id,
         task=check_name(task),
         wire=wire.encode(args, Origin(), policy),
+        key=key,
+        unique_key=(key or digest(args)) if guards.unique else None,
+        guards=guards,
         priority=check_priority(priority if options.priority is None else options.priority),
         delay=0.0 if options.delay is None else seconds(options.delay, "delay"),
         at=_start(options),
@@ -55,6 +75,12 @@ def retry_of(run: Run) -> NewRun:
         priority=run.priority,
         wire=wire.amend(run.wire, Origin(kind="retry", of=run.id)),
     )
+
+
+def check_unique(unique: object) -> Unique:
+    if unique not in ("queued", "active", "done"):
+        raise ValueError(f"unique={unique!r}: choose 'queued', 'active' or 'done'")
+    return unique
 
 
 def check_name(name: str) -> str:

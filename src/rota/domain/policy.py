@@ -1,7 +1,7 @@
 """Policies: what a task asks for when a call fails, hangs, or its worker dies."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -55,6 +55,11 @@ class Retry(Struct, frozen=True, omit_defaults=True):
             if self.rules and cls in self.rules:
                 return self.rules[cls]
         return self
+
+    def for_names(self, names: Sequence[str]) -> "Retry":
+        """The same by the qualified names of an exception's classes, nearest first: from a child process."""
+        rules = {f"{cls.__module__}.{cls.__qualname__}": rule for cls, rule in (self.rules or {}).items()}
+        return next((rules[name] for name in names if name in rules), self)
 
     def wait(self, failures: int, seed: str) -> float:
         """Seconds to wait after the failure that made it `failures` in all."""

@@ -30,7 +30,10 @@ class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
 
 
 class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
-    """The run waits again: without a delay at its old place in the queue, `held` until someone resumes it."""
+    """The run waits again: without a delay at its old place in the queue, `held` until someone resumes it.
+
+    Whoever took back the wish to pause while the handler was stopping has the last word: then it is not held.
+    """
 
     delay: float = 0.0
     held: bool = False
@@ -101,7 +104,7 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
         )
     return replace(
         ended,
-        state=State.PAUSED if action.held or run.pause_asked else State.QUEUED,
+        state=State.PAUSED if run.pause_asked else State.QUEUED,
         pause_asked=False,
         due_at=after(now, action.delay) if action.delay else run.due_at,
         expires_at=None if settlement.called else run.expires_at,
@@ -141,6 +144,11 @@ def _charged(run: S, settlement: Settlement) -> S:
             return run
 
 
+def too_late(run: Standing, now: float) -> bool:
+    """Has its time to start passed while it waited?"""
+    return run.state is State.QUEUED and run.expires_at is not None and run.expires_at <= now
+
+
 def expire(run: S, now: float) -> S:
     """A queued run whose time to start has passed."""
     return replace(run, state=State.CANCELLED, reason=Reason.EXPIRED, parked=False, finished_at=now)
@@ -162,7 +170,8 @@ def supersede(run: S, now: float) -> S:
 
 def inherit(successor: S, run: Standing) -> S:
     """What the waiting one takes over from the one it supersedes: the earlier due time and the failures."""
-    return replace(successor, due_at=min(successor.due_at, run.due_at), failures=max(successor.failures, run.failures))
+    due_at, failures = min(successor.due_at, run.due_at), max(successor.failures, run.failures)
+    return replace(successor, due_at=due_at, failures=failures, parked=False)
 
 
 def pause(run: S, note: str | None) -> S:
@@ -178,7 +187,7 @@ def resume(run: S, note: str | None) -> S:
     """What a wish to resume makes of a run; its due time has not moved."""
     if run.state is State.PAUSED:
         return replace(run, state=State.QUEUED, note=note)
-    if run.pause_asked:
+    if run.state is State.RUNNING and run.pause_asked:
         return replace(run, pause_asked=False, note=note)
     return run
 

@@ -1,15 +1,32 @@
-"""Context: what a handler may know of the run it serves."""
+"""Context: what a handler may know of the run it serves, and what it may leave with it."""
 
-from rota.domain.run import Run
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rota.domain import wire
+from rota.domain.arguments import encode_result
+from rota.domain.run import Note, Progress, Run
+
+MESSAGE_LIMIT = 500
+WARNINGS_KEPT = 20
 
 
 class Context:
     """Given to a handler whose first parameter is annotated `Context`; never passed at submit."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, resources: Any = None, changed: Callable[[], None] = lambda: None) -> None:
         self.run = run
+        self.resources = resources
+        """What `Rota(resources=...)` opened in this worker; None in a child process, which shares nothing."""
+        self._changed = changed
         self._stopping = False
         self._noticed = False
+        self._progress: Progress | None = None
+        self._saved: bytes | None = None
+        self._fresh = False
+        self._warnings: list[str] = []
 
     @property
     def fence(self) -> int:
@@ -23,15 +40,67 @@ class Context:
 
     @property
     def stopping(self) -> bool:
-        """True once the run is cancelled or the worker stops. A handler in a thread looks here and returns early;
-        having seen it, its run does not count as succeeded."""
+        """True once the run is cancelled or paused, or the worker stops.
+
+        A handler in a thread or process looks here and returns early; having seen it, its run does not count as
+        succeeded.
+        """
         self._noticed = self._noticed or self._stopping
         return self._stopping
+
+    def progress(self, share: float, message: str = "") -> None:
+        """Say how far the work is, from 0 to 1; seen by others within a second."""
+        if not 0 <= share <= 1:
+            raise ValueError(f"progress({share!r}): a share from 0 to 1")
+        self._progress = Progress(float(share), message[:MESSAGE_LIMIT])
+        self._note()
+
+    def checkpoint(self, value: Any) -> None:
+        """Leave what is needed to go on from here; `ctx.saved` has it when the run is next called, anywhere."""
+        saved = encode_result(value)
+        if len(saved) > wire.RESULT_LIMIT:
+            raise ValueError(f"a checkpoint of {len(saved):,} bytes is more than the {wire.RESULT_LIMIT:,} allowed")
+        self._saved = saved
+        self._note()
+
+    @property
+    def saved(self) -> Any:
+        """The latest checkpoint, as plain JSON values; None if there is none."""
+        latest = self.run.saved if self._saved is None else self._saved
+        return None if latest is None else msgspec.json.decode(latest)
+
+    def warn(self, message: str) -> None:
+        """Leave a word with this attempt; the run goes on."""
+        if len(self._warnings) < WARNINGS_KEPT:
+            self._warnings.append(message[:MESSAGE_LIMIT])
+
+    # -- for the engine --------------------------------------------------------------------------------------------
 
     @property
     def noticed(self) -> bool:
         """Has the handler seen that it should stop?"""
         return self._noticed
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._warnings)
+
     def stop(self) -> None:
         self._stopping = True
+
+    def note(self) -> Note | None:
+        """All that the handler left, for the ending."""
+        if self._progress is None and self._saved is None:
+            return None
+        return Note(self._progress, self._saved)
+
+    def fresh_note(self) -> Note | None:
+        """What is new since the last time, for a renewal."""
+        if not self._fresh:
+            return None
+        self._fresh = False
+        return self.note()
+
+    def _note(self) -> None:
+        self._fresh = True
+        self._changed()

@@ -8,7 +8,7 @@ from msgspec import Struct
 from rota.domain.arguments import Signature
 from rota.domain.policy import Retry
 
-ExecutorName = Literal["loop", "thread"]
+ExecutorName = Literal["loop", "thread", "process"]
 
 
 class Handler(Struct, frozen=True, kw_only=True):
@@ -18,3 +18,4 @@ class Handler(Struct, frozen=True, kw_only=True):
     executor: ExecutorName
     takes_context: bool = False
     retry: Retry = Retry()
+    fail_on: Callable[[Any], bool] | None = None

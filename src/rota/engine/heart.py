@@ -21,6 +21,8 @@ log = logging.getLogger("rota")
 SILENCE = 120.0
 """Seconds after which a loop that answers nothing is taken for dead."""
 RETRY = 1.0
+NOTES_EVERY = 0.5
+"""Seconds between renewals that only carry notes."""
 
 
 class Heart:
@@ -31,6 +33,8 @@ class Heart:
         self._main = asyncio.get_running_loop()
         self._answered_at = time.monotonic()
         self._stopped = threading.Event()
+        self._beat_at = 0.0
+        self._soon: asyncio.TimerHandle | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._live, name=f"rota-heart-{worker.name[:8]}", daemon=True)
@@ -49,6 +53,21 @@ class Heart:
             with suppress(RuntimeError):  # closed just now: it opens anew and renews then
                 self._own.call_soon_threadsafe(self._now.set)
 
+    def beat_soon(self) -> None:
+        """Renew within a moment: a handler left a note. Many notes share a beat."""
+        if self._own is not None:
+            with suppress(RuntimeError):
+                self._own.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        if self._soon is None and self._own is not None:
+            self._soon = self._own.call_later(max(0.0, self._beat_at + NOTES_EVERY - time.monotonic()), self._due)
+
+    def _due(self) -> None:
+        self._soon = None
+        if self._now is not None:
+            self._now.set()
+
     async def stop(self) -> None:
         self._stopped.set()
         self.beat()
@@ -63,7 +82,7 @@ class Heart:
                 self._stopped.wait(RETRY)
 
     async def _beat_for_ever(self) -> None:
-        self._own, self._now = asyncio.get_running_loop(), asyncio.Event()
+        self._own, self._now, self._soon = asyncio.get_running_loop(), asyncio.Event(), None
         async with self._backend.open() as store:
             while not self._stopped.is_set():
                 pause = await self._beat(store)
@@ -84,8 +103,10 @@ class Heart:
             log.error("the event loop has not answered for %.0f s: its leases are let go", self.silent_for)
             return self._tuning.renew_every
         deadline = time.monotonic() + self._tuning.lease
+        self._beat_at = time.monotonic()
+        notes = self._worker.notes()
         try:
-            reply = await store.renew(leases, self._tuning.lease)
+            reply = await store.renew(leases, self._tuning.lease, notes)
         except StoreError as error:
             log.warning("cannot renew %d leases, next try in %.0f s: %s", len(leases), RETRY, error)
             return min(RETRY, self._tuning.renew_every)

@@ -2,106 +2,69 @@
 
 import asyncio
 import time
-import traceback
 from collections.abc import Awaitable, Mapping
-from enum import Enum
-from types import TracebackType
 from typing import Any
 
 from rota.domain import wire
-from rota.domain.arguments import encode_result
-from rota.domain.lifecycle import (
-    BadResult,
-    Cancelled,
-    Failed,
-    Interrupted,
-    Outcome,
-    Released,
-    Succeeded,
-    TimedOut,
-    Unbindable,
+from rota.domain.lifecycle import BadResult, Crashed, Failed, Outcome, Released, Succeeded, TimedOut, Unbindable
+from rota.domain.run import Failure
+from rota.engine.executors.process import (
+    ChildBadResult,
+    ChildDied,
+    ChildRaised,
+    ChildStopped,
+    ChildTimeout,
+    ChildUnbindable,
+    ProcessExecutor,
 )
-from rota.domain.run import Failure, Run
-from rota.engine.context import Context
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
-
-TRACEBACK_LIMIT = 16_000
-MESSAGE_LIMIT = 2_000
-
+from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, storable, verdict_from
+from rota.engine.seat import Seat, Stop
 
 PATIENCE = 30.0
 """Seconds that a handler told to stop has before its run is settled without it."""
 CLEANUP = 5.0
 """Seconds that a handler past its timeout has for its own cleanup, before its run is settled without it."""
 
-
-class Stop(Enum):
-    """Why a seat was told to stop, and what that makes of its run."""
-
-    CANCEL = Cancelled()
-    SHUTDOWN = Interrupted()
-    LOST = Released()  # no longer ours: the store will refuse whatever we say
-
-
-class Seat:
-    """A run in the hands of this worker, from claim to outcome."""
-
-    def __init__(self, run: Run, deadline: float) -> None:
-        self.run = run
-        self.context = Context(run)
-        self.deadline = deadline  # by our monotonic clock: after it, the lease may be another's
-        self.stop: Stop | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.called_at: float | None = None
-        self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
-
-    def tell(self, stop: Stop) -> None:
-        """Ask the handler to end: by cancellation on the loop, by `ctx.stopping` in a thread.
-
-        A task that has not begun must not be cancelled: it would end without ever leaving its seat.
-        """
-        if self.stop is None:
-            self.stop = stop
-            self.context.stop()
-            if self.task is not None and self.called_at is not None:
-                self.task.cancel()
+Arguments = tuple[list[Any], dict[str, Any]]
 
 
 class Runner:
-    def __init__(self, handlers: Mapping[str, Handler], threads: ThreadExecutor) -> None:
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
-        self._threads = threads
+        self._threads = ThreadExecutor()
+        self._processes = ProcessExecutor()
+
+    async def close(self) -> None:
+        self._threads.close()
+        await self._processes.close()
 
     async def outcome(self, seat: Seat) -> Outcome:
         handler = self._handlers.get(seat.run.task)
         if handler is None:
             return Released()
         try:
-            args, kwargs = bind(handler, seat)
+            arguments = bind(handler, seat)
         except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
-            return Unbindable(Failure("InvalidArguments", why[:MESSAGE_LIMIT]))
+            return Unbindable(Failure("InvalidArguments", storable(why)[:MESSAGE_LIMIT]))
         if seat.stop is not None or time.monotonic() >= seat.deadline:
             return Released()
         seat.called_at = time.monotonic()
         try:
-            result = await self._call(handler, args, kwargs, seat)
+            if handler.executor == "process":
+                return await self._in_a_child(handler, seat)
+            return returned(await self._call(handler, arguments, seat), handler)
         except _TimeUp:
-            late = Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s")
-            return TimedOut(late, handler.retry.for_error(TimeoutError()))
+            return _too_late(handler, seat)
         except asyncio.CancelledError as error:
-            return Failed(_failure(error), handler.retry) if seat.stop is None else seat.stop.value
-        except (
-            KeyboardInterrupt,
-            SystemExit,
-        ) as error:  # meant for a process; here it is one handler's failure
-            return Failed(_failure(error), handler.retry)
-        except BaseException as error:
-            return Failed(_failure(error), handler.retry.for_error(error))
-        return kept(result)
+            return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
+        except BaseException as error:  # SystemExit too: here it is one handler's failure
+            return raised(error, handler.retry)
 
-    async def _call(self, handler: Handler, args: list[Any], kwargs: dict[str, Any], seat: Seat) -> Any:
+    async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
+        args, kwargs = arguments
         timeout = seat.run.policy.timeout
         if handler.executor == "thread":
             return await _watched(self._threads.call(lambda: handler.fn(*args, **kwargs)), seat, timeout)
@@ -111,6 +74,33 @@ class Runner:
         if isinstance(ended, _Raised):
             raise ended.error
         return ended
+
+    async def _in_a_child(self, handler: Handler, seat: Seat) -> Outcome:
+        """The child decodes, calls and encodes; its death is this run's loss alone."""
+        try:
+            result = await self._processes.call(handler, seat.context, seat.run.args, seat.run.policy.timeout)
+        except ChildTimeout:
+            return _too_late(handler, seat)
+        except ChildDied as error:
+            return Crashed(Failure("ChildDied", str(error), error.traceback))
+        except ChildUnbindable as error:
+            return Unbindable(Failure("InvalidArguments", str(error)))
+        except ChildStopped as error:
+            if not error.succeeded:
+                raise
+            result = error.result  # it finished first, and wins
+        except ChildBadResult as error:
+            return BadResult(Failure("ChildBadResult", str(error)))
+        except ChildRaised as error:
+            told = verdict_from(*error.verdict, error.failure) if error.verdict else None
+            return told or Failed(error.failure, handler.retry.for_names(error.kind_names))
+        if seat.stop is not None and seat.context.noticed:
+            stopped: Outcome = seat.stop.value
+            return stopped
+        if handler.fail_on is not None:
+            value = None if result is None else handler.signature.decode_result(result)
+            return returned(value, handler)
+        return Succeeded(result)
 
 
 class _Raised:
@@ -130,6 +120,11 @@ async def _caught(call: Awaitable[Any]) -> Any:
 
 class _TimeUp(Exception):
     """Our own timeout, told apart from a TimeoutError that the handler raised."""
+
+
+def _too_late(handler: Handler, seat: Seat) -> TimedOut:
+    late = Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s")
+    return TimedOut(late, handler.retry.for_error(TimeoutError()))
 
 
 async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None) -> Any:
@@ -159,48 +154,9 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
     return call.result()
 
 
-def bind(handler: Handler, seat: Seat) -> tuple[list[Any], dict[str, Any]]:
+def bind(handler: Handler, seat: Seat) -> Arguments:
     """The stored arguments as this version of the handler takes them."""
     if not seat.run.args:
         wire.decode(seat.run.wire)  # raises with the reason why it could not be read
     args, kwargs = handler.signature.decode(seat.run.args)
     return [seat.context, *args] if handler.takes_context else args, kwargs
-
-
-def kept(result: object) -> Outcome:
-    """A result that can be stored, or the reason why not."""
-    if result is None:
-        return Succeeded()
-    try:
-        encoded = encode_result(result)
-    except Exception as error:  # a type of the user's own may raise anything while it is written
-        return BadResult(Failure(type(error).__name__, _storable(f"the result cannot be stored: {error}")))
-    if len(encoded) > wire.RESULT_LIMIT:
-        return BadResult(
-            Failure("ValueError", f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}")
-        )
-    return Succeeded(encoded)
-
-
-def _failure(error: BaseException) -> Failure:
-    kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    try:
-        message = str(error)
-        lines = traceback.format_exception(kind, error, _users_part(error.__traceback__))
-    except Exception:  # a broken __str__ of the user's own must not lose the run
-        message, lines = "(its message could not be read)", []
-    return Failure(name, _storable(message)[:MESSAGE_LIMIT], _storable("".join(lines))[-TRACEBACK_LIMIT:])
-
-
-def _users_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without our own frames before the handler's."""
-    at = trace
-    while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
-        at = at.tb_next
-    return at or trace
-
-
-def _storable(text: str) -> str:
-    """Lone surrogates have no UTF-8 form: they must not fail the settlement of a whole batch."""
-    return text.encode(errors="replace").decode()

@@ -3,16 +3,20 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 from msgspec import Struct
 
+from rota.domain.spec import TaskSpec
 from rota.engine.handler import Handler
 from rota.engine.heart import SILENCE, Heart
+from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.settler import Settler
 from rota.engine.tuning import Tuning
+from rota.engine.watchdog import Watchdog
 from rota.engine.worker import Worker
 from rota.store import Backend, Store
 
@@ -23,6 +27,9 @@ STOP_CLAIMING = 5.0
 """Seconds for a claim under way to come back; what it claimed after that comes back when its lease lapses."""
 CALM = 60.0
 """A loop that ran this long without an accident starts over with short pauses."""
+
+
+Resources = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 class Loop(Struct):
@@ -41,24 +48,57 @@ class Loop(Struct):
 class Supervisor:
     """One running engine on one event loop."""
 
-    def __init__(self, name: str, backend: Backend, handlers: Mapping[str, Handler], tuning: Tuning) -> None:
+    def __init__(
+        self,
+        name: str,
+        backend: Backend,
+        handlers: Mapping[str, Handler],
+        specs: Sequence[TaskSpec],
+        tuning: Tuning,
+        hooks: Hooks,
+        resources: Resources | None = None,
+    ) -> None:
         self.name = name
         self.loops: list[Loop] = []
         self._backend = backend
         self._handlers = handlers
+        self._specs = specs
         self._tuning = tuning
+        self._hooks = hooks
+        self._resources = resources
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
 
     async def start(self) -> None:
         """Recording works before anything can end, leases are renewed before anything is claimed."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _start(self) -> None:
         store = await self._stack.enter_async_context(self._backend.open())
+        await store.declare(self._specs)
+        resources = None if self._resources is None else await self._stack.enter_async_context(self._resources())
         self._settler = Settler(store)
-        self._worker = Worker(self.name, store, self._handlers, self._settler, self._tuning, self._backend.poll)
+        self._worker = Worker(
+            self.name,
+            store,
+            self._handlers,
+            self._settler,
+            self._tuning,
+            self._backend.poll,
+            self._hooks,
+            resources,
+        )
         self._heart = Heart(self._backend, self._worker, self._tuning)
-        self._worker.beat = self._heart.beat
+        self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
         self._heart.start()
+        self._watchdog = Watchdog()
+        self._watchdog.start()
+        self._stack.callback(self._watchdog.stop)
         self._watch("settler", self._settler.run)
         self._watch("hints", lambda: self._listen(store))
         self._watch("worker", self._worker.run)
@@ -74,6 +114,15 @@ class Supervisor:
     def hurry(self) -> None:
         """Whoever waits for running handlers stops waiting."""
         self._hurry.set()
+
+    @property
+    def running(self) -> dict[str, int]:
+        """Runs in hand, by task."""
+        return self._worker.running()
+
+    @property
+    def free(self) -> int:
+        return max(0, self._worker.free)
 
     @property
     def overdue(self) -> int:

@@ -2,25 +2,37 @@
 
 import asyncio
 import logging
+import os
+import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
-from rota.domain.run import Failure, Lease, Run
-from rota.domain.settlement import Requeue, Settlement
-from rota.engine.executors.thread import ThreadExecutor
+from rota.domain.run import Failure, Lease, Note, Run
+from rota.domain.settlement import Finish, Requeue, Settlement
+from rota.engine.context import Context
 from rota.engine.handler import Handler
+from rota.engine.hooks import Event, Hooks
 from rota.engine.rescue import rescue
-from rota.engine.runner import Runner, Seat, Stop
+from rota.engine.runner import Runner
+from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
+from rota.engine.tallies import Tallies
 from rota.engine.tuning import Tuning
 from rota.errors import StoreError
-from rota.store import Claim, Hint, Renewal, Store
+from rota.store import Claim, Hint, Renewal, Report, Store
 
 log = logging.getLogger("rota")
 
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+REPORT_EVERY = 1.0
+"""Seconds between reports; a claim in between carries none."""
+HOOK_PATIENCE = 5.0
 BACKLOG = 4
 """With so many unrecorded endings per seat, claiming waits for the store."""
 
@@ -34,6 +46,8 @@ class Worker:
         settler: Settler,
         tuning: Tuning,
         poll: float,
+        hooks: Hooks,
+        resources: Any = None,
     ) -> None:
         self.name = name
         self._store = store
@@ -41,8 +55,11 @@ class Worker:
         self._settler = settler
         self._tuning = tuning
         self._pause = min(poll, tuning.rescue_every)
-        self._threads = ThreadExecutor(f"rota-{name[:8]}")
-        self._runner = Runner(handlers, self._threads)
+        self._resources = resources
+        self._hooks = hooks
+        self._runner = Runner(handlers)
+        self._tallies = Tallies()
+        self._reported_at = 0.0
         self._claims = 0
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
@@ -52,6 +69,8 @@ class Worker:
         self._empty.set()
         self._stopping = False
         self.beat: Callable[[], None] = lambda: None  # the heart's, once there is one
+        self.beat_soon: Callable[[], None] = lambda: None
+        self._pending: Report | None = None  # a report whose claim has not been answered yet
         self._hungry = True  # the last claim found as much as it had room for
         self.claimed_at: float | None = None  # monotonic; the proof of life
 
@@ -89,13 +108,17 @@ class Worker:
                 self._settler.settle(decide(run, Released()))
             elif run.lease not in self._seats:
                 self._start(run, asked_at + (run.until or 0.0) - claim.now)
-        self._hungry = len(claim.runs) >= free
+        self._hungry = claim.left or len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
     async def _ask(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
         n = self._claims + 1
-        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease)
+        if self._pending is None and time.monotonic() - self._reported_at > REPORT_EVERY:
+            self._pending = self._report()
+        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending)
+        if self._pending is not None:
+            self._pending, self._reported_at = None, time.monotonic()
         self._claims = n
         self.claimed_at = time.monotonic()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
@@ -124,7 +147,8 @@ class Worker:
     # -- one seat --------------------------------------------------------------------------------------------------
 
     def _start(self, run: Run, deadline: float) -> None:
-        seat = Seat(run, deadline)
+        seat = Seat(run, Context(run, self._resources, self._noted), deadline)
+        self._tallies.claimed(run)
         with self._lock:
             self._seats[run.lease] = seat
         self._empty.clear()
@@ -133,6 +157,8 @@ class Worker:
     async def _serve(self, seat: Seat) -> None:
         started = time.perf_counter()
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
+        if self._hooks.wanted("started"):
+            self._hooks.emit(Event("started", seat.run.task, seat.run))
         outcome: Outcome = Interrupted()
         try:
             outcome = await self._runner.outcome(seat)
@@ -140,10 +166,13 @@ class Worker:
             log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
             outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
         finally:  # whatever happens, the run is settled and the seat is free again
-            settlement = decide(seat.run, outcome, round(time.perf_counter() - started, 6))
+            seconds = round(time.perf_counter() - started, 6)
+            settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
             self._settler.settle(settlement)
             self._leave(seat)
-        _report(seat.run, settlement)
+        self._tallies.ended(seat.run, settlement)
+        _log(seat.run, settlement)
+        self._emit(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:
         """The seat is free again, unless a thread still sits on it."""
@@ -151,7 +180,8 @@ class Worker:
             del self._seats[seat.run.lease]
         if seat.overdue is not None:
             self.overdue += 1
-            log.warning("%s %s ended, but its thread runs on and keeps its seat", seat.run.task, seat.run.id)
+            log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
+            self._hooks.emit(Event("stuck", seat.run.task, seat.run, "overdue"))
             seat.overdue.add_done_callback(self._thread_came_back)
         if not self._seats:
             self._empty.set()
@@ -164,12 +194,46 @@ class Worker:
         self.overdue -= 1
         self._wake.set()
 
+    def _emit(self, run: Run, settlement: Settlement) -> None:
+        if isinstance(settlement.action, Finish):
+            name: str = settlement.action.state
+            reason = str(settlement.action.reason or "")
+        else:
+            name, reason = ("retried" if settlement.error else ""), settlement.outcome
+        if self._hooks.wanted(name):
+            self._hooks.emit(Event(name, run.task, run, reason, settlement.error))
+
+    def _report(self) -> Report:
+        return Report(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=_version(),
+            seats=self._tuning.concurrency,
+            held=len(self._seats),
+            overdue=self.overdue,
+            tallies=self._tallies.take(),
+        )
+
+    def _noted(self) -> None:
+        """A handler left a note; it may do so from any thread."""
+        self.beat_soon()
+
     # -- what the outside tells it ---------------------------------------------------------------------------------
 
     def held(self) -> list[Lease]:
         """The leases to renew; safe from any thread."""
         with self._lock:
             return list(self._seats)
+
+    def notes(self) -> dict[str, Note]:
+        """What handlers left since the last renewal; safe from any thread."""
+        with self._lock:
+            seats = list(self._seats.values())
+        return {seat.run.id: note for seat in seats if (note := seat.context.fresh_note())}
+
+    def running(self) -> dict[str, int]:
+        """How many runs of each task are in hand."""
+        return dict(Counter(lease_seat.run.task for lease_seat in self._seats.values()))
 
     def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float) -> None:
         for lease, answer in zip(leases, answers, strict=True):
@@ -179,6 +243,8 @@ class Worker:
             seat.deadline = deadline
             if answer is Renewal.CANCEL:
                 seat.tell(Stop.CANCEL)
+            elif answer is Renewal.PAUSE:
+                seat.tell(Stop.PAUSE)
             elif answer is Renewal.LOST:
                 log.warning(
                     "%s %s: lease lost (fence %d), stopping its handler",
@@ -211,7 +277,8 @@ class Worker:
             log.warning("%s %s does not stop: given back as it is", seat.run.task, seat.run.id)
             outcome = Released() if seat.called_at is None else Interrupted()
             self._settler.settle(decide(seat.run, outcome))  # what its handler may still say comes too late
-        self._threads.close()
+        await self._runner.close()
+        await self._hooks.drain(HOOK_PATIENCE)
 
     async def _emptied(self, seconds: float) -> bool:
         try:
@@ -222,7 +289,7 @@ class Worker:
         return True
 
 
-def _report(run: Run, settlement: Settlement) -> None:
+def _log(run: Run, settlement: Settlement) -> None:
     took = settlement.seconds or 0.0
     if settlement.error is None:
         log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took)
@@ -238,3 +305,11 @@ def _report(run: Run, settlement: Settlement) -> None:
         settlement.error,
         settlement.error.traceback,
     )
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("rota")
+    except PackageNotFoundError:
+        return ""

@@ -12,21 +12,27 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from rota.domain import lifecycle, wire
-from rota.domain.policy import Policy, Retry
+from rota.domain.decision import Decision, Reason
+from rota.domain.guards import Guards
+from rota.domain.policy import Limit, Policy, Retry
 from rota.domain.run import Failure, NewRun, Origin, Run, State, after
 from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.domain.spec import TaskSpec
 from rota.store import OFFERS, Backend, Claim, Renewal, Retention, RunQuery, Store, Wish
 from rota.testing.model import Model, show
 
 T = TypeVar("T")
 
-TASKS = ("a", "b")
+TASKS = ("a", "b", "limited")
+LIMITS = {"limited": 2}
 WORKERS = ("ada", "bob", "cyd")
 LEASES = (10.0, 30.0)
 POLICIES = (
     Policy(retry=Retry(2, backoff="fixed", delay=7, jitter=0), max_losses=3),
     Policy(lost="fail"),
 )
+INNOCENT = Policy(retry=Retry(2, backoff="fixed", delay=7, jitter=0), lost="fail")
+"""Of a limited task: nobody can say which of a key's runs a worker gets that may not have the first one."""
 OUTCOMES: tuple[lifecycle.Outcome, ...] = (
     lifecycle.Succeeded(b"1"),
     lifecycle.Failed(Failure("ValueError", "boom")),
@@ -36,18 +42,43 @@ OUTCOMES: tuple[lifecycle.Outcome, ...] = (
     lifecycle.Cancelled(),
     lifecycle.Interrupted(),
     lifecycle.Released(),
+    lifecycle.Snoozed(9),
+    lifecycle.Paused(),
     lifecycle.Lost(),
 )
 
-new_runs = st.builds(
-    NewRun,
-    id=st.just(""),
-    task=st.sampled_from(TASKS),
-    wire=st.sampled_from(POLICIES).map(lambda policy: wire.encode(b"{}", Origin(), policy)),
-    priority=st.integers(-1, 1),
-    delay=st.sampled_from([0.0, 0.0, 0.0, 0.0, 5.0, 50.0]),
-    expires_after=st.sampled_from([None, None, None, None, 0.0, 20.0]),
+guards = st.sampled_from(
+    [
+        Guards(),
+        Guards(),
+        Guards("queued"),
+        Guards("queued", "push"),
+        Guards("queued", "push", max_wait=8),
+        Guards("queued", "set"),
+        Guards("queued", "refuse"),
+        Guards("active", "set"),
+    ]
 )
+
+
+@st.composite
+def new_runs(draw: st.DrawFn) -> NewRun:
+    task, guard = draw(st.sampled_from(TASKS)), draw(guards)
+    policy = INNOCENT if task in LIMITS else draw(st.sampled_from(POLICIES))
+    args = draw(st.sampled_from([b"1", b"2"]))
+    return NewRun(
+        id="",
+        task=task,
+        wire=wire.encode(args, Origin(), policy),
+        key=draw(st.sampled_from([None, "k", "k", "l"])),
+        unique_key=draw(st.sampled_from(["u", "v"])) if guard.unique else None,
+        guards=guard,
+        priority=draw(st.integers(-1, 1)),
+        delay=draw(st.sampled_from([0.0, 0.0, 0.0, 0.0, 5.0, 50.0])),
+        expires_after=draw(st.sampled_from([None, None, None, None, 0.0, 20.0])),
+    )
+
+
 retentions = st.builds(
     Retention,
     succeeded=st.sampled_from([0.0, 100.0]),
@@ -58,7 +89,7 @@ retentions = st.builds(
 
 
 outcomes = st.sampled_from(OUTCOMES)
-batches = st.lists(new_runs, min_size=1, max_size=4)
+batches = st.lists(new_runs(), min_size=1, max_size=4)
 
 WEIGHTS = {
     "put": 3,
@@ -72,6 +103,8 @@ WEIGHTS = {
     "settle_again": 1,
     "rescue": 3,
     "cancel": 1,
+    "pause": 1,
+    "resume": 2,
     "sweep": 1,
     "pass_time": 3,
 }
@@ -94,7 +127,7 @@ class Comparison(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = Model()
+        self.model = Model(LIMITS)
         self.ids: list[str] = []
         self.seen: dict[str, Run] = {}
         self.claims: dict[str, tuple[int, Sequence[str], int, float]] = {}
@@ -108,6 +141,8 @@ class Comparison(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.opened = self.backend.open()
         self.store: Store = self.wait(self.opened.__aenter__())
+        specs = [TaskSpec(task, limit=Limit(per_key=most)) for task, most in LIMITS.items()]
+        self.wait(self.store.declare(specs))
         self.admit([replace(new, id=self.fresh_id()) for new in news])
 
     def fresh_id(self) -> str:
@@ -137,13 +172,12 @@ class Comparison(RuleBasedStateMachine):
 
     def admit(self, news: list[NewRun]) -> None:
         reply = self.wait(self.store.put(news))
-        assert [decision.run for decision in reply.items] == [new.id for new in news]
-        assert all(reply.items)
-        self.model.put(news, reply.now)
+        answers = [self.model.put(new, reply.now) for new in news]
+        assert reply.items == [Decision(run, Reason(reason)) for run, reason in answers]
 
     def claim(self, data: st.DataObject) -> None:
         worker = data.draw(st.sampled_from(WORKERS), label="worker")
-        tasks = data.draw(st.sampled_from([TASKS, TASKS, TASKS[:1], ()]), label="tasks")
+        tasks = data.draw(st.sampled_from([TASKS, TASKS, TASKS, TASKS[:1], TASKS[2:], ()]), label="tasks")
         free, lease = data.draw(st.integers(0, 4), label="free"), data.draw(st.sampled_from(LEASES), label="lease")
         claim = self.take(worker, tasks, free, lease)
         self.claimed.extend(claim.runs)
@@ -152,7 +186,8 @@ class Comparison(RuleBasedStateMachine):
         n = self.claims[worker][0] + 1 if worker in self.claims else 1
         self.claims[worker] = n, tasks, free, lease
         claim = self.wait(self.store.claim(worker, n, tasks, free, lease))
-        assert [run.id for run in claim.runs] == self.model.claim(worker, n, tasks, free, lease, claim.now)
+        expected = self.model.claim(worker, n, tasks, free, lease, claim.now)
+        assert [run.id for run in claim.runs] == expected, f"expected {expected}"
         self.check_offers(claim)
         return claim
 
@@ -200,6 +235,7 @@ class Comparison(RuleBasedStateMachine):
     def rescue(self, data: st.DataObject) -> None:
         """As an engine does it: judge what a claim offers, and send it."""
         claim = self.take(data.draw(st.sampled_from(WORKERS)), (), 0, LEASES[0])
+        self.the_store_shows_what_the_model_knows()
         self.send([lifecycle.decide(run, lifecycle.Lost()) for run in claim.lapsed])
 
     def send(self, settlements: list[Settlement]) -> None:
@@ -217,6 +253,17 @@ class Comparison(RuleBasedStateMachine):
         ids = sorted({*data.draw(some_of([*self.ids, *(run.id for run in self.held())]))})
         reply = self.wait(self.store.ask(Wish.CANCEL, ids))
         assert reply.items == [self.model.cancel(id, reply.now) for id in ids]
+
+    def pause(self, data: st.DataObject) -> None:
+        ids = sorted({*data.draw(some_of([*self.ids, *(run.id for run in self.held())]))})
+        reply = self.wait(self.store.ask(Wish.PAUSE, ids))
+        assert reply.items == [self.model.pause(id) for id in ids]
+
+    def resume(self, data: st.DataObject) -> None:
+        held = [run.id for run in self.seen.values() if run.state is State.PAUSED or run.pause_asked]
+        ids = sorted({*data.draw(some_of([*self.ids, *held]))})
+        reply = self.wait(self.store.ask(Wish.RESUME, ids))
+        assert reply.items == [self.model.resume(id) for id in ids]
 
     def sweep(self, data: st.DataObject) -> None:
         retention = data.draw(retentions)

@@ -1,11 +1,12 @@
 """A backend whose requests and replies can get lost, to try what rota makes of it."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
 from rota.errors import StoreUnavailable
-from rota.store import Backend, Store
+from rota.store import Backend, Hint, Store
 
 Fault = Literal["request lost", "reply lost"]
 
@@ -13,10 +14,12 @@ Fault = Literal["request lost", "reply lost"]
 class FaultyBackend:
     """Opens another backend's store and lets its verbs fail on demand, before or after they were carried out.
 
-    `backend.fail("settle", "reply lost", times=2)` lets the next two settles happen and then raise.
+    `backend.fail("settle", "reply lost", times=2)` lets the next two settles happen and then raise. With `mute`, no
+    hint arrives.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, mute: bool = False) -> None:
+        self.mute = mute
         self._backend = backend
         self._faults: dict[str, list[Fault | BaseException]] = {}
         self.calls: list[str] = []
@@ -60,7 +63,7 @@ class _FaultyStore:
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)
         if verb == "changes":
-            return real
+            return _silence if self._backend.mute else real
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             self._backend.calls.append(verb)
@@ -75,3 +78,13 @@ class _FaultyStore:
             return answer
 
         return call
+
+
+@asynccontextmanager
+async def _silence() -> AsyncGenerator[AsyncIterator[Hint]]:
+    yield _nothing()
+
+
+async def _nothing() -> AsyncIterator[Hint]:
+    await asyncio.Event().wait()
+    yield Hint()

@@ -15,15 +15,17 @@ class Row:
 
     new: NewRun
     order: int
+    created: float
     due: float
     expires: float | None
+    wire: bytes
     state: str = "queued"
     fence: int = 0
     failures: int = 0
     losses: int = 0
     holder: str | None = None
     until: float | None = None
-    wish: bool = False
+    wish: str | None = None
     reason: str | None = None
     result: bytes | None = None
     finished: float | None = None
@@ -31,16 +33,20 @@ class Row:
 
     @property
     def final(self) -> bool:
-        return self.state not in ("queued", "running")
+        return self.state not in ("queued", "running", "paused")
 
     def too_late(self, now: float) -> bool:
         return self.state == "queued" and self.expires is not None and self.expires <= now
+
+    def end(self, state: str, reason: str | None, now: float) -> None:
+        self.state, self.reason, self.finished = state, reason, now
 
     def shown(self) -> dict[str, Any]:
         """What a store has to show of it."""
         return {
             "state": self.state,
             "task": self.new.task,
+            "wire": self.wire,
             "due_at": self.due,
             "expires_at": self.expires,
             "fence": self.fence,
@@ -48,7 +54,8 @@ class Row:
             "losses": self.losses,
             "worker": self.holder,
             "until": self.until,
-            "cancel_asked": self.wish,
+            "cancel_asked": self.wish == "cancel",
+            "pause_asked": self.wish == "pause",
             "reason": self.reason,
             "result": self.result,
             "finished_at": self.finished,
@@ -61,41 +68,81 @@ def show(run: Run) -> dict[str, Any]:
     return seen | {"attempts": [(attempt.fence, attempt.outcome) for attempt in run.attempts]}
 
 
-_EMPTY = Row(NewRun(id="", task="", wire=b""), 0, 0.0, None)
+_EMPTY = Row(NewRun(id="", task="", wire=b""), 0, 0.0, 0.0, None, b"")
 
 
 class Model:
-    """Every verb takes the time that the store has answered with."""
+    """Every verb takes the time that the store has answered with. Parking is no part of it: it must not show."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_key: dict[str, int]) -> None:
         self.rows: dict[str, Row] = {}
         self.arrivals = 0
         self.batches: dict[str, tuple[int, list[tuple[str, int]]]] = {}
+        self.per_key = per_key
 
-    def put(self, news: Sequence[NewRun], now: float) -> None:
-        for new in news:
-            if new.id in self.rows:
-                continue
-            self.arrivals += 1
-            due = after(now, new.delay)
-            expires = None if new.expires_after is None else after(due, new.expires_after)
-            self.rows[new.id] = Row(new, self.arrivals, due, expires)
+    def put(self, new: NewRun, now: float) -> tuple[str, str]:
+        """The run that stands for it, and the reason."""
+        if new.id in self.rows:
+            return new.id, "accepted"
+        due = after(now, new.delay)
+        expires = None if new.expires_after is None else after(due, new.expires_after)
+        equals = self.equals(new.task, new.unique_key, now)
+        waiting = next((row for row in equals if row.state != "running"), None)
+        if waiting is not None:
+            return waiting.new.id, self.join(waiting, new, due, expires)
+        if equals and new.guards.unique != "queued":
+            return equals[0].new.id, "already_running"
+        self.arrivals += 1
+        self.rows[new.id] = Row(new, self.arrivals, now, due, expires, new.wire)
+        return new.id, "accepted"
+
+    def equals(self, task: str, unique_key: str | None, now: float) -> list[Row]:
+        """The unfinished runs of a unique key; those that are too late to start end here."""
+        named = [row for row in self.rows.values() if (row.new.task, row.new.unique_key) == (task, unique_key)]
+        for row in named if unique_key else ():
+            if row.too_late(now):
+                self.expire(row, now)
+        return [row for row in named if unique_key and not row.final]
+
+    def join(self, row: Row, new: NewRun, due: float, expires: float | None) -> str:
+        if new.guards.join == "refuse":
+            return "already_queued"
+        if new.guards.join == "set":
+            row.due = due
+        elif new.guards.join == "push":
+            longest = new.guards.max_wait
+            row.due = max(row.due, due if longest is None else min(due, row.created + longest))
+        row.wire = new.wire
+        row.expires = row.expires if expires is None else expires
+        return "joined"
 
     def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, now: float) -> list[str]:
+        """One by one, the best first; a run with losses only as the first of them, and then alone."""
+        taken: list[Row] = []
+        suspicious = any(row.state == "running" and row.holder == worker and row.losses for row in self.rows.values())
         ready = [
             row
             for row in self.rows.values()
             if row.state == "queued" and row.due <= now and row.new.task in tasks and not row.too_late(now)
         ]
-        if any(row.state == "running" and row.holder == worker and row.losses for row in self.rows.values()):
-            ready = [row for row in ready if not row.losses]  # one suspect at a time
-        ready = sorted(ready, key=lambda row: (-row.new.priority, row.due, row.order))[:free]
-        taken = ready[:1] if ready and ready[0].losses else [row for row in ready if not row.losses]
-        for row in taken:
+        for row in sorted(ready, key=lambda row: (-row.new.priority, row.due, row.order)):
+            if len(taken) == free or (taken and taken[0].losses):
+                break
+            if (row.losses and (taken or suspicious)) or self.saturated(row):
+                continue
             row.state, row.holder, row.until = "running", worker, after(now, lease)
             row.fence += 1
+            taken.append(row)
         self.batches[worker] = n, [(row.new.id, row.fence) for row in taken]
         return [row.new.id for row in taken]
+
+    def saturated(self, row: Row) -> bool:
+        place = row.new.task, row.new.key
+        most = self.per_key.get(row.new.task)
+        if most is None or row.new.key is None:
+            return False
+        running = [other for other in self.rows.values() if other.state == "running"]
+        return sum((other.new.task, other.new.key) == place for other in running) >= most
 
     def held(self, id: str, fence: int) -> Row | None:
         row = self.rows.get(id)
@@ -106,7 +153,7 @@ class Model:
         if row is None:
             return "lost"
         row.until = until
-        return "cancel" if row.wish else "ok"
+        return row.wish or "ok"
 
     def settle(self, said: Settlement, now: float) -> str:
         row = self.held(said.run, said.fence)
@@ -121,28 +168,53 @@ class Model:
         row.failures += said.charge is Charge.FAILURE
         row.losses += said.charge is Charge.LOSS
         if isinstance(said.action, Finish):
-            row.state, row.reason = said.action.state, said.action.reason
-            row.result, row.finished = said.action.result, now
-        elif row.wish:
-            row.state, row.reason, row.finished = "cancelled", "cancelled", now
+            row.end(said.action.state, said.action.reason, now)
+            row.result = said.action.result
+        elif row.wish == "cancel":
+            row.end("cancelled", "cancelled", now)
         else:
-            row.state = "queued"
             row.due = after(now, said.action.delay) if said.action.delay else row.due
             row.expires = None if said.called else row.expires
+            self.requeue(row, now)
         return "applied"
+
+    def requeue(self, row: Row, now: float) -> None:
+        others = self.equals(row.new.task, row.new.unique_key, now)
+        heir = next((other for other in others if other.state != "running"), None)
+        row.state, row.wish = "paused" if row.wish == "pause" else "queued", None
+        if heir is not None:
+            heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
+            row.end("cancelled", "superseded", now)
 
     def cancel(self, id: str, now: float) -> bool:
         row = self.rows.get(id)
         if row is None or row.final:
             return False
         if row.state == "running":
-            row.wish = True
+            row.wish = "cancel"
         else:
-            row.state, row.reason, row.finished = "cancelled", "cancelled", now
+            row.end("cancelled", "cancelled", now)
+        return True
+
+    def pause(self, id: str) -> bool:
+        row = self.rows.get(id)
+        if row is None or row.final or row.state == "paused" or row.wish:
+            return False
+        if row.state == "running":
+            row.wish = "pause"
+        else:
+            row.state = "paused"
+        return True
+
+    def resume(self, id: str) -> bool:
+        row = self.rows.get(id)
+        if row is None or row.final or not (row.state == "paused" or row.wish == "pause"):
+            return False
+        row.state, row.wish = "queued" if row.state == "paused" else row.state, None
         return True
 
     def expire(self, row: Row, now: float) -> None:
-        row.state, row.reason, row.finished = "cancelled", "expired", now
+        row.end("cancelled", "expired", now)
 
     def may_forget(self, row: Row, retention: Retention, now: float) -> tuple[bool, bool]:
         """May a sweep forget this run, and must it? They differ where several ended at one instant."""

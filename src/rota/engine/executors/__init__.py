@@ -1,1 +1,1 @@
-"""Where handlers run: async functions on the loop, plain ones in threads."""
+"""Where handlers run: async functions on the loop, plain ones in threads, what may crash or hang in a child."""

@@ -8,7 +8,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import push_due, rest_reason
 from rota.domain.run import NewRun, Standing, State
 from rota.stores.book import Book
-from rota.stores.ledger.holding import freed
+from rota.stores.ledger import holding
 
 
 def put(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
@@ -23,15 +23,17 @@ def _admit(book: Book, new: NewRun) -> Decision:
         return Decision(new.id, Reason.ACCEPTED)  # the same id again answers the same
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
-    if guarded and (refusal := _refusal(book, new)):
+    if guarded and (refusal := _refusal(book, new)) is not None:  # a refusal is falsy
         return refusal
     if book.full():
         return Decision(new.id, Reason.QUEUE_FULL)
+    due_at = new.due_at(book.now)
     per_key = spec.limit.per_key if spec and spec.limit else None
-    parked = bool(per_key and new.key is not None and book.running_key(new.task, new.key) >= per_key)
+    keyed = per_key is not None and new.key is not None and due_at <= book.now
+    parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
     book.add(new, parked)
     if not parked:
-        book.arrivals.append((new.task, new.due_at(book.now)))
+        book.arrivals.append((new.task, due_at))
     return Decision(new.id, Reason.ACCEPTED)
 
 
@@ -39,7 +41,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     """A no, or the run that this one joins; nothing if it may come in."""
     guards = new.guards
     if guards.unique and new.unique_key is not None:
-        holders = book.holders(new.task, new.unique_key)
+        holders = holding.holders(book, new.task, new.unique_key)
         waiting = next((run for run in holders if run.state is not State.RUNNING), None)
         if waiting is not None:
             return _join(book, waiting, new)
@@ -68,10 +70,13 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     elif guards.join == "set":
         due_at = wanted
     expires_at = new.expiry(book.now)
+    if expires_at is None:
+        expires_at = holder.expires_at
+    parked = holder.parked and due_at == holder.due_at  # who has moved is judged anew
     book.rewrite(holder.id, new.wire)
-    book.save(replace(holder, due_at=due_at, expires_at=holder.expires_at if expires_at is None else expires_at))
-    if due_at < holder.due_at and holder.state is State.QUEUED and not holder.parked:
+    book.save(replace(holder, due_at=due_at, expires_at=expires_at, parked=parked))
+    if holder.state is State.QUEUED and (due_at < holder.due_at or parked != holder.parked):
         book.arrivals.append((holder.task, due_at))
-    elif due_at > holder.due_at:
-        freed(book, holder)
+    if due_at > holder.due_at:
+        holding.freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

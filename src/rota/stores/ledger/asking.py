@@ -43,13 +43,13 @@ def _ask(book: Book, wish: Wish, run: Standing, note: str | None) -> int:
     if after.state is State.QUEUED and run.state is not State.QUEUED:
         book.arrivals.append((after.task, after.due_at))
     elif after.state is not State.RUNNING:
-        freed(book, after)
+        freed(book, run)
     return 1
 
 
 def _ask_task(book: Book, wish: Wish, task: str, note: str | None) -> int:
     if wish in (Wish.CANCEL, Wish.DROP):
-        return sum(_ask(book, Wish.DROP, run, note) for run in book.of_task(task, DROPPED_AT_ONCE))
+        return _drop(book, book.of_task(task, DROPPED_AT_ONCE), note)
     spec = book.spec(task) or TaskSpec(task)
     paused = wish is Wish.PAUSE
     if spec.paused == paused:
@@ -58,6 +58,15 @@ def _ask_task(book: Book, wish: Wish, task: str, note: str | None) -> int:
     if not paused:
         book.arrivals.append((task, book.now))
     return 1
+
+
+def _drop(book: Book, waiting: Sequence[Standing], note: str | None) -> int:
+    for run in waiting:
+        book.save(rules.cancel(run, book.now, note, Reason.DROPPED))
+        book.touched.add(run.id)
+    for run in waiting:  # not before all of them are gone: else one makes room for the next
+        freed(book, run)
+    return len(waiting)
 
 
 def declare(book: Book, specs: Sequence[TaskSpec]) -> list[bool]:
@@ -72,6 +81,8 @@ def _declare(book: Book, spec: TaskSpec) -> bool:
         return False
     book.put_spec(spec)
     if known is not None and (spec.limit, spec.rate) != (known.limit, known.rate):
+        if spec.rate != known.rate:
+            book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
         book.unpark_all(spec.name)
         book.arrivals.append((spec.name, book.now))
     return True

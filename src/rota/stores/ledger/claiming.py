@@ -26,7 +26,7 @@ class Taken(Struct):
     @property
     def again(self) -> bool:
         """So much was parked that the look ended early: there may be more to take at once."""
-        return len(self.parked) == PARKED_AT_ONCE
+        return len(self.parked) >= PARKED_AT_ONCE
 
 
 def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Taken:
@@ -36,8 +36,7 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
     """
     if n <= book.last_claim(worker):
         return Taken([], [])
-    for task, key in book.opened():
-        unpark(book, task, key, 1)
+    _let_go(book)
     if free <= 0:
         return Taken([], [])
     due = [lane for lane in book.lanes(_unpaused(book, tasks)) if lane.head <= book.now]
@@ -45,23 +44,44 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
         return Taken([], [])
     gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
     alone = not book.holds_suspect(worker)
-    taken = _choose(book, _streams(book, due, gates, free, alone), gates, free)
+    taken = Taken([], [])
+    _choose(book, _streams(book, due, gates, free, alone), gates, free, taken)
+    if taken.left and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
+        _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # those behind the suspects
     book.park(taken.parked)
     book.lease(worker, n, taken.chosen, lease)
     for task, gate in gates.items():
-        per_key = gate.rate is not None and gate.rate.per_key
-        for key, state in gate.rates().items():
-            book.put_rate(task, key, state, state.opens_at(gate.rate) if gate.rate and per_key else None)
+        _keep_rates(book, task, gate)
     taken.left = taken.left or not alone
     return taken
 
 
-def _choose(book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str, Gate], free: int) -> Taken:
-    taken = Taken([], [])
+def _let_go(book: Book) -> None:
+    """Parked runs of keys that their rate held up, where its time has come."""
+    for task, key in book.opened():
+        spec = book.spec(task)
+        if spec and spec.rate:
+            unpark(book, task, key, book.rate(task, key).tokens(spec.rate, book.now))
+
+
+def _keep_rates(book: Book, task: str, gate: Gate) -> None:
+    for key, state in gate.rates().items():
+        opens_at = gate.key_opens_at(key)
+        if opens_at is not None and book.best_parked(task, key) is None:
+            opens_at = None  # nobody waits for it
+        book.put_rate(task, key, state, opens_at)
+
+
+def _choose(
+    book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str, Gate], free: int, taken: Taken
+) -> None:
+    known = {run.id for run in (*taken.chosen, *taken.parked)}
     for run in heapq.merge(*streams):
+        if run.id in known:
+            continue
         if run.losses and taken.chosen:
             taken.left = True  # its own batch, next time
-            continue
+            break
         gate = gates.get(run.task)
         if gate is not None:
             passed = _try(book, gate, run)
@@ -71,14 +91,13 @@ def _choose(book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str,
                     break
             if passed is not Pass.OPEN:
                 continue
-            gate.take(run.key or "", book.now)
+            gate.take(run.key, book.now)
         taken.chosen.append(run)
         if run.losses:
             taken.left = True  # a suspect comes alone, so that it takes nobody with it
             break
         if len(taken.chosen) == free:
             break
-    return taken
 
 
 def _try(book: Book, gate: Gate, run: Candidate) -> Pass:
@@ -131,12 +150,13 @@ def register(
 
 def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
     open_tasks = _unpaused(book, tasks)
-    if again and any(lane.head <= book.now for lane in book.lanes(open_tasks)):
+    due = {lane.task for lane in book.lanes(open_tasks) if lane.head <= book.now}
+    if again and due:
         return book.now  # this claim ended early, or was a repeated one: what is due waits for the next
     others = waiting(book.idle(), worker, frozenset(tasks), book.now)
     coming = list(book.upcoming(open_tasks, len(others) + 1))
     opening = book.next_opening(open_tasks)
-    for task in open_tasks:
+    for task in due:
         spec = book.spec(task)
         if spec and spec.rate and not spec.rate.per_key:
             opens_at = book.rate(task, "").opens_at(spec.rate)

@@ -1,35 +1,55 @@
 """Holds: a queued run stands in the due index if and only if nothing holds it. One routine lets parked runs go.
 
-The invariant: where a key has parked runs, those that run or stand ready fill its limit. So whoever takes a ready or
-running run of a key away lets the next one go.
+A due run is parked while its key is saturated. The invariant: of a key's due runs the best stand in the index, as many
+as may start. So whoever takes a running or a ready one away, or moves it to later, lets the best parked one go. One
+too many does no harm, the next claim parks it again; one too few would wait for ever.
 """
 
-import math
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rota.domain.run import Standing
+from rota.domain import settlement as rules
+from rota.domain.run import Standing, State
 from rota.stores.book import Book
 
 
+def holders(book: Book, task: str, unique_key: str) -> list[Standing]:
+    """Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost."""
+    found = book.holders(task, unique_key)
+    late = [run for run in found if rules.too_late(run, book.now)]
+    expire(book, late)
+    return [run for run in found if run not in late]
+
+
+def expire(book: Book, late: Sequence[Standing]) -> None:
+    for run in late:
+        book.save(rules.expire(run, book.now))
+        book.touched.add(run.id)
+    for run in late:  # not before all of them are gone: else one makes room for the next
+        freed(book, run)
+
+
 def freed(book: Book, run: Standing) -> None:
-    """A run of a gated task no longer runs or stands ready: someone else may start."""
+    """A run of a gated task, as it was until now, no longer runs or stands ready: another may start."""
     spec = book.spec(run.task)
-    if spec is None or not spec.gated:
+    if spec is None or not spec.gated or not (run.state is State.RUNNING or _ready(book, run)):
         return
-    if run.key is not None:
-        unpark(book, run.task, run.key)
+    limited = spec.limit is not None and spec.limit.per_key is not None
+    if run.key is not None and (limited or run.state is not State.RUNNING):  # an end gives a rate no token back
+        unpark(book, run.task, run.key, 1)
     book.arrivals.append((run.task, book.now))
 
 
-def unpark(book: Book, task: str, key: str, most: float = math.inf) -> None:
-    """Let parked runs of a key into the due index, as many as its limit has room for."""
-    spec = book.spec(task)
-    per_key = spec.limit.per_key if spec and spec.limit else None
-    room = most if per_key is None else per_key - book.running_key(task, key) - book.ready_key(task, key)
-    if per_key is None and math.isinf(most):
-        room = 0 if spec and spec.rate and spec.rate.per_key else math.inf  # a rate lets go by the clock alone
-    while room > 0 and (run := book.next_parked(task, key)) is not None:
+def _ready(book: Book, run: Standing) -> bool:
+    return run.state is State.QUEUED and not run.parked and run.due_at <= book.now
+
+
+def unpark(book: Book, task: str, key: str, most: int) -> None:
+    """Let the best parked runs of a key into the due index."""
+    for _ in range(most):
+        run = book.best_parked(task, key)
+        if run is None:
+            break
         book.save(replace(run, parked=False))
         book.arrivals.append((task, run.due_at))
-        room -= 1

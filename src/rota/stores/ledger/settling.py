@@ -9,7 +9,7 @@ from rota.domain.run import Lease, Note, Standing, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import Renewal
 from rota.stores.book import Book
-from rota.stores.ledger.holding import freed
+from rota.stores.ledger import holding
 
 
 def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -32,13 +32,13 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
     if ended.marked and settlement.mark and ended.state.final:
         mark = book.mark(ended.task, ended.mark_key)
         book.put_mark(ended.task, ended.mark_key, rules.marked(mark, ended, book.now))
-    freed(book, ended)
+    holding.freed(book, run)
     return verdict
 
 
 def _give_way(book: Book, run: Standing) -> Standing:
     """A run that would wait again finds its key taken: the one that waits there goes on in its stead."""
-    for holder in book.holders(run.task, run.unique_key or ""):
+    for holder in holding.holders(book, run.task, run.unique_key or ""):
         if holder.id != run.id and holder.state is not State.RUNNING:
             heir = rules.inherit(holder, run)
             book.save(heir)
@@ -68,8 +68,5 @@ def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal
 def expire(book: Book) -> int:
     """End queued runs that are too late to start."""
     late = book.expired()
-    for run in late:
-        book.save(rules.expire(run, book.now))
-        book.touched.add(run.id)
-        freed(book, run)
+    holding.expire(book, late)
     return len(late)

@@ -45,7 +45,6 @@ class MemoryBook:
         self._parked = Lanes(lambda entry: self._stands(entry, parked=True))
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
-        self._ready: dict[tuple[str, str], set[str]] = {}
         self._idle: dict[str, Idle] = {}
         self._marks: dict[tuple[str, str], Mark] = {}
         self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
@@ -111,8 +110,6 @@ class MemoryBook:
             self.count[name] -= 1
         if run.unique_key is not None:
             self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
-        if run.key is not None:
-            self._ready.get((run.task, run.key), set()).discard(run.id)
 
     def _note(self, run: Run, before: Run | None) -> None:
         for name in _counted(run):
@@ -129,8 +126,6 @@ class MemoryBook:
                 self._parked.push(_key_lane(run.task, run.key), run.priority, entry)
             else:
                 self._due.push(run.task, run.priority, entry)
-                if run.key is not None:
-                    self._ready.setdefault((run.task, run.key), set()).add(run.id)
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -151,19 +146,12 @@ class MemoryBook:
     def running_key(self, task: str, key: str) -> int:
         return self.count["running", task, key]
 
-    def ready_key(self, task: str, key: str) -> int:
-        ready = self._ready.get((task, key), ())
-        return sum(self.runs[id].due_at <= self.now for id in ready)
-
     def pending(self, task: str, most: int) -> int:
         return self.count["queued", task]
 
-    def next_parked(self, task: str, key: str) -> Run | None:
-        lane = _key_lane(task, key)
-        due = next(self._parked.due([lane], self.now), None)
-        if due is None:
-            due = next(iter(self._parked.soonest(lane)), None)
-        return None if due is None else self.runs[due[2]]
+    def best_parked(self, task: str, key: str) -> Run | None:
+        best = next(self._parked.due([_key_lane(task, key)], self.now), None)
+        return None if best is None else self.runs[best[2]]
 
     def unpark_all(self, task: str) -> None:
         for run in list(self.runs.values()):
@@ -264,6 +252,9 @@ class MemoryBook:
     def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
         self._rates[task, key] = (state, opens_at)
 
+    def forget_rates(self, task: str) -> None:
+        self._rates = {name: kept for name, kept in self._rates.items() if name[0] != task}
+
     def opened(self) -> Sequence[tuple[str, str]]:
         found = [name for name, (_, opens_at) in self._rates.items() if opens_at is not None and opens_at <= self.now]
         for name in found:
@@ -288,7 +279,6 @@ class MemoryBook:
         self._marks = {k: m for k, m in self._marks.items() if (m.finished_at or self.now) > marks_before}
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
-        self._ready = {name: ids for name, ids in self._ready.items() if ids}
         self.count = Counter({name: n for name, n in self.count.items() if n})
         self.charts.forget(int(self.now // 60))
 

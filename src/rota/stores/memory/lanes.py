@@ -37,11 +37,6 @@ class Lanes:
         for priority in sorted(levels, reverse=True):
             yield from heapq.merge(*(self._until(heap, now) for heap in levels[priority]))
 
-    def soonest(self, lane: str) -> Iterator[Entry]:
-        """All entries of a lane by due time, whatever their priority."""
-        heaps = self._heaps.get(lane, {}).values()
-        return heapq.merge(*(self._standing(heap) for heap in heaps if self._head(heap)))
-
     def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
         """The next k due instants after now."""
         streams = (

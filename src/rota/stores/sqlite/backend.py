@@ -63,7 +63,7 @@ class SqliteBackend:
         try:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreUnavailable(f"the folder of {self.path} cannot be made ({error})") from error
+            raise StoreUnavailable(f"the folder of {self.path} cannot be made ({error})", passing=False) from error
         writing = connect(self.path)
         if self.max_pages is not None:
             writing.execute(f"PRAGMA max_page_count = {self.max_pages:d}")

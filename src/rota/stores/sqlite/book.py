@@ -118,14 +118,11 @@ class SqliteBook:
     def running_key(self, task: str, key: str) -> int:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ? AND key = ?", task, key)
 
-    def ready_key(self, task: str, key: str) -> int:
-        return self._count(sql.READY_KEY, task, key, self.now)
-
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)
 
-    def next_parked(self, task: str, key: str) -> Standing | None:
-        found = self._standings(sql.BEST_PARKED, task, key, self.now) or self._standings(sql.NEXT_PARKED, task, key)
+    def best_parked(self, task: str, key: str) -> Standing | None:
+        found = self._standings(sql.BEST_PARKED, task, key)
         return found[0] if found else None
 
     def unpark_all(self, task: str) -> None:
@@ -227,7 +224,8 @@ class SqliteBook:
         query = "SELECT json_group_array(json(tally)) FROM stats WHERE minute = ?"
         known = {tally.task: tally for tally in _tallies.decode(self._tx.one(query, minute))}
         for tally in tallies:
-            self._tx.execute(sql.CHART, minute, tally.task, to_json(merged(known.get(tally.task), tally)))
+            known[tally.task] = merged(known.get(tally.task), tally)
+            self._tx.execute(sql.CHART, minute, tally.task, to_json(known[tally.task]))
 
     # -- policies --------------------------------------------------------------------------------------------------
 
@@ -258,6 +256,9 @@ class SqliteBook:
     def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
         self._tx.execute(sql.PUT_RATE, task, key, state.full_at, opens_at)
 
+    def forget_rates(self, task: str) -> None:
+        self._tx.execute("DELETE FROM rates WHERE task = ?", task)
+
     def opened(self) -> Sequence[tuple[str, str]]:
         found = self._tx.one(sql.OPENED, self.now)
         if found == "[]":
@@ -266,5 +267,5 @@ class SqliteBook:
         return _pairs.decode(found)
 
     def next_opening(self, tasks: Sequence[str]) -> float | None:
-        first = self._tx.one("SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL")
+        first = self._tx.one(sql.NEXT_OPENING, to_json(tasks))
         return None if first is None else float(first)

@@ -70,7 +70,8 @@ def begin(connection: sqlite3.Connection, path: str) -> None:
                 raise
             if time.monotonic() > deadline:
                 raise StoreUnavailable(
-                    f"{path} has been locked by another process for {LOCK_PATIENCE:.0f} s; is one frozen?"
+                    f"{path} has been locked by another process for {LOCK_PATIENCE:.0f} s; is one frozen?",
+                    passing=False,
                 ) from error
             time.sleep(pause)
             pause = min(pause * 1.5, 0.004)
@@ -93,17 +94,18 @@ def explain(error: sqlite3.Error, path: str) -> StoreError:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return StoreCorrupt(f"{path} is not a sound SQLite database ({error}); restore it or move it away")
         case sqlite3.SQLITE_FULL:
-            return StoreUnavailable(f"no room left to write {path} ({error}); free some space, nothing was lost")
+            what = f"no room left to write {path} ({error}); free some space, nothing was lost"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            return StoreUnavailable(f"{path} may not be written by this user ({error}); check its folder's permissions")
+            what = f"{path} may not be written by this user ({error}); check its folder's permissions"
         case sqlite3.SQLITE_CANTOPEN:
-            return StoreUnavailable(
-                f"{path} cannot be opened ({error}); does its folder exist, and may you write there?"
-            )
+            what = f"{path} cannot be opened ({error}); does its folder exist, and may you write there?"
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StoreUnavailable(f"{path} is held by another process ({error}); is one frozen?")
+            what = f"{path} is held by another process ({error}); is one frozen?"
+        case sqlite3.SQLITE_IOERR:
+            what = f"{path} cannot be read or written ({error}); is the disk full or failing?"
         case _:
-            return StoreUnavailable(f"{path}: {error}")
+            what = f"{path}: {error}"
+    return StoreUnavailable(what, passing=False)
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:

@@ -19,11 +19,6 @@ SELECT {STANDINGS} FROM runs
 WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
 """
 
-READY_KEY = """
-SELECT count(*) FROM runs
-WHERE state = 'queued' AND parked = 0 AND key IS NOT NULL AND task = ? AND key = ? AND due_at <= ?
-"""
-
 PENDING = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1 LIMIT ?2))
      + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 1 AND task = ?1 LIMIT ?2))
@@ -31,13 +26,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND park
 
 BEST_PARKED = f"""
 SELECT {STANDINGS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ? AND key = ? AND due_at <= ?
+    SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ? AND key = ?
     ORDER BY priority DESC, due_at, seq LIMIT 1)
-"""
-
-NEXT_PARKED = f"""
-SELECT {STANDINGS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ? AND key = ? ORDER BY due_at, seq LIMIT 1)
 """
 
 OF_TASK = f"""
@@ -142,6 +132,10 @@ ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failu
 PUT_RATE = """
 INSERT INTO rates (task, key, full_at, opens_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (task, key) DO UPDATE SET full_at = ?3, opens_at = ?4
+"""
+
+NEXT_OPENING = """
+SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL AND task IN (SELECT value FROM json_each(?))
 """
 
 OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_at <= ?"

@@ -87,6 +87,7 @@ class SqliteStore:
     async def sweep(self, retention: Retention) -> Swept:
         def step(book: SqliteBook, tx: Transaction) -> Swept:
             expired = settling.expire(book)
+            book.flush()  # what ended just now counts among the last ones
             forgotten, more = sweeping.forget(tx, retention)
             return Swept(tx.now, expired, forgotten, more or expired == EXPIRE_AT_ONCE)
 

@@ -71,7 +71,7 @@ class SqlThread:
 
     async def do(self, work: Callable[[Transaction], T]) -> T:
         if self._closed:
-            raise StoreUnavailable(f"{self.path} is closed")
+            raise StoreUnavailable(f"{self.path} is closed", passing=False)
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(Job(work, future))
         return await future

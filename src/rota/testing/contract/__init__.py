@@ -10,19 +10,52 @@ No test sleeps; time passes by `backend.skew`.
 
 import pytest
 
-_PARTS = ("asking", "claiming", "expiring", "hinting", "keeping", "leasing", "putting", "reading", "settling", "waking")
+_PARTS = (
+    "asking",
+    "claiming",
+    "crowding",
+    "declaring",
+    "expiring",
+    "forgetting",
+    "guarding",
+    "hinting",
+    "keeping",
+    "leasing",
+    "limiting",
+    "noting",
+    "pacing",
+    "parking",
+    "pausing",
+    "putting",
+    "reading",
+    "resting",
+    "settling",
+    "suspecting",
+    "waking",
+)
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
 from rota.testing.contract.asking import AskContract  # noqa: E402 (assertions are rewritten on import)
 from rota.testing.contract.claiming import ClaimContract  # noqa: E402
+from rota.testing.contract.crowding import CrowdContract  # noqa: E402
+from rota.testing.contract.declaring import DeclareContract, ReportContract  # noqa: E402
 from rota.testing.contract.expiring import ExpiryContract  # noqa: E402
+from rota.testing.contract.forgetting import ForgetContract  # noqa: E402
+from rota.testing.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
 from rota.testing.contract.hinting import HintContract  # noqa: E402
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
+from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
+from rota.testing.contract.noting import NoteContract  # noqa: E402
+from rota.testing.contract.pacing import RateContract  # noqa: E402
+from rota.testing.contract.parking import ParkContract  # noqa: E402
+from rota.testing.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
 from rota.testing.contract.putting import PutContract  # noqa: E402
 from rota.testing.contract.reading import ReadContract  # noqa: E402
+from rota.testing.contract.resting import DisabledContract, PendingContract, RestContract  # noqa: E402
 from rota.testing.contract.settling import SettleContract  # noqa: E402
 from rota.testing.contract.stage import Stage, new_run  # noqa: E402
+from rota.testing.contract.suspecting import SuspectContract  # noqa: E402
 from rota.testing.contract.waking import WakeContract  # noqa: E402
 
 __all__ = ["Stage", "StoreContract", "new_run"]
@@ -30,14 +63,31 @@ __all__ = ["Stage", "StoreContract", "new_run"]
 
 class StoreContract(
     PutContract,
+    SupersedeContract,
+    UniqueContract,
+    DisabledContract,
+    PendingContract,
+    RestContract,
     ClaimContract,
+    LimitChangeContract,
+    LimitContract,
+    ParkContract,
+    RateContract,
+    SuspectContract,
     LeaseContract,
+    NoteContract,
     SettleContract,
     AskContract,
+    PauseContract,
+    TaskWishContract,
     ExpiryContract,
     WakeContract,
     HintContract,
+    DeclareContract,
+    ReportContract,
     ReadContract,
     SweepContract,
+    ForgetContract,
+    CrowdContract,
 ):
     """The whole contract."""

@@ -8,10 +8,13 @@ import pytest
 import pytest_asyncio
 
 from rota.domain import lifecycle, wire
-from rota.domain.policy import Policy, Retry
+from rota.domain.decision import Decision
+from rota.domain.guards import Guards, Join, Rest, Unique
+from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
-from rota.store import Backend, Claim, Hint, Renewal, RunQuery, Store, Wish
+from rota.domain.spec import TaskSpec
+from rota.store import Backend, Claim, Hint, Renewal, Report, RunQuery, Store, Wish
 
 GREET = "greet"
 LEASE = 30.0
@@ -35,12 +38,19 @@ def new_run(
     at: float | None = None,
     expires_after: float | None = None,
     expires_at: float | None = None,
+    unique: Unique | None = None,
+    join: Join = "keep",
+    max_wait: float | None = None,
+    rest: tuple[Rest, ...] = (),
+    max_pending: int | None = None,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
         task=task,
         wire=wire.encode(args, Origin(), policy),
         key=key,
+        unique_key=(key or "only") if unique else None,
+        guards=Guards(unique, join, max_wait, rest, max_pending),
         priority=priority,
         delay=delay,
         at=at,
@@ -72,6 +82,17 @@ class Stage:
         assert [decision.run for decision in reply.items] == ids(runs)
         assert all(reply.items)
 
+    async def ask_for(self, new: NewRun) -> Decision:
+        """What a store answers to one run that it may refuse."""
+        (decision,) = (await self.store.put([new])).items
+        return decision
+
+    async def declare(
+        self, limit: Limit | None = None, rate: Rate | None = None, task: str = GREET, enabled: bool = True
+    ) -> bool:
+        (changed,) = (await self.store.declare([TaskSpec(task, enabled, limit, rate)])).items
+        return changed
+
     async def claim(
         self,
         worker: str = "ada",
@@ -80,11 +101,12 @@ class Stage:
         tasks: Sequence[str] = (GREET,),
         lease: float = LEASE,
         again: bool = False,
+        report: Report | None = None,
     ) -> Claim:
         """The worker's next claim, or its last one again."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        return await self.store.claim(worker, n, tasks, free, lease)
+        return await self.store.claim(worker, n, tasks, free, lease, report)
 
     async def take(self, worker: str = "ada") -> Run:
         """The one run that this worker finds."""
@@ -123,6 +145,22 @@ class Stage:
     async def cancel(self, run: Run | NewRun, note: str | None = None) -> bool:
         (answer,) = (await self.store.ask(Wish.CANCEL, [run.id], note)).items
         return bool(answer)
+
+    async def pause(self, run: Run | NewRun, note: str | None = None) -> int:
+        return (await self.store.ask(Wish.PAUSE, [run.id], note)).items[0]
+
+    async def resume(self, run: Run | NewRun, note: str | None = None) -> int:
+        return (await self.store.ask(Wish.RESUME, [run.id], note)).items[0]
+
+    async def suspects(self, *news: NewRun) -> list[Run]:
+        """Runs under which a worker has died, waiting again."""
+        await self.put(*news)
+        runs = (await self.claim("dead", free=len(news), tasks=sorted({new.task for new in news}))).runs
+        assert len(runs) == len(news)
+        self.wait(LEASE + 1)
+        for run in runs:
+            assert await self.end(run, lifecycle.Lost()) is Verdict.APPLIED
+        return await self.find(*news)
 
     async def find(self, *runs: Run | NewRun) -> list[Run]:
         return (await self.store.runs(RunQuery(ids=ids(runs)))).runs

@@ -42,7 +42,6 @@ CREATE TABLE runs (
 -- The due index: a lane per (task, priority), in the order of being due.
 CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 0;
 CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 1;
-CREATE INDEX runs_ready    ON runs (task, key, due_at) WHERE state = 'queued' AND parked = 0 AND key IS NOT NULL;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
 CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
 CREATE INDEX runs_unique   ON runs (task, unique_key)

@@ -1,0 +1,156 @@
+"""`rota watch`: one run followed until it has ended."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated
+
+from cyclopts import Parameter
+from msgspec import Struct
+
+from rota.cli.apps import Target
+from rota.cli.endings import judge, result_text, tell_result, too_late
+from rota.cli.groups import Shared
+from rota.cli.ids import find
+from rota.cli.records import from_json, record
+from rota.cli.show import Column, Show
+from rota.cli.text import iso, one_line
+from rota.client import LOOK_AGAIN, Client
+from rota.domain.run import Run, State
+from rota.errors import InvalidOptions, RunNotFound
+from rota.store import RunQuery
+
+FIELDS = ("at", "state", "attempt", "progress", "message")
+COLUMNS = [Column(name) for name in FIELDS]
+
+
+def watch(
+    id: str,
+    /,
+    *,
+    timeout: Annotated[float | None, Parameter(help="Follow it at most so many seconds.")] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Follow a run until it has ended, then print its result; exits with 1 if it failed or was cancelled.
+
+    On a terminal with a bar, into a pipe with a line per change, with --json an object per line.
+
+    Parameters
+    ----------
+    id
+        The run's id, or its first or last 6 or more characters.
+    """
+    if timeout is not None and not timeout >= 0:
+        raise InvalidOptions(f"--timeout {timeout:g}: seconds from 0")
+    run = asyncio.run(_watch(target, id, timeout, show))
+    if show.terminal and not show.json:
+        tell_result(show, run)
+    judge(run)
+
+
+class Look(Struct, frozen=True):
+    """A run as it stood at the store's `now`, by our clock at `at`."""
+
+    run: Run
+    now: float
+    at: float
+
+    @property
+    def face(self) -> tuple[object, ...]:
+        """What counts as a change."""
+        run = self.run
+        return run.state, run.fence, run.progress, run.parked, run.pause_asked, run.cancel_asked
+
+
+async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerator[Look]:
+    """The run each time it has changed, until it has ended or the time is up."""
+    store = await client.store()
+    deadline = None if timeout is None else time.monotonic() + timeout
+    last: Look | None = None
+    while True:
+        page = await store.runs(RunQuery(ids=[id]))
+        if not page.runs:
+            raise RunNotFound(f"no run {id} any more: it ended so long ago that it is forgotten")
+        look = Look(page.runs[0], page.now, time.monotonic())
+        if last is None or look.face != last.face:
+            last = look
+            yield look
+        if look.run.state.final:
+            return
+        left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - time.monotonic())
+        if left <= 0:
+            raise too_late(look.run.task, id, timeout)
+        await client.news(left)
+
+
+async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:
+    async with target.client() as client:
+        id = await find(client, given)
+        async with aclosing(looks(client, id, timeout)) as seen:
+            return await (_draw(seen) if show.terminal and not show.json else _report(seen, show))
+
+
+async def _report(seen: AsyncGenerator[Look], show: Show) -> Run:
+    if not show.json:
+        show.row({name: name for name in FIELDS}, COLUMNS)
+    async for look in seen:
+        show.row(_record(look), COLUMNS)
+        if look.run.state.final:
+            return look.run
+    raise AssertionError("a run is followed to its end")
+
+
+async def _draw(seen: AsyncGenerator[Look]) -> Run:
+    from rich.live import Live
+
+    from rota.cli.show import console
+    from rota.cli.watch_view import Bar
+
+    bar = Bar()
+    with Live(bar, console=console(), refresh_per_second=8) as live:
+        async for look in seen:
+            bar.look = look
+            live.refresh()
+            if look.run.state.final:
+                return look.run
+    raise AssertionError("a run is followed to its end")
+
+
+def attempt(run: Run) -> int:
+    """Which call this is, or was; 0 before the first."""
+    calls = run.failures + run.losses
+    return calls if run.state is State.FAILED and calls else calls + (run.fence > 0)
+
+
+def message(run: Run) -> str:
+    """The handler's latest word; at the end, the result or the error."""
+    if run.state is State.SUCCEEDED:
+        return one_line(result_text(run))
+    if run.state.final:
+        return one_line(str(run.error or run.note or run.reason or ""))
+    asked = "cancel asked" if run.cancel_asked else "pause asked" if run.pause_asked else ""
+    word = run.progress.message if run.progress else ""
+    error = f"after {run.error}" if run.error and run.state is State.QUEUED else ""
+    waits = "waits for a limit or rate" if run.parked else ""
+    return one_line(", ".join(part for part in (asked, word, waits, error) if part))
+
+
+def _record(look: Look) -> dict[str, object]:
+    run = look.run
+    found: dict[str, object] = {
+        "at": iso(look.now),
+        "id": run.id,
+        "task": run.task,
+        "state": run.state.value,
+        "attempt": attempt(run),
+        "progress": run.progress.share if run.progress else None,
+        "message": message(run),
+    }
+    if run.state is State.SUCCEEDED:
+        found["result"] = from_json(run.result or b"null")
+    elif run.state.final:
+        found["error"] = record(run.error) if run.error else None
+        found["reason"] = run.reason.value if run.reason else None
+    return found

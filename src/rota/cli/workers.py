@@ -1,0 +1,101 @@
+"""`rota workers`: who is there to do the work."""
+
+import asyncio
+from typing import Annotated, cast
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from rota.cli.apps import Target
+from rota.cli.groups import Flag, Shared
+from rota.cli.show import Column, Record, Show
+from rota.cli.text import coarse, iso, one_line
+from rota.store import Reply, WorkerSeen
+
+SILENT = 30.0
+"""Seconds after which a worker that said nothing is not counted on."""
+SHORT = 8
+
+STYLE = {"idle": "green", "busy": "bold yellow", "silent": "bold red", "stopped": "bright_black"}
+
+
+def workers(
+    *,
+    every: Annotated[bool, Flag, Parameter(name="--all", help="Those that have stopped, too.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """List the workers that the store has seen in the last hour.
+
+    One that has claimed nothing for 30 seconds is silent: dead, cut off, or with its event loop blocked.
+    """
+    seen = asyncio.run(_seen(target))
+    chosen = [worker for worker in seen.items if every or standing(worker, seen.now) != "stopped"]
+    records = [_record(worker, seen.now) for worker in sorted(chosen, key=lambda w: (-w.seen_at, w.name))]
+    show.records(records, _columns(), "No workers; start one with rota worker.")
+
+
+def live(worker: WorkerSeen, now: float) -> bool:
+    """Is it there, and does it take work?"""
+    return bool(worker.tasks) and now - worker.seen_at <= SILENT
+
+
+def standing(worker: WorkerSeen, now: float) -> str:
+    if not worker.tasks:
+        return "stopped"
+    if not live(worker, now):
+        return "silent"
+    return "busy" if worker.report.held else "idle"
+
+
+async def _seen(target: Target) -> Reply[WorkerSeen]:
+    async with target.client() as client:
+        return await (await client.store()).rows(WorkerSeen)
+
+
+def _record(worker: WorkerSeen, now: float) -> dict[str, object]:
+    report = worker.report
+    return {
+        "name": worker.name,
+        "standing": standing(worker, now),
+        "host": report.host,
+        "pid": report.pid,
+        "seats": report.seats,
+        "held": report.held,
+        "overdue": report.overdue,
+        "idle": worker.idle,
+        "tasks": [*worker.tasks],
+        "seen_at": iso(worker.seen_at),
+        "silent_for": round(max(0.0, now - worker.seen_at), 3),
+        "version": report.version,
+    }
+
+
+def _columns() -> list[Column]:
+    return [
+        Column("name", lambda r: one_line(str(r["name"]))[:SHORT]),
+        Column("standing", lambda r: Text(str(r["standing"]), style=STYLE[str(r["standing"])])),
+        Column("host"),
+        Column("pid", right=True),
+        Column("seats", right=True),
+        Column("held", right=True),
+        Column("overdue", _overdue, right=True),
+        Column("idle", piped=True),
+        Column("tasks", lambda r: ", ".join(_tasks(r)), lambda r: ",".join(_tasks(r)), elastic=True),
+        Column("seen_at", lambda r: f"{_silence(r)} ago", title="seen"),
+        Column("silent_for", piped=True),
+        Column("version", from_width=100),
+    ]
+
+
+def _tasks(record: Record) -> list[str]:
+    return [one_line(task) for task in cast("list[str]", record["tasks"])]
+
+
+def _overdue(record: Record) -> Text:
+    return Text(str(record["overdue"]), style="bold red" if record["overdue"] else "")
+
+
+def _silence(record: Record) -> str:
+    silence = record["silent_for"]
+    return coarse(silence) if isinstance(silence, float) else ""

@@ -1,0 +1,42 @@
+"""Keys: what a run is about, built from its arguments by a template such as "{path}" or "{user.id}:{day}"."""
+
+import hashlib
+import string
+from collections.abc import Collection, Mapping
+
+KEY_LIMIT = 512
+
+
+class KeyTemplate:
+    """Checked when the task is defined, filled in when a run is submitted."""
+
+    def __init__(self, template: str, parameters: Collection[str]) -> None:
+        self._template = template
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        except ValueError as error:
+            raise ValueError(f"key={template!r}: {error}") from None
+        for field in fields:
+            name = field.split(".")[0].split("[")[0]
+            if name not in parameters:
+                known = ", ".join(parameters) or "none"
+                raise ValueError(f"key={template!r}: there is no parameter {name!r}; there are: {known}")
+
+    def fill(self, arguments: Mapping[str, object]) -> str:
+        try:
+            return check_key(self._template.format_map(arguments))
+        except (KeyError, AttributeError, IndexError, TypeError) as error:
+            raise ValueError(f"key={self._template!r} cannot be filled in: {type(error).__name__} {error}") from None
+
+
+def check_key(key: str) -> str:
+    if not 0 < len(key) <= KEY_LIMIT:
+        raise ValueError(f"a key has 1 to {KEY_LIMIT} characters, this has {len(key)}: {key[:50]!r}")
+    if any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in key):
+        raise ValueError(f"key {key!r} holds characters that not every store can carry")
+    return key
+
+
+def digest(args: bytes) -> str:
+    """What stands for the arguments where a run has no key."""
+    return "#" + hashlib.sha256(args).hexdigest()[:32]

@@ -1,0 +1,288 @@
+"""The child's side of the process executor: a process that calls handlers, one at a time, until its parent lets go.
+
+The main thread calls. A second thread reads what the parent says, so that a stop is heard while a handler runs and a
+parent that died is noticed. Which function is called comes from the parent's code, never from stored data.
+"""
+
+import asyncio
+import ctypes
+import faulthandler
+import importlib
+import inspect
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import spawn
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.domain import wire
+from rota.domain.arguments import Signature, encode_result
+from rota.domain.run import Run
+from rota.engine.context import Context
+from rota.engine.executors.importable import resolve
+from rota.engine.executors.messages import (
+    HEADER,
+    Answer,
+    BadResult,
+    Began,
+    Call,
+    Cancelled,
+    Noted,
+    Raised,
+    Returned,
+    Setup,
+    Stop,
+    ToChild,
+    ToParent,
+    Unbindable,
+    frame,
+)
+from rota.engine.outcomes import MESSAGE_LIMIT, failure, storable
+
+FAREWELL = 5.0
+"""Seconds for the exit hooks of the user's modules, once there is nothing left to do."""
+PR_SET_PDEATHSIG = 1
+
+
+serving = False
+"""Is this a process that the process executor started?"""
+
+_decoder = msgspec.msgpack.Decoder(ToChild)
+
+
+def main(connection: int, crashes: int) -> None:
+    """`connection` is our end of the socket, `crashes` a pipe for the stack of a crash."""
+    global serving
+    serving = True
+    for fd in (connection, crashes):
+        os.set_inheritable(fd, False)
+    faulthandler.enable(crashes, all_threads=False)
+    _leave_signals_to_the_parent()
+    if sys.platform == "linux":  # also where the handler never lets our other thread run
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    Server(socket.socket(fileno=connection)).serve()
+
+
+def _leave_signals_to_the_parent() -> None:
+    """A signal to every process of the service must not end a run before the parent's grace is over.
+
+    A handler that does nothing, not SIG_IGN: what the user's handler starts would inherit that, and `terminate()`
+    would have no effect on it. The parent started us with these signals blocked.
+    """
+    ours = (signal.SIGINT, signal.SIGTERM)
+    for number in ours:
+        signal.signal(number, _nothing)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)
+
+    def as_usual() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=as_usual)
+
+
+def _nothing(number: int, at: object) -> None:
+    return
+
+
+class Server:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
+        self._current: Seat | None = None
+        self._setup = Setup([], {})
+        self._found: dict[tuple[str, str, bool], tuple[Callable[..., Any], Signature]] = {}
+        os.register_at_fork(after_in_child=connection.close)  # a fork of ours must neither speak nor seem alive
+
+    def serve(self) -> None:
+        threading.Thread(target=self._listen, name="rota-parent", daemon=True).start()
+        while (seat := self._seats.get()) is not None:
+            answer = self._serve(seat)
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):  # the next run may end without a chance to flush
+                    stream.flush()
+            self._tell(seat, answer)
+
+    def _serve(self, seat: "Seat") -> Answer:
+        call = seat.call
+        try:
+            fn, signature = self._find(call)
+        except BaseException as error:
+            return raised(error)
+        try:
+            args, kwargs = signature.decode(call.args)
+        except Exception as error:
+            return Unbindable(storable(f"the stored arguments do not fit {call.name}{signature.parameters}: {error}"))
+        if call.takes_context:
+            args.insert(0, seat.context)
+        self._tell(seat, Began())
+        return seat.answer(lambda: fn(*args, **kwargs), inspect.iscoroutinefunction(fn))
+
+    def _find(self, call: Call) -> tuple[Callable[..., Any], Signature]:
+        key = (call.module, call.name, call.takes_context)
+        if key not in self._found:
+            if call.module == "__main__":
+                spawn.prepare(self._setup.main)
+            fn = resolve(importlib.import_module(call.module), call.name)
+            self._found[key] = fn, Signature(fn, skip=int(call.takes_context))
+        return self._found[key]
+
+    def _tell(self, seat: "Seat", message: ToParent) -> None:
+        """A thread that outlives its call has no say in the next one."""
+        with self._sending:
+            if seat is not self._current:
+                return
+            if isinstance(message, Answer):
+                self._current = None
+            try:
+                self._connection.sendall(frame(message))
+            except OSError:
+                os._exit(1)
+
+    # -- the other thread ------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        while (message := self._hear()) is not None:
+            match message:
+                case Setup():
+                    self._setup = message
+                    sys.argv = [os.fsdecode(word) for word in message.argv]
+                case Call():
+                    seat = Seat(message, self._tell)
+                    with self._sending:
+                        self._current = seat
+                    self._seats.put(seat)
+                case Stop():
+                    if (current := self._current) is not None:
+                        current.stop()
+        if self._current is None:
+            self._seats.put(None)
+            threading.Event().wait(FAREWELL)
+        os._exit(1)  # nobody waits for the end of this call
+
+    def _hear(self) -> ToChild | None:
+        header = self._read(HEADER)
+        body = self._read(int.from_bytes(header, "big")) if header else b""
+        return _decoder.decode(body) if body else None
+
+    def _read(self, size: int) -> bytes:
+        """So many bytes, or none: the parent has closed its end, or is dead."""
+        data = bytearray()
+        while len(data) < size:
+            try:
+                part = self._connection.recv(size - len(data))
+            except OSError:
+                part = b""
+            if not part:
+                return b""
+            data += part
+        return bytes(data)
+
+
+class Seat:
+    """One call, from the parent's order to the answer."""
+
+    def __init__(self, call: Call, tell: "Callable[[Seat, Noted], None]") -> None:
+        self.call = call
+        self.context = ForwardingContext(replace(call.run, args=call.args), lambda note: tell(self, note))
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._cancel: Callable[[], object] | None = None
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            self.context.stop()
+            if self._cancel is not None:
+                self._cancel()
+
+    def answer(self, fn: Callable[[], Any], is_async: bool) -> Answer:
+        try:
+            if is_async:
+                result, error = asyncio.run(self._awaited(fn))
+            else:
+                result, error = fn(), None
+        except BaseException as raised_here:  # SystemExit too: here it is one handler's failure
+            result, error = None, raised_here
+        if isinstance(error, asyncio.CancelledError) and self._stopped:
+            return Cancelled()
+        if error is not None:
+            return raised(error)
+        return returned(result, self.context.noticed)
+
+    async def _awaited(self, fn: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+        """A loop of its own for every call: nothing of one run goes on in the next."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with self._lock:
+            self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+            if self._stopped:
+                self._cancel()
+        try:
+            return await fn(), None
+        except BaseException as error:
+            return None, error
+        finally:
+            with self._lock:
+                self._cancel = None
+
+
+class ForwardingContext(Context):
+    """What the handler leaves is checked here and goes on to the parent's context."""
+
+    def __init__(self, run: Run, tell: Callable[[Noted], None]) -> None:
+        super().__init__(run)
+        self._tell = tell
+
+    def progress(self, share: float, message: str = "") -> None:
+        super().progress(share, message)
+        self._tell(Noted("progress", encode_result([share, message])))
+
+    def checkpoint(self, value: Any) -> None:
+        super().checkpoint(value)
+        self._tell(Noted("checkpoint", encode_result([value])))
+
+    def warn(self, message: str) -> None:
+        super().warn(message)
+        self._tell(Noted("warn", encode_result([message])))
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def returned(result: object, noticed: bool) -> Answer:
+    try:
+        encoded = None if result is None else encode_result(result)
+    except Exception as error:  # a type of the user's own may raise anything while it is written
+        return BadResult(storable(f"the result cannot be stored: {error}")[:MESSAGE_LIMIT])
+    if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
+        return BadResult(f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}")
+    return Returned(encoded, noticed)
+
+
+def raised(error: BaseException) -> Raised:
+    what = failure(error)
+    what = replace(what, type=_as_in_the_parent(what.type))
+    kinds = tuple(_as_in_the_parent(f"{kind.__module__}.{kind.__qualname__}") for kind in type(error).__mro__)
+    words = getattr(error, "__rota_verdict__", None)
+    if words is None:
+        return Raised(what, kinds)
+    ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "rota.errors")
+    try:
+        return Raised(what, kinds, next(ours, type(error).__name__), encode_result(list(words)))
+    except (TypeError, ValueError):  # words that cannot be sent: then it is an exception like any other
+        return Raised(what, kinds)
+
+
+def _as_in_the_parent(name: str) -> str:
+    """multiprocessing runs the parent's main module under another name."""
+    return name.replace("__mp_main__.", "__main__.", 1)

@@ -1,0 +1,77 @@
+"""What parent and child say to each other: length-prefixed msgpack, because arguments and results are JSON already."""
+
+from msgspec import Struct
+from msgspec.msgpack import Encoder
+
+from rota.domain.run import Failure, Run
+
+HEADER = 4
+NOTES = ("progress", "checkpoint", "warn")
+"""The only methods of the parent's context that a child may call."""
+
+_encoder = Encoder()
+
+
+class Setup(Struct, tag=True, frozen=True):
+    """Said once. `main` tells multiprocessing where the parent's `__main__` came from; it is run only if needed."""
+
+    argv: list[bytes]
+    main: dict[str, str]
+
+
+class Call(Struct, tag=True, frozen=True):
+    module: str
+    name: str
+    takes_context: bool
+    args: bytes
+    run: Run
+
+
+class Stop(Struct, tag=True, frozen=True):
+    """`ctx.stopping` becomes true, an async handler is cancelled."""
+
+
+class Began(Struct, tag=True, frozen=True):
+    """Found and bound; the handler is called now."""
+
+
+class Noted(Struct, tag=True, frozen=True):
+    """The handler left something with its context: the parent's gets the same call."""
+
+    method: str
+    args: bytes
+
+
+class Returned(Struct, tag=True, frozen=True):
+    result: bytes | None
+    noticed: bool
+    """Had the handler seen that it should stop?"""
+
+
+class Raised(Struct, tag=True, frozen=True):
+    failure: Failure
+    kinds: tuple[str, ...]
+    verdict: str | None = None
+    verdict_args: bytes = b"[]"
+
+
+class Cancelled(Struct, tag=True, frozen=True):
+    """An async handler let itself be cancelled."""
+
+
+class BadResult(Struct, tag=True, frozen=True):
+    message: str
+
+
+class Unbindable(Struct, tag=True, frozen=True):
+    message: str
+
+
+Answer = Returned | Raised | Cancelled | BadResult | Unbindable
+ToParent = Began | Noted | Answer
+ToChild = Setup | Call | Stop
+
+
+def frame(message: ToChild | ToParent) -> bytes:
+    encoded = _encoder.encode(message)
+    return len(encoded).to_bytes(HEADER, "big") + encoded

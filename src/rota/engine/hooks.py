@@ -1,0 +1,62 @@
+"""Hooks: `app.on("failed", notify)`. What a hook does wrong is logged and changes nothing."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+from rota.domain.run import Failure, Run
+
+log = logging.getLogger("rota")
+
+EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck"]
+EVENTS: tuple[str, ...] = get_args(EventName)
+
+
+class Event(Struct, frozen=True):
+    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it."""
+
+    name: str
+    task: str
+    run: Run | None = None
+    reason: str = ""
+    error: Failure | None = None
+
+
+class Hooks:
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Callable[[Event], Any]]] = {}
+        self._running: set[asyncio.Future[Any]] = set()
+
+    def add(self, event: str, hook: Callable[[Event], Any]) -> None:
+        if event not in EVENTS:
+            raise ValueError(f"no event {event!r}; there are {', '.join(EVENTS)}")
+        self._hooks.setdefault(event, []).append(hook)
+
+    def wanted(self, event: str) -> bool:
+        return event in self._hooks
+
+    def emit(self, event: Event) -> None:
+        for hook in self._hooks.get(event.name, ()):
+            try:
+                answer = hook(event)
+            except Exception:
+                log.exception("a hook for %r failed", event.name)
+                continue
+            if inspect.isawaitable(answer):
+                task = asyncio.ensure_future(answer)
+                self._running.add(task)
+                task.add_done_callback(self._ended)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for async hooks that still run."""
+        if self._running:
+            await asyncio.wait(tuple(self._running), timeout=seconds)
+
+    def _ended(self, task: asyncio.Future[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("an async hook failed", exc_info=task.exception())

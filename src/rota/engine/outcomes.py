@@ -1,0 +1,82 @@
+"""What a handler returned or raised, as an Outcome."""
+
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from rota.domain import wire
+from rota.domain.arguments import encode_result
+from rota.domain.lifecycle import BadResult, Discarded, Failed, Outcome, RetryAsked, Skipped, Snoozed, Succeeded
+from rota.domain.policy import Retry
+from rota.domain.run import Failure
+from rota.engine.handler import Handler
+from rota.errors import Discard, HandlerVerdict, RetryAfter, Snooze, TaskError
+
+TRACEBACK_LIMIT = 16_000
+MESSAGE_LIMIT = 2_000
+VERDICTS: dict[str, type[HandlerVerdict]] = {kind.__name__: kind for kind in (RetryAfter, Snooze, Discard, TaskError)}
+
+
+def returned(result: object, handler: Handler) -> Outcome:
+    """A result that can be stored, or the reason why not."""
+    try:
+        if handler.fail_on is not None and handler.fail_on(result):
+            return Failed(Failure("fail_on", storable(f"the result {result!r} means failure")[:MESSAGE_LIMIT]))
+        encoded = None if result is None else encode_result(result)
+    except Exception as error:  # a type of the user's own may raise anything while it is written
+        return BadResult(Failure(type(error).__name__, storable(f"the result cannot be stored: {error}")))
+    if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
+        too_large = f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}"
+        return BadResult(Failure("ValueError", too_large))
+    return Succeeded(encoded)
+
+
+def raised(error: BaseException, retry: Retry) -> Outcome:
+    if isinstance(error, HandlerVerdict):
+        return verdict(error, failure(error))
+    return Failed(failure(error), retry.for_error(error))
+
+
+def verdict(error: HandlerVerdict, what: Failure) -> Outcome:
+    match error:
+        case RetryAfter():
+            return RetryAsked(what, error.seconds)
+        case Snooze():
+            return Snoozed(error.seconds)
+        case TaskError(status="skipped"):
+            return Skipped(storable(error.message)[:MESSAGE_LIMIT])
+        case TaskError():
+            return Failed(Failure("TaskError", error.message, what.traceback), partial=error.status == "partial")
+        case _:
+            return Discarded(what)
+
+
+def verdict_from(name: str, arguments: Sequence[Any], what: Failure) -> Outcome | None:
+    """A verdict that came from a child process, by its name among the four we know."""
+    kind = VERDICTS.get(name)
+    return None if kind is None else verdict(kind(*arguments), what)
+
+
+def failure(error: BaseException) -> Failure:
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        message = str(error)
+        lines = traceback.format_exception(kind, error, _users_part(error.__traceback__))
+    except Exception:  # a broken __str__ of the user's own must not lose the run
+        message, lines = "(its message could not be read)", []
+    return Failure(name, storable(message)[:MESSAGE_LIMIT], storable("".join(lines))[-TRACEBACK_LIMIT:])
+
+
+def storable(text: str) -> str:
+    """Lone surrogates have no UTF-8 form: they must not fail the settlement of a whole batch."""
+    return text.encode(errors="replace").decode()
+
+
+def _users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without our own frames before the handler's."""
+    at = trace
+    while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
+        at = at.tb_next
+    return at or trace

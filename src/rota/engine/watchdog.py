@@ -1,0 +1,76 @@
+"""The watchdog: says what blocks the event loop, while it blocks it.
+
+The loop moves a mark every half threshold; a thread looks whether the mark is late. The loop is taken for blocked
+only from the moment at which the mark was due, so what is told is never too much: a blockage of one and a half
+thresholds is always told, a shorter one than the threshold never.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+
+log = logging.getLogger("rota")
+
+FRAMES = 15
+
+
+class Watchdog:
+    def __init__(self, threshold: float = 1.0) -> None:
+        self._threshold = threshold
+        self._period = threshold / 2
+        self._due = 0.0  # by the monotonic clock: when the loop is to move the mark
+        self._loop_thread = 0
+        self._next: asyncio.TimerHandle | None = None
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """On the loop that is to be watched."""
+        self._loop_thread = threading.get_ident()
+        self._schedule(asyncio.get_running_loop())
+        threading.Thread(target=self._watch, name="rota-watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._next is not None:
+            self._next.cancel()
+
+    @property
+    def blocked_for(self) -> float:
+        """Seconds for which the loop has not turned, 0.0 while it turns; safe from any thread."""
+        late = time.monotonic() - self._due
+        return late if self._next is not None and not self._stopped.is_set() and late >= self._threshold else 0.0
+
+    # -- on the loop -----------------------------------------------------------------------------------------------
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._due = time.monotonic() + self._period
+        self._next = loop.call_later(self._period, self._turn, loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Also tells of what the thread could not see: a call that held the GIL, or a suspended process."""
+        total = self.blocked_for
+        self._schedule(loop)
+        if total:
+            log.warning("the event loop turns again: it was blocked for %.1f s", total)
+
+    # -- in the thread ---------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        told = 0.0  # the mark whose lateness has been told
+        asleep = time.monotonic()
+        while not self._stopped.wait(self._period):
+            awake = time.monotonic()
+            overslept = awake - asleep - self._period > self._period
+            asleep = awake
+            late, due = self.blocked_for, self._due
+            if late and due != told and not overslept:  # who overslept itself gives the loop one more period
+                told = due
+                log.warning("the event loop has been blocked for %.1f s, by:\n%s", late, self._stack())
+
+    def _stack(self) -> str:
+        """The innermost frames of the loop's thread, as it stands."""
+        frame = sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]
+        return "(its thread has ended)" if frame is None else "".join(traceback.format_stack(frame, FRAMES)).rstrip()

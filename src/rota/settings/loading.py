@@ -1,0 +1,87 @@
+"""Loading: from what was said to one checked value, and back to who said it."""
+
+from collections.abc import Iterable
+from typing import Any, get_type_hints
+
+from msgspec import Struct
+
+from rota.errors import InvalidOptions
+from rota.settings.model import Path, Settings, fold
+from rota.settings.overrides import PARTS, TaskOverride, said_in
+from rota.settings.reading import Said, did_you_mean, read
+from rota.settings.sources import FIELDS, gather
+from rota.settings.urls import masked
+
+
+def load(**keywords: object) -> Settings:
+    """The settings of this process: keyword (not None) > `ROTA_*` > rota.toml > `[tool.rota]` > default."""
+    said = gather(keywords)
+    hints = _hints(Settings)
+    sources = {path: each.source for path, each in said.items()}
+    values: dict[str, Any] = {path[0]: read(hints[path[0]], each) for path, each in said.items() if len(path) == 1}
+    names = dict.fromkeys(path[1] for path in said if path[0] == "tasks")
+    tasks = {name: _override(name, said) for name in names}
+    return Settings(**values, tasks=tasks, sources=sources)
+
+
+def explain(settings: Settings) -> list[tuple[str, object, str]]:
+    """Name, value and source of every setting, then of every override; secrets masked."""
+    rows: list[tuple[str, object, str]] = []
+    for name in FIELDS:
+        value = masked(settings.url) if name == "url" else getattr(settings, name)
+        rows.append((name, value, settings.source(name)))
+    for task, override in sorted(settings.tasks.items()):
+        for path, value in _leaves(("tasks", task), override):
+            rows.append((".".join(path), value, settings.source(*path)))
+    return rows
+
+
+def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
+    """A warning for each override that changes nothing, because no task has its name."""
+    known = set(known_names)
+    folded = {fold(name) for name in known}
+    return [
+        f"{' and '.join(settings.sources_of(task))}: there is no task {task}; "
+        + did_you_mean(task, known, f"there are: {', '.join(sorted(known))}" if known else "no tasks are defined")
+        for task in sorted(settings.tasks)
+        if task not in known and not (settings.is_folded(task) and task in folded)
+    ]
+
+
+def default_url() -> str:
+    """The store where the code names none."""
+    return load().url
+
+
+def app_reference() -> str | None:
+    """The app that the environment or the project names, as module:attribute."""
+    return load().app
+
+
+def _override(task: str, said: dict[Path, Said]) -> TaskOverride:
+    own = {path[2:]: each for path, each in said.items() if path[:2] == ("tasks", task)}
+    values: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {}
+    for (name, *inner), each in own.items():
+        if inner:
+            parts.setdefault(name, {})[inner[0]] = read(_hints(PARTS[name][0])[inner[0]], each)
+        else:
+            values[name] = read(_hints(TaskOverride)[name], each)
+    try:
+        for name, part in parts.items():
+            values[name] = PARTS[name][0](**part)
+        return TaskOverride(**values)
+    except ValueError as error:
+        sources = " and ".join(sorted({each.source for each in own.values()}))
+        raise InvalidOptions(f"{sources}: task {task}: {error}") from None
+
+
+def _leaves(path: Path, part: Struct) -> list[tuple[Path, object]]:
+    found: list[tuple[Path, object]] = []
+    for name, value in said_in(part).items():
+        found += _leaves((*path, name), value) if isinstance(value, Struct) else [((*path, name), value)]
+    return found
+
+
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

@@ -1,0 +1,124 @@
+"""Settings: every process-wide setting, its default and what it means; contradictions are refused here."""
+
+import re
+import zoneinfo
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from rota.domain.policy import FAR
+from rota.errors import InvalidOptions
+from rota.settings.overrides import TaskOverride
+from rota.settings.reading import Seconds, did_you_mean
+from rota.settings.urls import masked, sqlite_url
+from rota.store import Retention
+
+Path = tuple[str, ...]
+"""Where a setting stands: ("lease",) or ("tasks", "resize", "retry", "limit")."""
+
+
+def says(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Made by `load`, which knows where each value came from."""
+
+    url: Annotated[str, says("The store. By default SQLite in .rota/ beside the project file.")] = field(
+        default_factory=sqlite_url
+    )
+    app: Annotated[str | None, says("The app for the command line, as module:attribute.")] = None
+    name: Annotated[str, says("What this app is called in logs and status.")] = "rota"
+    namespace: Annotated[str, says("Sets apart what several apps keep in one store.")] = "rota"
+    tz: Annotated[str, says("The time zone of schedules that name none.")] = "UTC"
+    enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
+    concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = 10
+    lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
+    renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = 0.0
+    rescue: Annotated[Seconds, says("Seconds between looks for lapsed leases; 0 for a sixth of one.")] = 0.0
+    grace: Annotated[Seconds, says("Seconds that running handlers have to end when the app stops.")] = 30.0
+    sweep: Annotated[Seconds, says("Seconds between sweeps of what is expired or old.")] = 60.0
+    keep_succeeded: Annotated[Seconds, says("Seconds for which succeeded runs are kept.")] = 86_400.0
+    keep_failed: Annotated[Seconds, says("Seconds for which failed and cancelled runs are kept.")] = 604_800.0
+    keep_most: Annotated[int, says("Of each task, at most so many ended runs are kept.")] = 10_000
+    keep_least: Annotated[int, says("Of each task, so many ended runs are kept however old.")] = 50
+    debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
+    tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
+    sources: Annotated[dict[Path, str], says("Where each value came from that is not a default.")] = {}
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        self._check_numbers()
+        if self.renew >= self.lease / 2:
+            raise InvalidOptions(f"{self._said('renew')} with {self._said('lease')}: renew more than twice per lease")
+        if self.rescue > self.lease:
+            raise InvalidOptions(f"{self._said('rescue')} with {self._said('lease')}: at most the lease")
+        if self.keep_least > self.keep_most:
+            raise InvalidOptions(f"{self._said('keep_least')} with {self._said('keep_most')}: least is more than most")
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "sources"}
+        shown["url"] = masked(self.url)
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(
+            succeeded=self.keep_succeeded, failed=self.keep_failed, most=self.keep_most, least=self.keep_least
+        )
+
+    def override(self, task: str) -> TaskOverride:
+        """What is changed of this task. A file names it exactly; a variable, as `fold` writes it."""
+        for name in (task, fold(task)):
+            if name in self.tasks and (name == task or self.is_folded(name)):
+                return self.tasks[name]
+        return TaskOverride()
+
+    def is_folded(self, name: str) -> bool:
+        """Whether only variables name this task, so that its name stands for all that fold to it."""
+        return all(source.startswith("ROTA_") for source in self.sources_of(name))
+
+    def sources_of(self, task: str) -> list[str]:
+        return sorted({source for path, source in self.sources.items() if path[:2] == ("tasks", task)})
+
+    def source(self, *path: str) -> str:
+        """`keyword`, the variable, the file, or `default`."""
+        return self.sources.get(path, "default")
+
+    def _said(self, name: str) -> str:
+        source = self.source(name)
+        return f"{name}={getattr(self, name)!r}" + (f" ({source})" if source != "keyword" else "")
+
+    def _check_names(self) -> None:
+        if not self.url.strip():
+            raise InvalidOptions(f"{self._said('url')} names no store; leave it out for SQLite beside the project file")
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,47}", self.namespace):
+            raise InvalidOptions(
+                f"{self._said('namespace')}: a letter, then up to 47 letters, digits, hyphens or underscores"
+            )
+        if not self.name or not self.name.isprintable() or len(self.name) > 100:
+            raise InvalidOptions(f"{self._said('name')}: 1 to 100 characters on one line")
+        try:
+            zoneinfo.ZoneInfo(self.tz)
+        except (KeyError, ValueError, OSError):
+            hint = did_you_mean(self.tz, zoneinfo.available_timezones(), "write it like Europe/Paris")
+            raise InvalidOptions(f"{self._said('tz')} is not a time zone; {hint}") from None
+
+    def _check_numbers(self) -> None:
+        if self.concurrency < 1:
+            raise InvalidOptions(f"{self._said('concurrency')}: a whole number of seats, at least 1")
+        if not 0.1 <= self.lease <= 86_400:
+            raise InvalidOptions(f"{self._said('lease')}: from 0.1 seconds to a day")
+        if not 0.1 <= self.sweep <= 86_400:
+            raise InvalidOptions(f"{self._said('sweep')}: from 0.1 seconds to a day")
+        for name in ("renew", "rescue", "grace", "keep_succeeded", "keep_failed"):
+            if not 0 <= getattr(self, name) <= FAR:
+                raise InvalidOptions(f"{self._said(name)}: from 0 seconds to ten years")
+        for name in ("keep_most", "keep_least"):
+            if getattr(self, name) < 0:
+                raise InvalidOptions(f"{self._said(name)}: a number of runs from 0")
+
+
+def fold(task: str) -> str:
+    """A task's name as a variable can spell it: lower-case, with `_` for what is no letter or digit."""
+    return re.sub(r"[^a-z0-9_]", "_", task.lower())

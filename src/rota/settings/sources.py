@@ -1,0 +1,146 @@
+"""What was said, where, by whom: keywords, environment and project files as one flat map, the strongest winning."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from rota.errors import InvalidOptions
+from rota.settings.model import Path, Settings, fold
+from rota.settings.overrides import PARTS, TaskOverride
+from rota.settings.project import PROJECT_FILES, project_folder, table_of
+from rota.settings.reading import Said, did_you_mean
+from rota.settings.urls import REDIS_PARTS, redis_url
+
+log = logging.getLogger("rota")
+
+PREFIX = "ROTA_"
+FIELDS = [name for name in Settings.__struct_fields__ if name not in ("tasks", "sources")]
+VARIABLES = [*(PREFIX + name.upper() for name in FIELDS), *REDIS_PARTS]
+TASKS = "ROTA_TASKS__"
+
+_KUBERNETES = re.compile(r"ROTA(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
+"""A Kubernetes service named rota, or rota-anything, puts these into every pod beside it."""
+
+
+class Place(Struct, frozen=True):
+    """One tree of settings: a file or the keywords."""
+
+    source: str
+    prefix: str
+    equals: str
+    form: Literal["toml", "keyword"]
+
+    def said(self, key: str, value: object) -> Said:
+        return Said(value, self.source, f"{self.prefix}{key}{self.equals}", self.form)
+
+    def table(self, key: str, value: object) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InvalidOptions(f"{self.said(key, value).written}{value!r:.80}: expected a table")
+        return cast("Mapping[str, Any]", value)
+
+
+def gather(keywords: Mapping[str, object]) -> dict[Path, Said]:
+    """Everything that was said, once each."""
+    said = _in_files()
+    code = dict(_in_tree(keywords, Place("keyword", "", "=", "keyword")))
+    named = {path[1] for path in (*said, *code) if path[0] == "tasks"}
+    for path, value in _in_environment():
+        said[path] = value
+        if path[0] == "tasks":
+            said |= {("tasks", name, *path[2:]): value for name in named if fold(name) == path[1]}
+    said |= code
+    if ("url",) not in said and (url := redis_url(_redis_parts())) is not None:
+        said["url",] = Said(url, "ROTA_REDIS_HOST", "", "text")
+    return said
+
+
+def _in_files() -> dict[Path, Said]:
+    said: dict[str, dict[Path, Said]] = {}
+    for name in PROJECT_FILES:
+        file = project_folder() / name
+        prefix = f"{file}: " if name == "rota.toml" else f"{file}: tool.rota."
+        said[name] = dict(_in_tree(table_of(file), Place(name, prefix, " = ", "toml")))
+    strong, weak = said["rota.toml"], said["pyproject.toml"]
+    if strong and weak:
+        both = ", ".join(".".join(path) for path in strong if path in weak)
+        log.debug("rota.toml wins over pyproject.toml, which also has settings; both say: %s", both or "nothing")
+    return weak | strong
+
+
+def _in_tree(tree: Mapping[str, object], place: Place) -> Iterator[tuple[Path, Said]]:
+    for key, value in tree.items():
+        if key == "tasks":
+            for name, table in place.table("tasks", value).items():
+                yield from _in_task(name, place.table(f"tasks.{name}", table), place)
+        elif key not in FIELDS:
+            raise _unknown(place.prefix, key, [*FIELDS, "tasks"])
+        elif value is not None:
+            yield (key,), place.said(key, value)
+
+
+def _in_task(task: str, table: Mapping[str, object], place: Place) -> Iterator[tuple[Path, Said]]:
+    for key, value in table.items():
+        path = ("tasks", task, key)
+        if key not in TaskOverride.__struct_fields__:
+            if isinstance(value, Mapping):
+                raise InvalidOptions(
+                    f"{place.prefix}tasks.{task}.{key} is not a setting; if the task is {task}.{key}, "
+                    f'write [tasks."{task}.{key}"]'
+                )
+            raise _unknown(f"{place.prefix}tasks.{task}.", key, TaskOverride.__struct_fields__)
+        if key not in PARTS:
+            yield path, place.said(".".join(path), value)
+            continue
+        fields = PARTS[key][0].__struct_fields__
+        if not isinstance(value, Mapping):
+            yield (*path, fields[0]), place.said(".".join(path), value)
+            continue
+        for inner, each in place.table(key, cast("object", value)).items():
+            if inner not in fields:
+                raise _unknown(f"{place.prefix}{'.'.join(path)}.", inner, fields)
+            yield (*path, inner), place.said(".".join((*path, inner)), each)
+
+
+def _in_environment() -> Iterator[tuple[Path, Said]]:
+    """An empty variable says nothing: compose files and shells make them of what is not set."""
+    for name, text in sorted(os.environ.items()):
+        if not name.startswith(PREFIX) or not text or _is_foreign(name, text) or name in REDIS_PARTS:
+            continue
+        said = Said(text, name, f"{name}=", "text")
+        if name.startswith(TASKS):
+            yield _task_variable(name), said
+        elif name in VARIABLES:
+            yield (name.removeprefix(PREFIX).lower(),), said
+        else:
+            raise _unknown("", name, [*VARIABLES, TASKS + "NAME__ENABLED"])
+
+
+def _task_variable(name: str) -> Path:
+    """ROTA_TASKS__SEND_MAIL__RETRY__LIMIT; read from its end, since the task's name may hold `__` too."""
+    task, _, field = name.removeprefix(TASKS).lower().rpartition("__")
+    outer, _, part = task.rpartition("__")
+    if outer and part in PARTS and field in PARTS[part][0].__struct_fields__:
+        return "tasks", outer, part, field
+    if not task or field not in TaskOverride.__struct_fields__:
+        known = [f"{TASKS}{task.upper() or 'NAME'}__{each.upper()}" for each in TaskOverride.__struct_fields__]
+        raise _unknown("", name, known)
+    return ("tasks", task, field, PARTS[field][0].__struct_fields__[0]) if field in PARTS else ("tasks", task, field)
+
+
+def _redis_parts() -> dict[str, str]:
+    return {name: text for name in REDIS_PARTS if (text := os.environ.get(name, "")) and not _is_foreign(name, text)}
+
+
+def _is_foreign(name: str, text: str) -> bool:
+    """For tests, or from Kubernetes, whose service rota-redis even sets ROTA_REDIS_PORT=tcp://10.0.0.1:6379."""
+    linked = name.endswith("_PORT") and re.match(r"(tcp|udp|sctp)://", text) is not None
+    return linked or name.startswith("ROTA_TEST_") or _KUBERNETES.fullmatch(name) is not None
+
+
+def _unknown(prefix: str, key: str, known: "list[str] | tuple[str, ...]") -> InvalidOptions:
+    hint = did_you_mean(key, known, f"there are: {', '.join(known)}")
+    return InvalidOptions(f"{prefix}{key} is not a setting; {hint}")

@@ -1,0 +1,55 @@
+"""URLs of stores: the default, the one that ROTA_REDIS_* spell, and how one is shown."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from rota.errors import InvalidOptions
+from rota.settings.project import project_folder
+
+REDIS_PARTS = tuple(f"ROTA_REDIS_{part}" for part in ("HOST", "PORT", "USERNAME", "PASSWORD", "DB"))
+
+_PASSWORD = re.compile(
+    r"^([^:/?#]+://[^:@/?#]*):"
+    r"(?!\d{1,5}(?:[/?#]|$))"  # a port
+    r"(?:[^/?#]*@|.*@)",  # the latter for a password that should have been percent-encoded
+    re.DOTALL,
+)
+_SECRET = re.compile(r"([?&][^=&#]*(?:password|passwd|secret|token)[^=&#]*=)[^&#]*", re.IGNORECASE)
+
+
+def masked(url: str) -> str:
+    """The URL as it may be shown: its password, and what looks like one in its query, as ***."""
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def sqlite_url() -> str:
+    """An SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
+    return f"sqlite:///{quote(str(project_folder() / '.rota' / 'rota.db'))}"
+
+
+def redis_url(said: Mapping[str, str]) -> str | None:
+    """The URL that ROTA_REDIS_HOST, _PORT, _USERNAME, _PASSWORD and _DB spell, if any of them is set."""
+    if not said:
+        return None
+    host = said.get("ROTA_REDIS_HOST")
+    if host is None:
+        raise InvalidOptions(f"{next(iter(said))} is set and ROTA_REDIS_HOST is not; set it, or ROTA_URL instead")
+    if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?", host):
+        raise InvalidOptions(
+            f"ROTA_REDIS_HOST={masked(host)!r}: expected a host name or address; a whole URL goes into ROTA_URL"
+        )
+    if ":" in host:
+        host = f"[{host.strip('[]')}]"
+    port = _number(said, "ROTA_REDIS_PORT", "6379", 1, 65_535)
+    user = quote(said.get("ROTA_REDIS_USERNAME", ""), safe="")
+    password = quote(said.get("ROTA_REDIS_PASSWORD", ""), safe="")
+    login = f"{user}:{password}@" if password else f"{user}@" if user else ""
+    return f"redis://{login}{host}:{port}/{_number(said, 'ROTA_REDIS_DB', '0', 0, 1_000_000)}"
+
+
+def _number(said: Mapping[str, str], name: str, default: str, least: int, most: int) -> int:
+    text = said.get(name, default)
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+        raise InvalidOptions(f"{name}={text!r:.80}: expected a whole number from {least} to {most}")
+    return int(text)

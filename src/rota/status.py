@@ -1,0 +1,69 @@
+"""Status and health: what a process knows of itself, for people and for probes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from rota.client import Client
+from rota.engine.supervisor import Supervisor
+from rota.errors import RotaError
+from rota.store import RunQuery
+
+
+class LoopStatus(Struct, frozen=True):
+    name: str
+    alive: bool
+    restarts: int
+    error: str | None
+
+
+class TaskStatus(Struct, frozen=True):
+    """`alive`: this process would run it; `running`: how many of it run here now."""
+
+    alive: bool
+    running: int
+
+
+class Status(Struct, frozen=True):
+    """This process's engine. `overdue` calls outlived their runs and still take a seat."""
+
+    running: bool
+    worker: str | None
+    free: int
+    overdue: int
+    tasks: dict[str, TaskStatus]
+    loops: list[LoopStatus]
+
+
+class Health(Struct, frozen=True):
+    ok: bool
+    store: bool
+    claiming: bool | None
+    """Proof of life: the worker has claimed lately and its loop answers. None where no engine runs."""
+    problem: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def status_of(engine: Supervisor | None, tasks: Mapping[str, Any]) -> Status:
+    held = engine.running if engine else {}
+    return Status(
+        running=engine is not None,
+        worker=engine.name if engine else None,
+        free=engine.free if engine else 0,
+        overdue=engine.overdue if engine else 0,
+        tasks={name: TaskStatus(engine is not None, held.get(name, 0)) for name in tasks},
+        loops=[LoopStatus(loop.name, loop.alive, loop.restarts, loop.error) for loop in engine.loops] if engine else [],
+    )
+
+
+async def health_of(engine: Supervisor | None, client: Client) -> Health:
+    claiming = engine.healthy if engine else None
+    try:
+        await (await client.store()).runs(RunQuery(ids=[]))
+    except RotaError as error:
+        return Health(False, False, claiming, str(error))
+    problem = "the worker has not claimed lately" if claiming is False else None
+    return Health(claiming is not False, True, claiming, problem)

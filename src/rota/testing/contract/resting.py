@@ -1,0 +1,196 @@
+"""rest, max_pending and disabled tasks: what else a put may be refused for."""
+
+import pytest
+
+from rota.domain.decision import Decision, Reason
+from rota.domain.guards import Rest
+from rota.domain.lifecycle import Cancelled, Failed, Outcome, Skipped, Succeeded
+from rota.domain.policy import Limit, Policy
+from rota.domain.run import NewRun, State
+from rota.store import Wish
+from rota.testing.contract.stage import BOOM, Stage, Staged, new_run
+
+SPACING = Rest(0, 60.0)
+BREAKER = Rest(3, 600.0, Reason.BREAKER)
+
+
+def spaced(key: str | None = "k", rest: tuple[Rest, ...] = (SPACING,)) -> NewRun:
+    return new_run(key=key, rest=rest, policy=Policy())
+
+
+def guarded(key: str = "k") -> NewRun:
+    return spaced(key, (BREAKER,))
+
+
+class RestContract(Staged):
+    async def end(self, stage: Stage, outcome: Outcome, new: NewRun | None = None) -> None:
+        await stage.ended(new or guarded(), outcome)
+
+    @pytest.mark.parametrize("outcome", [Succeeded(), Failed(BOOM)])
+    async def test_a_key_rests_after_any_end_and_not_longer(self, stage: Stage, outcome: Outcome) -> None:
+        await self.end(stage, outcome, spaced())
+        refused = spaced()
+        for _ in range(2):
+            assert await stage.ask_for(refused) == Decision(refused.id, Reason.RESTING)
+            stage.wait(28)
+        assert await stage.find(refused) == []
+        stage.wait(5)
+        assert await stage.ask_for(refused) == Decision(refused.id, Reason.ACCEPTED)
+
+    async def test_a_refusal_does_not_prolong_the_rest(self, stage: Stage) -> None:
+        await self.end(stage, Succeeded(), spaced())
+        for _ in range(6):
+            stage.wait(9)
+            assert not await stage.ask_for(spaced())
+        stage.wait(7)
+        assert await stage.ask_for(spaced())
+
+    async def test_before_its_first_end_a_key_does_not_rest(self, stage: Stage) -> None:
+        await stage.running(spaced())
+        assert await stage.ask_for(spaced())
+
+    async def test_other_keys_and_tasks_do_not_rest(self, stage: Stage) -> None:
+        await self.end(stage, Succeeded(), spaced())
+        assert await stage.ask_for(spaced("l"))
+        assert await stage.ask_for(new_run("other", key="k", rest=(SPACING,)))
+        assert not await stage.ask_for(spaced())
+
+    async def test_without_a_key_the_whole_task_rests(self, stage: Stage) -> None:
+        await self.end(stage, Succeeded(), spaced(None))
+        assert not await stage.ask_for(spaced(None))
+        assert await stage.ask_for(spaced("k"))
+
+    async def test_without_rest_nothing_is_judged(self, stage: Stage) -> None:
+        await self.end(stage, Succeeded(), spaced())
+        assert await stage.ask_for(new_run(key="k"))
+
+    async def test_three_failures_in_a_row_open_the_breaker_for_its_time(self, stage: Stage) -> None:
+        for _ in range(3):
+            await self.end(stage, Failed(BOOM))
+        assert (await stage.ask_for(guarded())).reason is Reason.BREAKER
+        stage.wait(595)
+        assert (await stage.ask_for(guarded())).reason is Reason.BREAKER
+        stage.wait(10)
+        await self.end(stage, Failed(BOOM))  # the fourth in a row: it opens again
+        assert (await stage.ask_for(guarded())).reason is Reason.BREAKER
+
+    async def test_a_success_closes_the_breaker(self, stage: Stage) -> None:
+        for outcome in (Failed(BOOM), Failed(BOOM), Succeeded(), Failed(BOOM), Failed(BOOM)):
+            await self.end(stage, outcome)
+        assert await stage.ask_for(guarded())
+
+    async def test_failures_that_are_tried_again_do_not_count_by_themselves(self, stage: Stage) -> None:
+        run = await stage.running(new_run(key="k", rest=(BREAKER,)))
+        for _ in range(5):
+            await stage.end(run, Failed(BOOM))
+            stage.wait(601)
+            run = await stage.take()
+        await stage.end(run, Succeeded())
+        assert await stage.ask_for(guarded())
+
+    async def test_the_first_rule_that_says_no_gives_the_reason(self, stage: Stage) -> None:
+        both = (BREAKER, SPACING)
+        await self.end(stage, Failed(BOOM), spaced(rest=both))
+        assert (await stage.ask_for(spaced(rest=both))).reason is Reason.RESTING
+        for _ in range(2):
+            stage.wait(61)
+            await self.end(stage, Failed(BOOM), spaced(rest=both))
+        assert (await stage.ask_for(spaced(rest=both))).reason is Reason.BREAKER
+
+    async def test_cancelled_and_skipped_runs_say_nothing_of_their_key(self, stage: Stage) -> None:
+        await self.end(stage, Cancelled(), spaced())
+        await self.end(stage, Skipped("nothing to do"), spaced())
+        waiting = spaced()
+        await stage.put(waiting)
+        await stage.cancel(waiting)
+        assert await stage.ask_for(spaced())
+
+    async def test_a_skip_does_not_close_the_breaker(self, stage: Stage) -> None:
+        for outcome in (Failed(BOOM), Failed(BOOM), Skipped("nothing to do"), Cancelled(), Failed(BOOM)):
+            await self.end(stage, outcome)
+        assert (await stage.ask_for(guarded())).reason is Reason.BREAKER
+
+    async def test_what_is_skipped_is_not_done(self, stage: Stage) -> None:
+        skipped = await stage.ended(new_run(unique="done", key="k"), Skipped("nothing to do"))
+        assert (skipped.state, skipped.reason) == (State.SUCCEEDED, Reason.SKIPPED)
+        assert await stage.ask_for(new_run(unique="done", key="k"))
+
+    async def test_unique_and_rest_are_about_the_same_key(self, stage: Stage) -> None:
+        """A digest of the arguments, say, where the run has no key of its own."""
+        new = new_run(unique="active", rest=(SPACING,))
+        await stage.ended(new)
+        assert (await stage.ask_for(new_run(unique="active", rest=(SPACING,)))).reason is Reason.RESTING
+
+    async def test_the_same_id_again_does_not_rest(self, stage: Stage) -> None:
+        new = spaced()
+        await self.end(stage, Succeeded(), new)
+        assert await stage.ask_for(new) == Decision(new.id, Reason.ACCEPTED)
+
+
+class PendingContract(Staged):
+    def one_more(self, **more: float) -> NewRun:
+        return new_run(max_pending=3, **more)  # type: ignore[arg-type]
+
+    async def test_a_task_with_enough_waiting_refuses_more(self, stage: Stage) -> None:
+        await stage.put(self.one_more(), self.one_more(delay=60), new_run())
+        refused = self.one_more()
+        assert await stage.ask_for(refused) == Decision(refused.id, Reason.QUEUE_FULL)
+        assert await stage.find(refused) == []
+        assert await stage.ask_for(new_run())
+        assert await stage.ask_for(new_run("other", max_pending=3))
+
+    async def test_a_batch_goes_in_as_far_as_there_is_room(self, stage: Stage) -> None:
+        reply = await stage.store.put([self.one_more() for _ in range(5)])
+        assert [bool(decision) for decision in reply.items] == [True] * 3 + [False] * 2
+
+    async def test_room_comes_back_when_a_run_starts_or_ends(self, stage: Stage) -> None:
+        news = [self.one_more() for _ in range(3)]
+        await stage.put(*news)
+        await stage.take()
+        assert await stage.ask_for(self.one_more())
+        assert not await stage.ask_for(self.one_more())
+        await stage.cancel(news[2])
+        assert await stage.ask_for(self.one_more())
+        assert not await stage.ask_for(self.one_more())
+
+    async def test_parked_runs_wait_as_well_and_paused_ones_do_not(self, stage: Stage) -> None:
+        await stage.declare(Limit(per_key=1))
+        await stage.running(new_run(key="k"))
+        news = [new_run(key="k") for _ in range(3)]
+        await stage.put(*news)
+        assert (await stage.claim("bob")).runs == []
+        await stage.pause(news[0])
+        assert await stage.ask_for(self.one_more())
+        assert not await stage.ask_for(self.one_more())
+
+    async def test_the_same_id_again_is_not_one_too_many(self, stage: Stage) -> None:
+        news = [self.one_more() for _ in range(3)]
+        await stage.put(*news)
+        await stage.put(*news)
+
+
+class DisabledContract(Staged):
+    async def test_a_disabled_task_refuses_until_it_is_enabled(self, stage: Stage) -> None:
+        await stage.declare(enabled=False)
+        refused = new_run()
+        assert await stage.ask_for(refused) == Decision(refused.id, Reason.DISABLED)
+        assert await stage.find(refused) == []
+        assert await stage.ask_for(new_run("other"))
+        await stage.declare(enabled=True)
+        assert await stage.ask_for(refused)
+
+    async def test_what_was_taken_before_answers_the_same_and_still_runs(self, stage: Stage) -> None:
+        new = new_run()
+        await stage.put(new)
+        await stage.declare(enabled=False)
+        await stage.put(new)
+        assert (await stage.take()).id == new.id
+
+    async def test_a_refused_neighbour_spoils_nothing(self, stage: Stage) -> None:
+        await stage.declare(task="off", enabled=False)
+        await stage.put(full := new_run(max_pending=1, unique="queued", key="k"))
+        batch = [new_run(), new_run("off"), new_run(max_pending=1), new_run(unique="queued", key="k", join="refuse")]
+        reasons = [decision.reason for decision in (await stage.store.put([*batch, new_run()])).items]
+        assert reasons == ["accepted", "disabled", "queue_full", "already_queued", "accepted"]
+        assert len((await stage.claim(free=9)).runs) == 3
+        assert (await stage.store.ask(Wish.DROP, [full.id])).items == [0]

@@ -1,0 +1,140 @@
+"""Rows of the first source document: claiming, locks, workers, outcomes, stopping. Numbers are those of the rows."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rota import Context, Limit, Rota, RunFailed, State
+from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.settlement import Verdict
+from rota.stores.memory import MemoryBackend
+from rota.testing.contract.stage import new_run
+from rota.testing.faults import FaultyBackend
+
+
+async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() -> None:
+    backend = MemoryBackend()
+    async with backend.open() as store:
+        await store.put([new_run(task="t", delay=60)])
+        assert not (await store.claim("w1", 1, ["t"], 10, 30)).runs, "only when due"
+        backend.skew += 61
+        claims = await asyncio.gather(*(store.claim(f"w{n}", 2, ["t"], 10, 30) for n in range(2, 8)))
+        (run,) = [run for claim in claims for run in claim.runs]  # popped by one
+        backend.skew += 31
+        (orphan,) = (await store.claim("cleaner", 1, ["t"], 0, 30)).lapsed  # orphans are found
+        assert orphan.lease == run.lease
+        stranger = decide(run, Succeeded())
+        wrong_token = type(stranger)(run.id, run.fence + 1, stranger.action, "succeeded")
+        assert (await store.settle([wrong_token])).items == [Verdict.STALE]
+        assert (await store.settle([stranger])).items == [Verdict.APPLIED]
+
+
+async def test_0_9_a_cap_acquired_before_claiming_and_draining_without_a_poll() -> None:
+    app = Rota("memory://", concurrency=5)
+    running = most = 0
+
+    async def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    one = app.task(name="one", limit=Limit(1))(work)
+    many = app.task(name="many")(work)
+    handles = await app.submit_many([*(one.bind() for _ in range(10)), *(many.bind() for _ in range(30))])
+    async with app:
+        await asyncio.gather(*(handle.result(timeout=10) for handle in handles))
+    assert most <= 5
+
+
+@pytest.mark.parametrize("fault", ["request lost", "reply lost"])
+async def test_0_10_the_outcome_is_recorded_even_on_cancellation_or_a_failed_state_write(fault: str) -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+    started = asyncio.Event()
+
+    @app.task
+    async def work() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with app:
+        run = await work.submit()
+        await started.wait()
+        backend.fail("settle", fault, times=2)  # type: ignore[arg-type]
+        await run.cancel()
+        async with asyncio.timeout(10):
+            while not (seen := await run.refresh()).state.final:
+                await app.client().news()
+        assert seen.state is State.CANCELLED
+        assert app.status().free == 10, "and the lock is released"
+
+
+async def test_0_11_stop_lets_handlers_finish_then_cancels_them_and_awaits_their_cleanup() -> None:
+    app = Rota("memory://")
+    story: list[str] = []
+    started = asyncio.Event()
+
+    @app.task
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            story.append("cleaned up")
+
+    await app.start()
+    await app.start()  # a second start is harmless
+    await work.submit()
+    await started.wait()
+    await app.stop(grace=0)  # immediate
+    assert story == ["cleaned up"]
+
+
+async def test_0_14_true_is_success_false_is_failure_and_every_run_knows_its_origin() -> None:
+    app = Rota("memory://")
+
+    @app.task(fail_on=lambda result: result is False)
+    async def handler(ctx: Context, answer: bool) -> bool:
+        assert ctx.run.origin.kind == "submit"
+        assert Rota.current() is app
+        return answer
+
+    async with app:
+        assert await (await handler.submit(True)).result(timeout=10)
+        with pytest.raises(RunFailed):
+            await (await handler.submit(False)).result(timeout=10)
+
+
+async def test_0_14_state_has_a_time_to_live() -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task
+    async def handler() -> None: ...
+
+    run = await handler.using(expires=7200).submit()
+    backend.skew += 7201
+    async with app:
+        await (await handler.submit()).result(timeout=10)
+    assert ((await run.refresh()).state, (await run.refresh()).reason) == ("cancelled", "expired")
+
+
+async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_the_user(tmp_path: Path) -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task(key="{user}", unique="active")
+    async def summarise(user: str) -> str:
+        return user
+
+    run = await summarise.submit("u1")
+    async with backend.open() as store:
+        assert (await store.claim("crashed", 1, ["summarise"], 1, 30)).runs
+    backend.skew += 31
+    async with app:
+        assert await run.result(timeout=10) == "u1"
+        assert await (await summarise.submit("u1")).result(timeout=10) == "u1"
