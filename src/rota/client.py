@@ -59,15 +59,20 @@ class Client:
         session = await self.session()
         deadline = time.monotonic() + patience
         while True:
+            heard = session.heard
             decision = (await patiently(lambda: session.store.put([run]))).items[0]
             left = deadline - time.monotonic()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 return decision
-            await session.news(min(left, ROOM_AGAIN))
+            await session.news(min(left, ROOM_AGAIN), heard)
 
-    async def news(self, seconds: float = LOOK_AGAIN) -> None:
-        """Returns when something in the store may have changed, or after so many seconds."""
-        await (await self.session()).news(seconds)
+    async def news(self, seconds: float = LOOK_AGAIN, since: int | None = None) -> int:
+        """Returns when something in the store may have changed, or after so many seconds.
+
+        The number it gives says how much was heard so far: hand it back as `since`, and nothing that came between
+        two calls is missed.
+        """
+        return await (await self.session()).news(seconds, since)
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
         """The run once it has ended; TimeoutError if that takes longer."""
@@ -114,6 +119,7 @@ class Session:
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
         self._news = asyncio.Event()
+        self.heard = 0
 
     async def opened(self) -> None:
         async with self._opening:
@@ -139,15 +145,18 @@ class Session:
             if not waiting:
                 self._waiting.pop(id, None)
 
-    async def news(self, seconds: float) -> None:
-        """Returns at the next hint, or after so many seconds."""
+    async def news(self, seconds: float, since: int | None = None) -> int:
+        """Returns when more was heard than `since`, or after so many seconds."""
         self._start_watching()
-        self._news.clear()
+        since = self.heard if since is None else since
         try:
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                while self.heard == since:
+                    self._news.clear()
+                    await self._news.wait()
         except TimeoutError:
-            return
+            pass
+        return self.heard
 
     async def close(self) -> None:
         if self._watcher is not None:
@@ -190,6 +199,7 @@ class Session:
 
     async def _listen(self, hints: AsyncIterator[Hint]) -> None:
         async for hint in hints:
+            self.heard += 1
             self._news.set()
             if hint.resync or any(id in self._waiting for id in hint.runs):
                 self._look.set()

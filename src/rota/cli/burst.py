@@ -19,12 +19,13 @@ async def until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
     """
     client, engine = app.client(), app.engine
     store = await client.store()
+    heard = await client.news(0)
     while not stop.asked.is_set():
         # Due, held, due: a run that goes from one to the other between two reads is seen by one of them.
         busy = engine.running or await _due(store, tasks) or await _held(store, engine.name, tasks)
         if not busy and not await _due(store, tasks):
             return
-        await client.news(LOOK_AGAIN)
+        heard = await client.news(LOOK_AGAIN, heard)
 
 
 async def _due(store: Store, tasks: Collection[str]) -> bool:

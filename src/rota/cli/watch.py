@@ -69,6 +69,7 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
     store = await client.store()
     deadline = None if timeout is None else time.monotonic() + timeout
     last: Look | None = None
+    heard = await client.news(0)
     while True:
         page = await store.runs(RunQuery(ids=[id]))
         if not page.runs:
@@ -82,7 +83,7 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - time.monotonic())
         if left <= 0:
             raise too_late(look.run.task, id, timeout)
-        await client.news(left)
+        heard = await client.news(left, heard)
 
 
 async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:

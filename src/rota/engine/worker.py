@@ -129,6 +129,7 @@ class Worker:
 
     async def _farewell(self) -> None:
         """A claim for nothing: this worker is not idle but gone, and no hint should be spent on it."""
+        self._reported_at = 0.0
         try:
             claim = await self._ask([], 0)
         except StoreError as error:
