@@ -7,9 +7,14 @@ import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
+from msgspec.structs import replace
+
 from rota.client import Client, patiently
+from rota.domain.decision import Decision
 from rota.domain.guards import Join, Unique
 from rota.domain.policy import Limit, Lost, Rate, Retry
+from rota.domain.run import NewRun
+from rota.domain.spec import TaskSpec
 from rota.engine.context import Context
 from rota.engine.handler import ExecutorName
 from rota.engine.hooks import Event, EventName, Hooks
@@ -22,7 +27,7 @@ from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Depth, Wish
 from rota.stores import connect
-from rota.task import WAIT, Bound, Task, TaskOptions, unchecked_run
+from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec
 
 log = logging.getLogger("rota")
 
@@ -83,9 +88,10 @@ class Rota:
         self.portal = Portal()
         self._resources = resources
         self._hooks = Hooks()
-        self._client = Client(self.backend)
+        self._client = Client(self.backend, self._refused)
         self._engine: Supervisor | None = None
         self._engine_pid = 0
+        self._changing = asyncio.Lock()  # start and stop, one after the other
         Rota._current = self
 
     @classmethod
@@ -161,13 +167,14 @@ class Rota:
     # -- submitting and following ----------------------------------------------------------------------------------
 
     async def submit(self, task: str, *args: Any, **kwargs: Any) -> RunHandle[Any]:
-        """Submit by name. A task that is not defined here takes keyword arguments only, unchecked."""
+        """Submit by name, without the code: what workers published of the task says how. A task that nobody has
+        published takes keyword arguments only, as they are."""
         known = self.names().get(task)
         if known is not None:
             return await known.submit(*args, **kwargs)
-        if args:
-            raise UnknownTask(f"no task {task} is defined here, so its arguments need names")
-        decision = accept(await self._client.put(unchecked_run(task, kwargs), WAIT))
+        published = (await (await self._client.store()).rows(TaskSpec)).items
+        spec = next((spec for spec in published if spec.name == task), None)
+        decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
@@ -197,6 +204,10 @@ class Rota:
 
     async def start(self) -> None:
         """Start the engine on this event loop; harmless if it runs already. With `enabled` off, only a client."""
+        async with self._changing:
+            await self._start()
+
+    async def _start(self) -> None:
         if self._running() is not None:
             return
         if not self.settings.enabled:
@@ -206,25 +217,21 @@ class Rota:
             log.warning(sentence)
         names = self.names()
         handlers = {name: task.handler() for name, task in names.items()}
-        specs = [task.spec() for task in self.tasks.values()]
+        specs = [replace(task.spec(), name=name) for name, task in names.items()]
         engine = Supervisor(uuid.uuid4().hex, self.backend, handlers, specs, self.tuning, self._hooks, self._resources)
+        await engine.start()
         self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self
-        try:
-            await engine.start()
-        except BaseException:
-            self._engine = None
-            raise
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine."""
-        engine = self._running()
-        if engine is not None:
-            await engine.stop(self.tuning.grace if grace is None else grace)
-            if self._engine is engine:
+        async with self._changing:
+            engine = self._running()
+            if engine is not None:
+                await engine.stop(self.tuning.grace if grace is None else grace)
                 self._engine = None
-        await self._client.close()
-        await asyncio.to_thread(self.portal.close, self._client.close)
+            await self._client.close()
+            await asyncio.to_thread(self.portal.close, self._client.close)
 
     @property
     def engine(self) -> Supervisor:
@@ -244,6 +251,10 @@ class Rota:
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
+    def _refused(self, run: NewRun, decision: Decision) -> None:
+        if self._hooks.wanted("refused"):
+            self._hooks.emit(Event("refused", run.task, reason=str(decision.reason)))
+
     # -- seeing and steering ---------------------------------------------------------------------------------------
 
     def status(self) -> Status:
@@ -262,16 +273,22 @@ class Rota:
         """End all waiting runs of a task; how many there were. Running ones go on."""
         store = await self._client.store()
         total = 0
-        while ended := (await store.ask(Wish.DROP, [task], tasks=True)).items[0]:
+        while ended := sum((await store.ask(Wish.DROP, self._all_names(task), tasks=True)).items):
             total += ended
         return total
 
     async def pause(self, task: str, note: str | None = None) -> bool:
         """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""
-        return bool((await (await self._client.store()).ask(Wish.PAUSE, [task], note, tasks=True)).items[0])
+        store = await self._client.store()
+        return any((await store.ask(Wish.PAUSE, self._all_names(task), note, tasks=True)).items)
 
     async def resume(self, task: str, note: str | None = None) -> bool:
-        return bool((await (await self._client.store()).ask(Wish.RESUME, [task], note, tasks=True)).items[0])
+        store = await self._client.store()
+        return any((await store.ask(Wish.RESUME, self._all_names(task), note, tasks=True)).items)
+
+    def _all_names(self, task: str) -> list[str]:
+        known = self.names().get(task)
+        return [task] if known is None else [known.name, *known.aliases]
 
 
 def tuning_from(settings: Settings) -> Tuning:

@@ -28,8 +28,9 @@ LOOK_AGAIN = 1.0
 class Client:
     """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, refused: Callable[[NewRun, Decision], None] | None = None) -> None:
         self.backend = backend
+        self._refused = refused
         self._pid = os.getpid()
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = weakref.WeakKeyDictionary()
 
@@ -45,11 +46,14 @@ class Client:
         return session
 
     async def __aenter__(self) -> Self:
-        await self.session()
+        (await self.session()).users += 1
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.close()
+        session = await self.session()
+        session.users -= 1
+        if session.users <= 0:  # the last one out
+            await self.close()
 
     async def store(self) -> Store:
         return (await self.session()).store
@@ -63,6 +67,8 @@ class Client:
             decision = (await patiently(lambda: session.store.put([run]))).items[0]
             left = deadline - time.monotonic()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
+                if not decision and self._refused is not None:
+                    self._refused(run, decision)
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 
@@ -120,6 +126,7 @@ class Session:
         self._look = asyncio.Event()
         self._news = asyncio.Event()
         self.heard = 0
+        self.users = 0
 
     async def opened(self) -> None:
         async with self._opening:
@@ -159,11 +166,12 @@ class Session:
         return self.heard
 
     async def close(self) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.wait((self._watcher,))
-        self._store = None
-        await self._stack.aclose()
+        async with self._opening:  # one at a time; the second finds nothing to do
+            if self._watcher is not None:
+                self._watcher.cancel()
+                await asyncio.wait((self._watcher,))
+            self._store = None
+            await self._stack.aclose()
 
     def _start_watching(self) -> None:
         if self._watcher is None:

@@ -1,6 +1,7 @@
 """Portal: a background event loop through which synchronous code uses what is async."""
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 from collections.abc import Awaitable, Callable
@@ -32,26 +33,38 @@ class Portal:
         async def run() -> T:
             return await work()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._started()).result()
+        with self._lock:  # a close comes before this call or after it, never between the loop and its work
+            future = asyncio.run_coroutine_threadsafe(run(), self._started())
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise NotRunning("the app was stopped while this call waited") from None
 
-    def close(self, before: Callable[[], Awaitable[None]] | None = None) -> None:
-        """End the thread; `before` is awaited there first."""
-        if self._loop is None or self._thread is None or self._pid != os.getpid():
-            return
-        if before is not None:
-            self.call(before)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop, self._thread = None, None
+    def close(self, last: Callable[[], Awaitable[None]]) -> None:
+        """End the thread. Calls that still wait are told; `last` is awaited there at the end."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop, self._thread = None, None
+        if loop is not None and thread is not None and self._pid == os.getpid():
+            asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._pid = os.getpid()
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="rota-portal", daemon=True)
-                self._thread.start()
-            return self._loop
+        if self._loop is None or self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_serve, args=(self._loop,), name="rota-portal", daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+async def _wind_up(last: Callable[[], Awaitable[None]]) -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await last()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -3,7 +3,7 @@
 import inspect
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -23,7 +23,7 @@ from rota.domain.spec import TaskSpec
 from rota.engine.context import Context
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName, Handler
-from rota.errors import InvalidArguments, InvalidOptions
+from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
 
@@ -248,6 +248,11 @@ class Task(Generic[C, P, T_co, R_co]):
             executor=self.executor,
             timeout=self.policy.timeout,
             retries=self.retry.limit,
+            parameters=tuple(self.signature.parameters.parameters),
+            key=self._options.key,
+            priority=self.priority,
+            policy=self.policy,
+            guards=self.guards,
         )
 
     def handler(self) -> Handler:
@@ -270,6 +275,32 @@ def unchecked_run(task: str, arguments: Mapping[str, Any], options: Options = Op
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
+
+
+def run_by_spec(
+    task: str,
+    spec: TaskSpec | None,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: Options = Options(),  # noqa: B008
+) -> NewRun:
+    """A run of a task whose code is elsewhere, by what was published of it; its worker judges the arguments."""
+    if spec is None or not spec.executor:
+        if args:
+            raise UnknownTask(f"nothing is known of a task {task}, so its arguments need names")
+        return unchecked_run(task, kwargs, options)
+    if len(args) > len(spec.parameters):
+        raise InvalidArguments(f"{task} takes {len(spec.parameters)} arguments, {len(args)} were given")
+    named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}
+    try:
+        if spec.key is not None and options.key is None:
+            options = replace(options, key=KeyTemplate(spec.key, spec.parameters).fill(named))
+        encoded = encode_result(named)
+        return new_run(_new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
+    except TypeError as error:
+        raise InvalidArguments(f"{task}: {error}") from None
+    except ValueError as error:
+        raise InvalidOptions(f"{task}: {error}") from None
 
 
 def _new_id() -> str:

@@ -1,11 +1,14 @@
 """The SQLite store keeps the contract, also between processes."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from rota.domain.policy import Rate
 from rota.domain.run import State
-from rota.store import Backend
+from rota.store import Backend, Retention
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract import Stage, StoreContract, new_run
 
@@ -14,6 +17,22 @@ class TestSqlite(StoreContract):
     @pytest.fixture
     def backend(self, tmp_path: Path) -> Backend:
         return SqliteBackend(tmp_path / "rota.db")
+
+
+async def test_rates_that_hold_up_nobody_are_forgotten(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    async with backend.open() as store:
+        stage = Stage(backend, store)
+        await stage.declare(rate=Rate(1, per=60, per_key=True))
+        await stage.put(*(new_run(key=f"k{i}") for i in range(5)))
+        assert len((await stage.claim(free=9)).runs) == 5
+        counts: list[int] = []
+        for _ in range(2):
+            await store.sweep(Retention())
+            with closing(sqlite3.connect(backend.path)) as file:
+                counts += file.execute("SELECT count(*) FROM rates").fetchone()
+            stage.wait(61)
+        assert counts == [5, 0]
 
 
 class TestTwoBackendsOfOneFile:

@@ -10,19 +10,39 @@ from rota.domain.lifecycle import (
     UNBINDABLE_RELEASES,
     BadResult,
     Cancelled,
+    Crashed,
+    Discarded,
     Failed,
     Interrupted,
     Lost,
     Outcome,
+    Paused,
     Released,
+    RetryAsked,
+    Skipped,
+    Snoozed,
     Succeeded,
     TimedOut,
     Unbindable,
     decide,
 )
 from rota.domain.policy import Backoff, Policy, Retry
-from rota.domain.run import Failure, Run, State
-from rota.domain.settlement import Charge, Finish, Requeue, Settlement, Verdict, apply, cancel, claim, expire, judge
+from rota.domain.run import Failure, Note, Progress, Run, State
+from rota.domain.settlement import (
+    Charge,
+    Finish,
+    Requeue,
+    Settlement,
+    Verdict,
+    apply,
+    cancel,
+    claim,
+    expire,
+    judge,
+    noted,
+    pause,
+    resume,
+)
 
 BOOM = Failure("ValueError", "boom")
 RUN = Run(id="run", task="greet", state=State.RUNNING, fence=1, worker="ada", claimed_at=100.0, until=130.0)
@@ -39,10 +59,16 @@ OUTCOMES: list[Outcome] = [
     Interrupted(),
     Released(),
     Lost(),
+    RetryAsked(BOOM, 40.0),
+    Snoozed(50.0),
+    Discarded(BOOM),
+    Skipped("nothing to do"),
+    Paused(),
+    Crashed(BOOM),
 ]
 outcomes = st.sampled_from(OUTCOMES)
 policies = st.sampled_from([Policy(), Policy(retry=STEADY, max_losses=2), Policy(lost="fail"), Policy(retry=Retry(1))])
-events = st.sampled_from(["claim", "settle", "cancel", "expire", "wait"])
+events = st.sampled_from(["claim", "settle", "settle", "cancel", "pause", "resume", "expire", "wait"])
 
 
 def running(policy: Policy = Policy(), **changes: int) -> Run:  # noqa: B008 (frozen)
@@ -61,8 +87,8 @@ def test_nothing_leads_out_of_a_final_state_and_counters_only_grow(
             assert run == before
         charged = (run.failures - before.failures, run.losses - before.losses)
         assert charged in {(0, 0), (1, 0), (0, 1)}
-        assert (charged == (0, 1)) <= isinstance(outcome, Lost)
-        assert (charged == (1, 0)) <= isinstance(outcome, Failed | TimedOut | BadResult)
+        assert (charged == (0, 1)) <= isinstance(outcome, Lost | Crashed)
+        assert (charged == (1, 0)) <= isinstance(outcome, Failed | TimedOut | BadResult | RetryAsked | Discarded)
         assert run.fence - before.fence == (before.state is State.QUEUED and run.state is State.RUNNING)
         assert (run.worker is not None) == (run.until is not None) == (run.state is State.RUNNING)
         assert run.state.final == (run.finished_at is not None)
@@ -77,6 +103,10 @@ def step(run: Run, event: str, outcome: Outcome, now: float) -> Run:
             return expire(run, now)
         case "cancel", _:
             return cancel(run, now, "please")
+        case "pause", _:
+            return pause(run, "please")
+        case "resume", _:
+            return resume(run, "please")
         case "settle", _:
             settlement = decide(run, outcome)
             verdict = judge(run, settlement, now)
@@ -99,7 +129,8 @@ def test_every_outcome_has_exactly_one_settlement(
     match settlement.action:
         case Finish(state, reason):
             assert state.final
-            assert (reason is None) == (state is State.SUCCEEDED)
+            assert (reason in (None, Reason.SKIPPED)) == (state is State.SUCCEEDED)
+            assert settlement.mark != (reason is Reason.SKIPPED)
         case Requeue(delay):
             assert delay >= 0
 
@@ -121,6 +152,13 @@ def ending(run: Run, outcome: Outcome) -> tuple[Finish | Requeue, Charge]:
         (Interrupted(), Requeue(), Charge.NONE),
         (Released(), Requeue(), Charge.NONE),
         (Lost(), Requeue(), Charge.LOSS),
+        (RetryAsked(BOOM, 40.0), Finish(State.FAILED, Reason.FAILED), Charge.FAILURE),
+        (Snoozed(50.0), Requeue(50.0), Charge.NONE),
+        (Discarded(BOOM), Finish(State.FAILED, Reason.DISCARDED), Charge.FAILURE),
+        (Failed(BOOM, partial=True), Finish(State.FAILED, Reason.PARTIAL), Charge.FAILURE),
+        (Skipped("nothing to do"), Finish(State.SUCCEEDED, Reason.SKIPPED), Charge.NONE),
+        (Paused(), Requeue(held=True), Charge.NONE),
+        (Crashed(BOOM), Requeue(), Charge.LOSS),
     ],
 )
 def test_without_a_policy_each_outcome_ends_so(outcome: Outcome, action: Finish | Requeue, charge: Charge) -> None:
@@ -135,8 +173,63 @@ def test_three_retries_are_three_more_calls(outcome: Outcome) -> None:
     assert [type(action) for action in actions[3:]] == [Finish, Finish]
 
 
-def test_a_bad_result_is_not_tried_again() -> None:
-    assert isinstance(ending(running(Policy(retry=STEADY)), BadResult(BOOM))[0], Finish)
+@pytest.mark.parametrize("outcome", [BadResult(BOOM), Discarded(BOOM), Skipped("nothing to do")])
+def test_what_says_that_no_retry_would_help_is_not_tried_again(outcome: Outcome) -> None:
+    assert isinstance(ending(running(Policy(retry=STEADY)), outcome)[0], Finish)
+
+
+def test_a_handler_names_the_time_of_its_retry_but_not_their_number() -> None:
+    policy = Policy(retry=STEADY)
+    actions = [ending(running(policy, failures=failures), RetryAsked(BOOM, 40.0))[0] for failures in range(5)]
+    assert actions == [Requeue(40.0)] * 3 + [Finish(State.FAILED, Reason.FAILED)] * 2
+    assert ending(running(policy), RetryAsked(BOOM, 0.0))[0] == Requeue(0.0)
+
+
+def test_a_snooze_is_free_however_often() -> None:
+    run = running(Policy(retry=Retry(0), lost="fail"), failures=9, losses=9)
+    assert ending(run, Snoozed(50.0)) == (Requeue(50.0), Charge.NONE)
+
+
+def test_what_was_skipped_says_why_and_leaves_no_mark() -> None:
+    settlement = decide(running(), Skipped("no odds today"))
+    assert (settlement.error, settlement.mark) == (Failure("Skipped", "no odds today"), False)
+    assert all(decide(running(), outcome).mark for outcome in OUTCOMES if not isinstance(outcome, Skipped))
+
+
+def test_a_crash_is_a_loss_but_no_lapsed_lease() -> None:
+    """Its holder writes it: that the lease still holds is no reason to doubt it."""
+    policy = Policy(retry=STEADY, max_losses=3)
+    assert [ending(running(policy, losses=losses), Crashed(BOOM))[0] for losses in range(3)] == [
+        Requeue(),
+        Requeue(),
+        Finish(State.FAILED, Reason.POISON),
+    ]
+    crash, lost = decide(running(policy), Crashed(BOOM)), decide(running(policy), Lost())
+    assert (crash.lost, crash.outcome, crash.error) == (False, "crashed", BOOM)
+    assert [judge(running(policy), said, 110.0) for said in (crash, lost)] == [Verdict.APPLIED, Verdict.STALE]
+    assert ending(running(Policy(lost="fail")), Crashed(BOOM))[0] == Finish(State.FAILED, Reason.LOST)
+
+
+def test_a_paused_run_is_held_while_the_wish_stands() -> None:
+    asked = pause(running(), "later")
+    held = apply(asked, decide(asked, Paused()), 110.0)
+    assert (held.state, held.pause_asked, held.due_at) == (State.PAUSED, False, asked.due_at)
+    taken_back = resume(asked, "go on")
+    assert apply(taken_back, decide(asked, Paused()), 110.0).state is State.QUEUED
+
+
+def test_a_cancel_beats_a_pause() -> None:
+    for run in (cancel(pause(running(), None), 110.0, None), pause(cancel(running(), 110.0, None), None)):
+        assert (run.cancel_asked, run.pause_asked) == (True, False)
+        assert apply(run, decide(run, Paused()), 110.0).state is State.CANCELLED
+
+
+def test_a_settlement_carries_notes_and_warnings() -> None:
+    note = Note(Progress(0.5, "halfway"), b"3")
+    run = apply(running(), decide(running(), Snoozed(5.0), note=note, warnings=("slow",)), 110.0)
+    assert (run.progress, run.saved, run.attempts[-1].warnings) == (note.progress, note.saved, ("slow",))
+    assert noted(run, Note(saved=b"4")) == replace(run, saved=b"4")
+    assert noted(run, Note(Progress(0.9))) == replace(run, progress=Progress(0.9))
 
 
 def test_losses_do_not_draw_on_the_retries_nor_failures_on_the_losses() -> None:

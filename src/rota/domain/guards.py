@@ -28,10 +28,12 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     max_wait: float | None = None
     rest: tuple[Rest, ...] = ()
     max_pending: int | None = None
+    marks: bool = False
+    """Write a mark although no guard of this very run reads it: its task has others that do."""
 
     @property
     def reads_marks(self) -> bool:
-        return self.unique == "done" or bool(self.rest)
+        return self.unique == "done" or bool(self.rest) or self.marks
 
 
 class Mark(Struct, frozen=True):

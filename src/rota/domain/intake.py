@@ -72,9 +72,18 @@ def retry_of(run: Run) -> NewRun:
         id=retry_id(run.id),
         task=run.task,
         key=run.key,
+        unique_key=run.unique_key,
+        guards=_guards_of(run),
         priority=run.priority,
         wire=wire.amend(run.wire, Origin(kind="retry", of=run.id)),
     )
+
+
+def _guards_of(run: Run) -> Guards:
+    """A retry holds the key of the run it repeats, and its ending counts like that one's would have."""
+    if run.unique_key is None:
+        return Guards(marks=run.marked)
+    return Guards(unique="active", join="refuse", marks=run.marked)
 
 
 def check_unique(unique: object) -> Unique:

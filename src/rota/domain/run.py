@@ -35,6 +35,11 @@ class State(StrEnum):
 FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 
+def storable(text: object, limit: int) -> str:
+    """What someone said, as text that every store can carry: lone surrogates have no UTF-8 form."""
+    return str(text).encode(errors="replace").decode()[:limit]
+
+
 class Failure(Struct, frozen=True, omit_defaults=True):
     """What went wrong in one call, as text: exceptions themselves never travel."""
 

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from rota.domain.policy import Limit, Rate
+from rota.domain.guards import Guards
+from rota.domain.policy import Limit, Policy, Rate
 
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
@@ -17,6 +18,11 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     timeout: float | None = None
     retries: int = 0
     paused: bool = False
+    parameters: tuple[str, ...] = ()
+    key: str | None = None
+    priority: int = 0
+    policy: Policy = Policy()
+    guards: Guards = Guards()
 
     @property
     def gated(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from rota.domain import wire
 from rota.domain.arguments import encode_result
-from rota.domain.run import Note, Progress, Run
+from rota.domain.run import Note, Progress, Run, storable
 
 MESSAGE_LIMIT = 500
 WARNINGS_KEPT = 20
@@ -25,7 +25,7 @@ class Context:
         self._noticed = False
         self._progress: Progress | None = None
         self._saved: bytes | None = None
-        self._fresh = False
+        self._noted = self._carried = 0
         self._warnings: list[str] = []
 
     @property
@@ -52,7 +52,7 @@ class Context:
         """Say how far the work is, from 0 to 1; seen by others within a second."""
         if not 0 <= share <= 1:
             raise ValueError(f"progress({share!r}): a share from 0 to 1")
-        self._progress = Progress(float(share), message[:MESSAGE_LIMIT])
+        self._progress = Progress(float(share), storable(message, MESSAGE_LIMIT))
         self._note()
 
     def checkpoint(self, value: Any) -> None:
@@ -72,7 +72,7 @@ class Context:
     def warn(self, message: str) -> None:
         """Leave a word with this attempt; the run goes on."""
         if len(self._warnings) < WARNINGS_KEPT:
-            self._warnings.append(message[:MESSAGE_LIMIT])
+            self._warnings.append(storable(message, MESSAGE_LIMIT))
 
     # -- for the engine --------------------------------------------------------------------------------------------
 
@@ -94,13 +94,15 @@ class Context:
             return None
         return Note(self._progress, self._saved)
 
-    def fresh_note(self) -> Note | None:
-        """What is new since the last time, for a renewal."""
-        if not self._fresh:
-            return None
-        self._fresh = False
-        return self.note()
+    def fresh_note(self) -> tuple[Note, int] | None:
+        """What no renewal has carried yet, and its number."""
+        note = self.note() if self._noted > self._carried else None
+        return None if note is None else (note, self._noted)
+
+    def carried(self, number: int) -> None:
+        """A renewal has arrived with the note of this number."""
+        self._carried = max(self._carried, number)
 
     def _note(self) -> None:
-        self._fresh = True
+        self._noted += 1
         self._changed()

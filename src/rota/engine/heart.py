@@ -106,10 +106,11 @@ class Heart:
         self._beat_at = time.monotonic()
         notes = self._worker.notes()
         try:
-            reply = await store.renew(leases, self._tuning.lease, notes)
+            reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
             log.warning("cannot renew %d leases, next try in %.0f s: %s", len(leases), RETRY, error)
             return min(RETRY, self._tuning.renew_every)
+        self._tell(lambda: self._worker.carried(notes))
         self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
         return self._tuning.renew_every
 

@@ -13,6 +13,7 @@ from rota.domain.run import Failure, Run
 log = logging.getLogger("rota")
 
 EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck"]
+AT_ONCE = 1000
 EVENTS: tuple[str, ...] = get_args(EventName)
 
 
@@ -41,15 +42,12 @@ class Hooks:
 
     def emit(self, event: Event) -> None:
         for hook in self._hooks.get(event.name, ()):
-            try:
-                answer = hook(event)
-            except Exception:
-                log.exception("a hook for %r failed", event.name)
+            if len(self._running) >= AT_ONCE:
+                log.warning("%d hooks are still running: one for %r is passed over", AT_ONCE, event.name)
                 continue
-            if inspect.isawaitable(answer):
-                task = asyncio.ensure_future(answer)
-                self._running.add(task)
-                task.add_done_callback(self._ended)
+            task = asyncio.ensure_future(_call(hook, event))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> None:
         """Wait for async hooks that still run."""
@@ -59,4 +57,12 @@ class Hooks:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("an async hook failed", exc_info=task.exception())
+            log.error("a hook failed", exc_info=task.exception())
+
+
+async def _call(hook: Callable[[Event], Any], event: Event) -> None:
+    """An async hook on the loop, a plain one in a thread: it may block."""
+    if inspect.iscoroutinefunction(hook):
+        await hook(event)
+    else:
+        await asyncio.to_thread(hook, event)

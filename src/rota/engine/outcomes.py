@@ -9,7 +9,7 @@ from rota.domain import wire
 from rota.domain.arguments import encode_result
 from rota.domain.lifecycle import BadResult, Discarded, Failed, Outcome, RetryAsked, Skipped, Snoozed, Succeeded
 from rota.domain.policy import Retry
-from rota.domain.run import Failure
+from rota.domain.run import Failure, storable
 from rota.engine.handler import Handler
 from rota.errors import Discard, HandlerVerdict, RetryAfter, Snooze, TaskError
 
@@ -22,10 +22,12 @@ def returned(result: object, handler: Handler) -> Outcome:
     """A result that can be stored, or the reason why not."""
     try:
         if handler.fail_on is not None and handler.fail_on(result):
-            return Failed(Failure("fail_on", storable(f"the result {result!r} means failure")[:MESSAGE_LIMIT]))
+            return Failed(Failure("fail_on", storable(f"the result {result!r} means failure", MESSAGE_LIMIT)))
         encoded = None if result is None else encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
-        return BadResult(Failure(type(error).__name__, storable(f"the result cannot be stored: {error}")))
+        return BadResult(
+            Failure(type(error).__name__, storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
+        )
     if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
         too_large = f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}"
         return BadResult(Failure("ValueError", too_large))
@@ -45,9 +47,10 @@ def verdict(error: HandlerVerdict, what: Failure) -> Outcome:
         case Snooze():
             return Snoozed(error.seconds)
         case TaskError(status="skipped"):
-            return Skipped(storable(error.message)[:MESSAGE_LIMIT])
+            return Skipped(storable(error.message, MESSAGE_LIMIT))
         case TaskError():
-            return Failed(Failure("TaskError", error.message, what.traceback), partial=error.status == "partial")
+            said = Failure("TaskError", storable(error.message, MESSAGE_LIMIT), what.traceback)
+            return Failed(said, partial=error.status == "partial")
         case _:
             return Discarded(what)
 
@@ -66,12 +69,8 @@ def failure(error: BaseException) -> Failure:
         lines = traceback.format_exception(kind, error, _users_part(error.__traceback__))
     except Exception:  # a broken __str__ of the user's own must not lose the run
         message, lines = "(its message could not be read)", []
-    return Failure(name, storable(message)[:MESSAGE_LIMIT], storable("".join(lines))[-TRACEBACK_LIMIT:])
-
-
-def storable(text: str) -> str:
-    """Lone surrogates have no UTF-8 form: they must not fail the settlement of a whole batch."""
-    return text.encode(errors="replace").decode()
+    trace = "".join(lines)[-TRACEBACK_LIMIT:]
+    return Failure(name, storable(message, MESSAGE_LIMIT), storable(trace, TRACEBACK_LIMIT))
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:

@@ -14,4 +14,4 @@ def rescue(lapsed: Sequence[Run], settler: Settler) -> None:
     """The store judges each again when it is written: a worker that renewed meanwhile keeps its run."""
     for run in lapsed:
         log.warning("%s %s: the lease of worker %s lapsed (fence %d)", run.task, run.id, run.worker, run.fence)
-        settler.settle(decide(run, Lost()))
+        settler.settle(decide(run, Lost()), run)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rota.domain import wire
 from rota.domain.lifecycle import BadResult, Crashed, Failed, Outcome, Released, Succeeded, TimedOut, Unbindable
-from rota.domain.run import Failure
+from rota.domain.run import Failure, storable
 from rota.engine.executors.process import (
     ChildBadResult,
     ChildDied,
@@ -19,7 +19,7 @@ from rota.engine.executors.process import (
 )
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
-from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, storable, verdict_from
+from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
 
 PATIENCE = 30.0
@@ -48,7 +48,7 @@ class Runner:
             arguments = bind(handler, seat)
         except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
-            return Unbindable(Failure("InvalidArguments", storable(why)[:MESSAGE_LIMIT]))
+            return Unbindable(Failure("InvalidArguments", storable(why, MESSAGE_LIMIT)))
         if seat.stop is not None or time.monotonic() >= seat.deadline:
             return Released()
         seat.called_at = time.monotonic()

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rota.domain.decision import Reason
-from rota.domain.run import Failure, State
+from rota.domain.run import Failure, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.errors import StoreError
 from rota.store import Store
@@ -17,13 +17,17 @@ BATCH = 1000
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 
 
+Ending = tuple[Settlement, Run]
+
+
 class Settler:
     """A lone settlement leaves at once; those that come while one batch is under way share the next."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: deque[Settlement] = deque()
-        self._under_way: list[Settlement] = []
+        self.recorded: Callable[[Run, Settlement], None] = lambda run, settlement: None
+        self._waiting: deque[Ending] = deque()
+        self._under_way: list[Ending] = []
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -32,9 +36,9 @@ class Settler:
     def backlog(self) -> int:
         return len(self._waiting) + len(self._under_way)
 
-    def settle(self, settlement: Settlement) -> None:
+    def settle(self, settlement: Settlement, run: Run) -> None:
         """Takes it without waiting, so that no cancellation can come between an ending and its record."""
-        self._waiting.append(settlement)
+        self._waiting.append((settlement, run))
         self._none.clear()
         self._some.set()
 
@@ -55,26 +59,28 @@ class Settler:
         """Returns when everything is recorded."""
         await self._none.wait()
 
-    async def _send(self, batch: Sequence[Settlement]) -> None:
+    async def _send(self, batch: Sequence[Ending]) -> None:
         pause = FIRST_PAUSE
         while True:
             try:
-                reply = await self._store.settle(batch)
+                reply = await self._store.settle([settlement for settlement, _ in batch])
             except StoreError as error:
                 log.warning("cannot record %d endings, next try in %.1f s: %s", len(batch), pause, error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
             except Exception as error:
                 if len(batch) == 1:
-                    await self._send_without_its_words(batch[0], error)
+                    await self._send_without_its_words(batch[0][0], error)
                 else:  # one of them cannot be written: the others must not wait for it
-                    for settlement in batch:
-                        await self._send([settlement])
+                    for ending in batch:
+                        await self._send([ending])
                 return
             else:
-                for settlement, verdict in zip(batch, reply.items, strict=True):
+                for (settlement, run), verdict in zip(batch, reply.items, strict=True):
                     if verdict is Verdict.STALE:
                         _report_stale(settlement)
+                    else:
+                        self.recorded(run, settlement)
                 return
 
     async def _send_without_its_words(self, settlement: Settlement, why: Exception) -> None:

@@ -93,6 +93,7 @@ class Supervisor:
             self._hooks,
             resources,
         )
+        self._settler.recorded = self._worker.recorded
         self._heart = Heart(self._backend, self._worker, self._tuning)
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
         self._heart.start()
@@ -171,8 +172,8 @@ class Supervisor:
     async def _listen(self, store: Store) -> None:
         async with store.changes() as hints:
             async for hint in hints:
-                if self._worker.hint(hint):
-                    self._heart.beat()
+                if self._worker.hint(hint):  # a wish, or the echo of a note of its own: at once, but not all the time
+                    self._heart.beat_soon()
 
     def _watch(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         loop = Loop(name)

@@ -30,6 +30,7 @@ from rota.store import Claim, Hint, Renewal, Report, Store
 log = logging.getLogger("rota")
 
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+CLEANUP, THREAD_CLEANUP = 6.0, 0.5
 REPORT_EVERY = 1.0
 """Seconds between reports; a claim in between carries none."""
 HOOK_PATIENCE = 5.0
@@ -105,7 +106,7 @@ class Worker:
         claim = await self._ask(list(self._handlers), free)
         for run in claim.runs:
             if self._stopping:
-                self._settler.settle(decide(run, Released()))
+                self._settler.settle(decide(run, Released()), run)
             elif run.lease not in self._seats:
                 self._start(run, asked_at + (run.until or 0.0) - claim.now)
         self._hungry = claim.left or len(claim.runs) >= free
@@ -136,7 +137,7 @@ class Worker:
             log.debug("no farewell: %s", error)
         else:
             for run in claim.runs:  # the batch of a claim whose reply was lost
-                self._settler.settle(decide(run, Released()))
+                self._settler.settle(decide(run, Released()), run)
 
     async def _sleep(self, seconds: float) -> None:
         try:
@@ -169,11 +170,9 @@ class Worker:
         finally:  # whatever happens, the run is settled and the seat is free again
             seconds = round(time.perf_counter() - started, 6)
             settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
-            self._settler.settle(settlement)
+            self._settler.settle(settlement, seat.run)
             self._leave(seat)
-        self._tallies.ended(seat.run, settlement)
         _log(seat.run, settlement)
-        self._emit(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:
         """The seat is free again, unless a thread still sits on it."""
@@ -195,12 +194,15 @@ class Worker:
         self.overdue -= 1
         self._wake.set()
 
-    def _emit(self, run: Run, settlement: Settlement) -> None:
+    def recorded(self, run: Run, settlement: Settlement) -> None:
+        """An ending of ours stands in the store: now it counts, and whoever listens may know."""
+        self._tallies.ended(run, settlement)
         if isinstance(settlement.action, Finish):
             name: str = settlement.action.state
             reason = str(settlement.action.reason or "")
         else:
-            name, reason = ("retried" if settlement.error else ""), settlement.outcome
+            retried = "retried" if settlement.error else ""
+            name, reason = ("lost" if settlement.lost else retried), settlement.outcome
         if self._hooks.wanted(name):
             self._hooks.emit(Event(name, run.task, run, reason, settlement.error))
 
@@ -226,11 +228,18 @@ class Worker:
         with self._lock:
             return list(self._seats)
 
-    def notes(self) -> dict[str, Note]:
-        """What handlers left since the last renewal; safe from any thread."""
+    def notes(self) -> dict[Lease, tuple[Note, int]]:
+        """What handlers left and no renewal has carried yet; safe from any thread."""
         with self._lock:
             seats = list(self._seats.values())
-        return {seat.run.id: note for seat in seats if (note := seat.context.fresh_note())}
+        mine = (seat for seat in seats if seat.stop is not Stop.LOST)
+        return {seat.run.lease: note for seat in mine if (note := seat.context.fresh_note())}
+
+    def carried(self, notes: Mapping[Lease, tuple[Note, int]]) -> None:
+        """These notes have arrived."""
+        for lease, (_, number) in notes.items():
+            if lease in self._seats:
+                self._seats[lease].context.carried(number)
 
     def running(self) -> dict[str, int]:
         """How many runs of each task are in hand."""
@@ -273,13 +282,19 @@ class Worker:
             log.warning("%d handlers still run after %.1f s: stopping them", len(self._seats), grace)
             for seat in list(self._seats.values()):
                 seat.tell(Stop.SHUTDOWN)
-            await self._emptied(1.0 if grace else 0.1)
+            await self._emptied(self._cleanup())
         for seat in list(self._seats.values()):
             log.warning("%s %s does not stop: given back as it is", seat.run.task, seat.run.id)
             outcome = Released() if seat.called_at is None else Interrupted()
-            self._settler.settle(decide(seat.run, outcome))  # what its handler may still say comes too late
+            left = decide(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
+            self._settler.settle(left, seat.run)  # what its handler may still say comes too late
         await self._runner.close()
         await self._hooks.drain(HOOK_PATIENCE)
+
+    def _cleanup(self) -> float:
+        """Seconds for handlers to clean up after they were told to stop; a thread that does not listen has none."""
+        threads = all(self._handlers[seat.run.task].executor == "thread" for seat in self._seats.values())
+        return THREAD_CLEANUP if threads else CLEANUP
 
     async def _emptied(self, seconds: float) -> bool:
         try:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from rota.domain import wire
 from rota.domain.arguments import Signature, encode_result
-from rota.domain.run import Run
+from rota.domain.run import Run, storable
 from rota.engine.context import Context
 from rota.engine.executors.importable import resolve
 from rota.engine.executors.messages import (
@@ -45,7 +45,7 @@ from rota.engine.executors.messages import (
     Unbindable,
     frame,
 )
-from rota.engine.outcomes import MESSAGE_LIMIT, failure, storable
+from rota.engine.outcomes import MESSAGE_LIMIT, failure
 
 FAREWELL = 5.0
 """Seconds for the exit hooks of the user's modules, once there is nothing left to do."""
@@ -121,7 +121,9 @@ class Server:
         try:
             args, kwargs = signature.decode(call.args)
         except Exception as error:
-            return Unbindable(storable(f"the stored arguments do not fit {call.name}{signature.parameters}: {error}"))
+            return Unbindable(
+                storable(f"the stored arguments do not fit {call.name}{signature.parameters}: {error}", MESSAGE_LIMIT)
+            )
         if call.takes_context:
             args.insert(0, seat.context)
         self._tell(seat, Began())
@@ -263,7 +265,7 @@ def returned(result: object, noticed: bool) -> Answer:
     try:
         encoded = None if result is None else encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
-        return BadResult(storable(f"the result cannot be stored: {error}")[:MESSAGE_LIMIT])
+        return BadResult(storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
     if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
         return BadResult(f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}")
     return Returned(encoded, noticed)

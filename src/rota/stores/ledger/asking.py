@@ -13,6 +13,7 @@ from rota.stores.book import Book
 from rota.stores.ledger.holding import freed
 
 DROPPED_AT_ONCE = 10_000
+ANNOUNCED = 100
 
 
 def ask_runs(book: Book, wish: Wish, ids: Sequence[str], note: str | None) -> list[int]:
@@ -56,7 +57,7 @@ def _ask_task(book: Book, wish: Wish, task: str, note: str | None) -> int:
         return 0
     book.put_spec(replace(spec, paused=paused))
     if not paused:
-        book.arrivals.append((task, book.now))
+        _announce(book, task)
     return 1
 
 
@@ -84,5 +85,10 @@ def _declare(book: Book, spec: TaskSpec) -> bool:
         if spec.rate != known.rate:
             book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
         book.unpark_all(spec.name)
-        book.arrivals.append((spec.name, book.now))
+        _announce(book, spec.name)
     return True
+
+
+def _announce(book: Book, task: str) -> None:
+    """What the task has waiting may start now: an idle worker for each."""
+    book.arrivals.extend([(task, book.now)] * book.pending(task, ANNOUNCED))

@@ -25,8 +25,8 @@ class Taken(Struct):
 
     @property
     def again(self) -> bool:
-        """So much was parked that the look ended early: there may be more to take at once."""
-        return len(self.parked) >= PARKED_AT_ONCE
+        """The look ended early, with a suspect or with all that is parked at once: there may be more to take."""
+        return len(self.parked) >= PARKED_AT_ONCE or bool(self.chosen and self.chosen[-1].losses)
 
 
 def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Taken:

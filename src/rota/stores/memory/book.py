@@ -147,7 +147,7 @@ class MemoryBook:
         return self.count["running", task, key]
 
     def pending(self, task: str, most: int) -> int:
-        return self.count["queued", task]
+        return min(most, self.count["queued", task])
 
     def best_parked(self, task: str, key: str) -> Run | None:
         best = next(self._parked.due([_key_lane(task, key)], self.now), None)
@@ -174,7 +174,7 @@ class MemoryBook:
     # -- claiming --------------------------------------------------------------------------------------------------
 
     def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:
-        return [Lane(task, priority, head) for task, priority, head in self._due.heads(tasks)]
+        return [Lane(task, priority, head) for task, priority, head in self._due.heads(tasks, self.now)]
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         return islice(self.walk(lanes, suspects), most)

@@ -1,29 +1,36 @@
-"""A due index: one heap per (lane, priority), with entries that no longer stand dropped when they surface."""
+"""A due index: what is due in one heap per (lane, priority), what comes later in one heap per lane.
+
+Entries are never taken out: a run that leaves the index makes its entry fall, and `stands` tells.
+"""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from typing import TypeVar
 
 Entry = tuple[float, int, str]
 """(due_at, order of arrival, run id)"""
+Later = tuple[float, int, str, int]
+"""The same, with its priority."""
+E = TypeVar("E", Entry, Later)
 
 
 class Lanes:
-    """Entries are never taken out: a run that leaves the index makes its entry fall, and `stands` tells."""
-
     def __init__(self, stands: Callable[[Entry], bool]) -> None:
-        self._heaps: dict[str, dict[int, list[Entry]]] = {}
+        self._due: dict[str, dict[int, list[Entry]]] = {}
+        self._later: dict[str, list[Later]] = {}
         self._stands = stands
         self.entries = 0
 
     def push(self, lane: str, priority: int, entry: Entry) -> None:
-        heapq.heappush(self._heaps.setdefault(lane, {}).setdefault(priority, []), entry)
+        """Whether it is due is seen when the lane is looked at."""
+        heapq.heappush(self._later.setdefault(lane, []), (*entry, priority))
         self.entries += 1
 
-    def heads(self, lanes: Sequence[str]) -> Iterator[tuple[str, int, float]]:
-        """Each (lane, priority) that has entries, and when its first is due."""
+    def heads(self, lanes: Sequence[str], now: float) -> Iterator[tuple[str, int, float]]:
+        """Each (lane, priority) that has due entries, and since when."""
         for lane in lanes:
-            for priority, heap in self._heaps.get(lane, {}).items():
+            for priority, heap in self._ripened(lane, now).items():
                 if self._head(heap):
                     yield lane, priority, heap[0][0]
 
@@ -31,52 +38,50 @@ class Lanes:
         """What is due, highest priority first, then the longest due."""
         levels: dict[int, list[list[Entry]]] = {}
         for lane in lanes:
-            for priority, heap in self._heaps.get(lane, {}).items():
+            for priority, heap in self._ripened(lane, now).items():
                 if self._head(heap):
                     levels.setdefault(priority, []).append(heap)
         for priority in sorted(levels, reverse=True):
-            yield from heapq.merge(*(self._until(heap, now) for heap in levels[priority]))
+            yield from heapq.merge(*(self._standing(heap) for heap in levels[priority]))
 
     def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
         """The next k due instants after now."""
-        streams = (
-            islice((entry[0] for entry in self._standing(heap) if entry[0] > now), k)
-            for lane in lanes
-            for heap in self._heaps.get(lane, {}).values()
-            if self._head(heap)
-        )
-        return heapq.nsmallest(k, (due_at for stream in streams for due_at in stream))
+        found: list[float] = []
+        for lane in lanes:
+            self._ripened(lane, now)
+            once = (entry for entry, _ in groupby(_in_order(self._later.get(lane, []))))
+            found.extend(islice((entry[0] for entry in once if self._stands(entry[:3])), k))
+        return heapq.nsmallest(k, found)
 
     def prune(self) -> None:
         """Drop every entry that no longer stands."""
-        self.entries = 0
-        for priorities in self._heaps.values():
+        for priorities in self._due.values():
             for priority, heap in priorities.items():
-                standing = list({entry[2]: entry for entry in heap if self._stands(entry)}.values())
-                heapq.heapify(standing)
-                priorities[priority] = standing
-                self.entries += len(standing)
-        self._heaps = {lane: found for lane, p in self._heaps.items() if (found := {k: h for k, h in p.items() if h})}
+                priorities[priority] = _heap({entry for entry in heap if self._stands(entry)})
+        self._later = {
+            lane: kept
+            for lane, heap in self._later.items()
+            if (kept := _heap({entry for entry in heap if self._stands(entry[:3])}))
+        }
+        self._due = {lane: found for lane, p in self._due.items() if (found := {k: h for k, h in p.items() if h})}
+        due = sum(len(heap) for priorities in self._due.values() for heap in priorities.values())
+        self.entries = due + sum(map(len, self._later.values()))
 
-    def _until(self, heap: list[Entry], now: float) -> Iterator[Entry]:
-        for entry in self._standing(heap):
-            if entry[0] > now:
-                return
-            yield entry
+    def _ripened(self, lane: str, now: float) -> dict[int, list[Entry]]:
+        """The lane's due heaps, after what has become due has moved there."""
+        later = self._later.get(lane, [])
+        while later and later[0][0] <= now:
+            due_at, order, id, priority = heapq.heappop(later)
+            heapq.heappush(self._due.setdefault(lane, {}).setdefault(priority, []), (due_at, order, id))
+        return self._due.get(lane, {})
 
     def _standing(self, heap: list[Entry]) -> Iterator[Entry]:
-        """Entries in order, each run once. A heap need not be sorted for that: a child is never smaller than its
-        parent."""
-        frontier = [(heap[0], 0)] if heap else []
+        """Entries in order, each run once."""
         last: Entry | None = None
-        while frontier:
-            entry, at = heapq.heappop(frontier)
+        for entry in _in_order(heap):
             if entry != last and self._stands(entry):
                 yield entry
             last = entry
-            for child in (2 * at + 1, 2 * at + 2):
-                if child < len(heap):
-                    heapq.heappush(frontier, (heap[child], child))
 
     def _head(self, heap: list[Entry]) -> bool:
         """Is there a standing entry on top?"""
@@ -84,3 +89,20 @@ class Lanes:
             heapq.heappop(heap)
             self.entries -= 1
         return bool(heap)
+
+
+def _in_order(heap: list[E]) -> Iterator[E]:
+    """The entries of a heap, smallest first, without sorting it: a child is never smaller than its parent."""
+    frontier: list[tuple[E, int]] = [(heap[0], 0)] if heap else []
+    while frontier:
+        entry, at = heapq.heappop(frontier)
+        yield entry
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < len(heap):
+                heapq.heappush(frontier, (heap[child], child))
+
+
+def _heap(entries: set[E]) -> list[E]:
+    found = list(entries)
+    heapq.heapify(found)
+    return found

@@ -81,7 +81,7 @@ class SqliteBackend:
     def _noticed(self, tx: Transaction) -> None:
         """Some connection has committed: who was hinted, and which running runs are asked to stop?"""
         woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 2")
-        asked = tx.one("SELECT json_group_array(id) FROM runs WHERE " + ASKED)
+        asked = tx.one("SELECT json_group_array(id) FROM runs INDEXED BY runs_asked WHERE " + ASKED)
         self._hub.publish(
             Hint(
                 workers=frozenset(msgspec.json.decode(woken, type=list[str])),

@@ -31,7 +31,11 @@ SELECT {STANDINGS} FROM (
 """
 
 OF_TASK = f"""
-SELECT {STANDINGS} FROM (SELECT * FROM runs WHERE state IN ('queued', 'paused') AND task = ? LIMIT ?)
+SELECT {STANDINGS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'paused' AND task = ?1
+    LIMIT ?2)
 """
 
 FIRST_EXPIRY = "SELECT min(expires_at) FROM runs WHERE state = 'queued' AND expires_at IS NOT NULL"

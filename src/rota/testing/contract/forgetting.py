@@ -39,6 +39,14 @@ class ForgetContract(Staged):
         assert sum(step.forgotten for step in swept) == 12_000
         assert (await stage.store.sweep(FORGETFUL)).forgotten == 0
 
+    async def test_what_a_sweep_itself_has_ended_counts_among_the_last(self, stage: Stage) -> None:
+        old = await stage.ended()
+        await stage.put(new_run(delay=60, expires_after=60))
+        stage.wait(121)
+        swept = await stage.store.sweep(Retention(most=1, least=0))
+        assert (swept.expired, swept.forgotten) == (1, 1)
+        assert await stage.find(old) == []
+
     async def test_a_small_sweep_leaves_nothing(self, stage: Stage) -> None:
         await stage.ended()
         stage.wait(ID_MEMORY + 1)

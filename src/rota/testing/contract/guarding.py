@@ -170,6 +170,16 @@ class UniqueContract(Staged):
         second = equal(unique)
         assert await stage.ask_for(second) == Decision(second.id, Reason.ACCEPTED)
 
+    @pytest.mark.parametrize("join", ["keep", "push", "set", "refuse"])
+    async def test_nobody_joins_a_run_that_is_too_late_to_start(self, stage: Stage, join: Join) -> None:
+        late = new_run(unique="queued", key="k", expires_after=60)
+        await stage.put(late)
+        stage.wait(61)
+        newer = equal(join=join)
+        assert await stage.ask_for(newer) == Decision(newer.id, Reason.ACCEPTED)
+        assert (await stage.see(late)).reason is Reason.EXPIRED
+        assert (await stage.take()).id == newer.id
+
     @pytest.mark.parametrize("unique", SCALE)
     async def test_the_same_id_answers_the_same_when_its_guard_would_now_refuse(
         self, stage: Stage, unique: Unique
@@ -272,6 +282,15 @@ class SupersedeContract(Staged):
         await stage.end(run, Succeeded(b"1"))
         assert (await stage.see(run)).state is State.SUCCEEDED
         assert await stage.see(waiting) == before
+
+    async def test_nobody_gives_way_to_a_run_that_is_too_late_to_start(self, stage: Stage) -> None:
+        run = await stage.running(new_run(unique="queued", key="k"))
+        late = equal(expires_after=60)
+        await stage.put(late)
+        stage.wait(61)
+        await stage.end(run, Released())
+        assert (await stage.see(late)).reason is Reason.EXPIRED
+        assert (await stage.take()).id == run.id
 
     async def test_the_heir_of_an_earlier_time_is_hinted(self, stage: Stage) -> None:
         run = await stage.running(new_run(unique="queued", key="k"))

@@ -163,9 +163,12 @@ class LimitChangeContract(Staged):
         crowd = [new_run(key="k", at=1000 + i) for i in range(2500)]
         other = new_run(key="l")
         await stage.put(*crowd, other)
-        started: list[str] = []
+        started, before = list[str](), 0
         for _ in range(20):
             claim = await stage.claim(free=2)
+            parked = sum(run.parked for run in await stage.find(*crowd))
+            assert parked - before <= 1000
+            before = parked
             started += ids(claim.runs)
             if len(started) == 2:
                 break

@@ -179,6 +179,13 @@ class ParkContract(Staged):
         assert (await stage.store.sweep(Retention())).expired == 5
         assert (await stage.take("bob")).id == fine.id
 
+    async def test_many_are_dropped_at_once_and_the_one_that_comes_then_starts(self, stage: Stage) -> None:
+        run = await self.saturated(stage, *(new_run(key="k") for _ in range(5)))
+        await stage.end(run, Succeeded())
+        assert (await stage.store.ask(Wish.DROP, [GREET], tasks=True)).items == [5]
+        await stage.put(fine := new_run(key="k"))
+        assert (await stage.take("bob")).id == fine.id
+
     async def test_the_best_parked_run_goes_first(self, stage: Stage) -> None:
         early, late = new_run(key="k", at=1000), new_run(key="k", at=2000)
         low, high = new_run(key="k", at=500, priority=-1), new_run(key="k", priority=1)
@@ -209,6 +216,22 @@ class ParkContract(Staged):
         assert (await stage.claim("bob")).runs == []
         assert (await stage.ask_for(new_run(key="k", unique="queued", join="set"))).run == later.id
         assert (await stage.take("bob")).id == later.id
+
+    async def test_a_parked_run_that_is_moved_to_the_front_goes_first(self, stage: Stage) -> None:
+        first, moved = new_run(key="k", at=2000), new_run(key="k", unique="queued", at=3000)
+        run = await self.saturated(stage, first, moved)
+        await stage.end(run, Succeeded())
+        assert await stage.ask_for(new_run(key="k", unique="queued", join="set", at=1000))
+        assert (await stage.take("bob")).id == moved.id
+
+    async def test_a_parked_run_that_is_moved_to_later_starts_at_its_time(self, stage: Stage) -> None:
+        moved = new_run(key="k", unique="queued")
+        run = await self.saturated(stage, moved)
+        await pushed(stage, moved)
+        await stage.end(run, Succeeded())
+        assert (await stage.claim("bob")).runs == []
+        stage.wait(3601)
+        assert (await stage.take("bob")).id == moved.id
 
     async def test_runs_for_later_start_at_their_time_in_their_order(self, stage: Stage) -> None:
         low, high = new_run(key="k", delay=50), new_run(key="k", delay=60, priority=1)

@@ -241,6 +241,7 @@ class TaskWishContract(Staged):
         for _ in range(100):
             (dropped,) = await self.ask(stage, Wish.DROP)
             total += dropped
+            assert sum(depth.queued for depth in (await stage.store.depths()).items) == 12_000 - total
             if not dropped:
                 break
         assert total == 12_000

@@ -1,0 +1,25 @@
+"""The crowd of the contract, for longer and with more than one fortune."""
+
+from pathlib import Path
+
+import pytest
+
+from rota.stores.memory import MemoryBackend
+from rota.stores.sqlite import SqliteBackend
+from rota.testing.contract.crowding import crowd
+
+SEEDS = range(100, 106)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_memory_holds_its_limits_for_long(seed: int) -> None:
+    await crowd(MemoryBackend(), 100_000, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_sqlite_holds_its_limits_for_long(tmp_path: Path, seed: int) -> None:
+    await crowd(SqliteBackend(tmp_path / "rota.db"), 100_000, seed)
