@@ -218,7 +218,15 @@ class Rota:
         names = self.names()
         handlers = {name: task.handler() for name, task in names.items()}
         specs = [replace(task.spec(), name=name) for name, task in names.items()]
-        engine = Supervisor(uuid.uuid4().hex, self.backend, handlers, specs, self.tuning, self._hooks, self._resources)
+        engine = Supervisor(
+            f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
+            self.backend,
+            handlers,
+            specs,
+            self.tuning,
+            self._hooks,
+            self._resources,
+        )
         await engine.start()
         self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self

@@ -76,7 +76,7 @@ def test_where_nothing_is_said_the_defaults_of_the_design_hold(folder: Path) -> 
 
     assert settings == Settings()
     assert settings.url == f"sqlite:///{folder}/.rota/rota.db"
-    assert (settings.app, settings.name, settings.namespace, settings.tz) == (None, "rota", "rota", "UTC")
+    assert (settings.app, settings.name) == (None, "rota")
     assert (settings.enabled, settings.debug, settings.tasks) == (True, False, {})
     assert (settings.concurrency, settings.lease, settings.grace, settings.sweep) == (10, 30, 30, 60)
     assert (settings.renew, settings.rescue) == (0, 0)
@@ -214,11 +214,10 @@ def test_code_says_seconds_as_a_number_or_a_timedelta() -> None:
 
 def test_whole_numbers_and_texts_come_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_CONCURRENCY", "20")
-    monkeypatch.setenv("ROTA_TZ", "Europe/Paris")
-    monkeypatch.setenv("ROTA_NAMESPACE", "mail-2")
+    monkeypatch.setenv("ROTA_NAME", "mail-2")
     settings = load()
 
-    assert (settings.concurrency, settings.tz, settings.namespace) == (20, "Europe/Paris", "mail-2")
+    assert (settings.concurrency, settings.name) == (20, "mail-2")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_whole_numbers_and_texts_come_from_variables(monkeypatch: pytest.MonkeyP
         ("concurrency = true", "concurrency = True: expected a whole number"),
         ('enabled = "false"', "enabled = 'false': expected true or false"),
         ("enabled = 0", "enabled = 0: expected true or false"),
-        ("tz = 1", "tz = 1: expected text"),
+        ("name = 1", "name = 1: expected text"),
         ("tasks = 1", "tasks = 1: expected a table"),
         ("tasks.resize = false", "tasks.resize = False: expected a table"),
         ("tasks.resize.enabled = 1", "tasks.resize.enabled = 1: expected true or false"),
@@ -315,7 +314,7 @@ def test_an_unknown_key_in_pyproject_is_named_with_its_table(pyproject: Write, f
 def test_an_unknown_key_like_no_other_gets_the_list(rota_toml: Write) -> None:
     rota_toml("zzz = 1")
 
-    assert "there are: url, app, name, namespace" in refusal()
+    assert "there are: url, app, name, enabled" in refusal()
 
 
 def test_an_unknown_keyword_is_refused() -> None:
@@ -405,12 +404,6 @@ def test_a_pyproject_whose_table_is_none_is_refused(text: str, pyproject: Write)
     [
         ({"url": ""}, "url='' names no store"),
         ({"url": "  "}, "url='  ' names no store"),
-        ({"tz": "Europe/Pariss"}, "tz='Europe/Pariss' is not a time zone; did you mean Europe/Paris?"),
-        ({"tz": "europe/paris"}, "did you mean Europe/Paris?"),
-        ({"tz": "Europe"}, "is not a time zone"),
-        ({"tz": ""}, "is not a time zone; write it like Europe/Paris"),
-        ({"namespace": ""}, "namespace=''"),
-        ({"namespace": "my app"}, "namespace='my app'"),
         ({"name": ""}, "name=''"),
         ({"concurrency": 0}, "concurrency=0: a whole number of seats, at least 1"),
         ({"lease": 0.0}, "lease=0.0: from 0.1 seconds to a day"),

@@ -1,7 +1,6 @@
 """Settings: every process-wide setting, its default and what it means; contradictions are refused here."""
 
 import re
-import zoneinfo
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
@@ -9,7 +8,7 @@ from msgspec import Meta, Struct, field
 from rota.domain.policy import FAR
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
-from rota.settings.reading import Seconds, did_you_mean
+from rota.settings.reading import Seconds
 from rota.settings.urls import masked, sqlite_url
 from rota.store import Retention
 
@@ -28,9 +27,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         default_factory=sqlite_url
     )
     app: Annotated[str | None, says("The app for the command line, as module:attribute.")] = None
-    name: Annotated[str, says("What this app is called in logs and status.")] = "rota"
-    namespace: Annotated[str, says("Sets apart what several apps keep in one store.")] = "rota"
-    tz: Annotated[str, says("The time zone of schedules that name none.")] = "UTC"
+    name: Annotated[str, says("What this app is called: its workers' names begin with it.")] = "rota"
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
     concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = 10
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
@@ -92,17 +89,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def _check_names(self) -> None:
         if not self.url.strip():
             raise InvalidOptions(f"{self._said('url')} names no store; leave it out for SQLite beside the project file")
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,47}", self.namespace):
-            raise InvalidOptions(
-                f"{self._said('namespace')}: a letter, then up to 47 letters, digits, hyphens or underscores"
-            )
         if not self.name or not self.name.isprintable() or len(self.name) > 100:
             raise InvalidOptions(f"{self._said('name')}: 1 to 100 characters on one line")
-        try:
-            zoneinfo.ZoneInfo(self.tz)
-        except (KeyError, ValueError, OSError):
-            hint = did_you_mean(self.tz, zoneinfo.available_timezones(), "write it like Europe/Paris")
-            raise InvalidOptions(f"{self._said('tz')} is not a time zone; {hint}") from None
 
     def _check_numbers(self) -> None:
         if self.concurrency < 1:

@@ -15,7 +15,7 @@ from rota.stores.book import Candidate, Lane
 from rota.stores.charts import merged
 from rota.stores.idle import Idle
 from rota.stores.sqlite import queries as sql
-from rota.stores.sqlite.rows import SAVE, StandingRow, read_runs, read_standings, saved_row, to_json
+from rota.stores.sqlite.rows import END, SAVE, StandingRow, ended_row, read_runs, read_standings, saved_row, to_json
 from rota.stores.sqlite.threads import Transaction
 
 T = TypeVar("T")
@@ -104,8 +104,12 @@ class SqliteBook:
             self._tx.execute(sql.ADD, to_json(list(self._added.values())))
             self._added = {}
         if self._changed:
-            self._tx.execute(SAVE, to_json([saved_row(run) for run in self._changed.values()]))
-            self._changed = {}
+            changed, self._changed = self._changed.values(), {}
+            ended = [ended_row(run) for run in changed if run.state.final]
+            others = [saved_row(run) for run in changed if not run.state.final]
+            for statement, rows in ((END, ended), (SAVE, others)):
+                if rows:
+                    self._tx.execute(statement, to_json(rows))
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 
@@ -240,7 +244,7 @@ class SqliteBook:
         self._tx.execute(sql.PUT_SPEC, spec.name, to_json(spec))
         self._tx.execute("UPDATE clock SET specs = specs + 1")
         self._tx.specs += 1
-        self._specs.version = -1  # should this transaction fail, nobody has read it
+        self._specs = Specs()  # of this transaction alone: should it fail, nobody else has read it
 
     def mark(self, task: str, key: str) -> Mark:
         query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"

@@ -136,9 +136,10 @@ class RateContract(Staged):
 
     async def test_a_limit_and_a_rate_hold_together(self, stage: Stage) -> None:
         await stage.declare(Limit(per_key=1), EACH)
-        run = await stage.running(new_run(key="k"))
-        waiting = [new_run(key="k") for _ in range(2)]
-        await stage.put(*waiting)
+        first, *waiting = (new_run(key="k") for _ in range(3))
+        await stage.put(first, *waiting)
+        (run,) = (await stage.claim(free=9)).runs
+        assert run.id == first.id
         stage.wait(101)
         started, claim = await self.start_all(stage, "bob")
         assert (started, claim.wake) == ([], None)
