@@ -1,0 +1,9 @@
+"""When to fire: pure values that answer `next_after` and `previous_before`, and have a text."""
+
+from rota.domain.triggers.base import Excluding, Trigger
+from rota.domain.triggers.cron import Cron
+from rota.domain.triggers.every import Every
+from rota.domain.triggers.named import DailyAt, Monthly, Weekly
+from rota.domain.triggers.once import At
+
+__all__ = ["At", "Cron", "DailyAt", "Every", "Excluding", "Monthly", "Trigger", "Weekly"]

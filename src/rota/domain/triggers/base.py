@@ -1,0 +1,152 @@
+"""What a trigger is: a pure rule that says when to fire, and a text that says the same."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
+EXCLUDED_LIMIT = 200_000  # fires; more than a weekend of seconds
+EXCLUDED_SPAN = timedelta(days=36_525)
+
+
+class Trigger(ABC):
+    """Says when to fire. A value: frozen, hashable, equal when it reads the same.
+
+    Instants are aware datetimes; those that come out are in UTC. `str(trigger)` is its text, `Trigger.parse` reads it.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def next_after(self, instant: datetime) -> datetime | None:
+        """The first fire strictly after `instant`; None when there is none."""
+
+    @abstractmethod
+    def previous_before(self, instant: datetime) -> datetime | None:
+        """The last fire strictly before `instant`; None when there is none."""
+
+    @abstractmethod
+    def to_text(self) -> str:
+        """The text `Trigger.parse` reads back; the form in which triggers are stored."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The trigger in words, for people."""
+
+    def upcoming(self, start: datetime, n: int) -> list[datetime]:
+        """The next `n` fires strictly after `start`; fewer when it ends before."""
+        fires: list[datetime] = []
+        fire = self.next_after(start)
+        while fire is not None and len(fires) < n:
+            fires.append(fire)
+            fire = self.next_after(fire)
+        return fires
+
+    def fires_at(self, instant: datetime) -> bool:
+        instant = as_utc(instant)  # in a repeated hour, a datetime of another zone equals none
+        return self.next_after(instant - TICK) == instant
+
+    def excluding(self, *others: "Trigger") -> "Trigger":
+        """This trigger without the instants at which any of the others fires."""
+        for other in others:
+            expect(Trigger, other, "excluding() takes triggers")
+        return Excluding(self, others) if others else self
+
+    def in_zone(self, tz: str) -> "Trigger":
+        """The same with its zone filled in, if it names none."""
+        return self
+
+    def anchored(self, instant: datetime) -> "Trigger":
+        """The same with its anchor filled in, if it needs one and has none."""
+        return self
+
+    def jittered(self, nominal: datetime, seed: str) -> datetime:
+        """When to really fire for this nominal instant; the same for the same seed."""
+        return nominal
+
+    @staticmethod
+    def parse(text: str) -> "Trigger":
+        """Reads `every 15m jitter 30s`, `cron */15 7-22 * * * Europe/Paris`, `daily 09:00`, … or a bare cron line."""
+        from rota.domain.triggers.spelling import parse  # the spelling knows every kind of trigger
+
+        return parse(text)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Excluding(Trigger):
+    """A trigger without the instants at which one of the others fires; made by `trigger.excluding(…)`."""
+
+    trigger: Trigger
+    others: tuple[Trigger, ...]
+
+    def __init__(self, trigger: Trigger, others: tuple[Trigger, ...]) -> None:
+        if isinstance(trigger, Excluding):
+            others = trigger.others + others
+            trigger = trigger.trigger
+        object.__setattr__(self, "trigger", trigger)
+        object.__setattr__(self, "others", tuple(dict.fromkeys(others)))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        return self._first_left(self.trigger.next_after, instant)
+
+    def previous_before(self, instant: datetime) -> datetime | None:
+        return self._first_left(self.trigger.previous_before, instant)
+
+    def _first_left(self, step: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
+        fire = step(instant)
+        for _ in range(EXCLUDED_LIMIT):
+            if fire is None or not any(other.fires_at(fire) for other in self.others):
+                return fire
+            if abs(fire - instant) > EXCLUDED_SPAN:
+                break
+            fire = step(fire)
+        raise ValueError(f"{self}: the exclusion leaves nothing from {instant.isoformat()} to {fire}")
+
+    def in_zone(self, tz: str) -> Trigger:
+        return Excluding(self.trigger.in_zone(tz), tuple(other.in_zone(tz) for other in self.others))
+
+    def anchored(self, instant: datetime) -> Trigger:
+        return Excluding(self.trigger.anchored(instant), tuple(other.anchored(instant) for other in self.others))
+
+    def jittered(self, nominal: datetime, seed: str) -> datetime:
+        return self.trigger.jittered(nominal, seed)
+
+    def to_text(self) -> str:
+        texts = (f"({other})" if isinstance(other, Excluding) else str(other) for other in self.others)
+        return " excluding ".join((str(self.trigger), *texts))
+
+    def describe(self) -> str:
+        return f"{self.trigger.describe()}, except {' and '.join(other.describe() for other in self.others)}"
+
+
+def expect(kind: type, value: object, rule: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{rule}, not {value!r}")
+
+
+def since_epoch(instant: datetime) -> timedelta:
+    """Refuses anything but an aware datetime."""
+    expect(datetime, instant, "an instant is a datetime")
+    if instant.utcoffset() is None:
+        raise ValueError(f"{instant.isoformat()} names no zone; give it one, such as datetime(…, tzinfo=UTC)")
+    return instant - EPOCH
+
+
+def as_utc(instant: datetime) -> datetime:
+    return EPOCH + since_epoch(instant)
+
+
+def spell_instant(instant: datetime) -> str:
+    return instant.isoformat().replace("+00:00", "Z")

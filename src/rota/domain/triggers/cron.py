@@ -1,0 +1,111 @@
+"""Cron: our own engine, because the libraries measured break at clock changes (DESIGN §7)."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from typing import cast, get_args
+
+from rota.domain.triggers.base import EPOCH, Trigger, expect, since_epoch
+from rota.domain.triggers.dst import Dst, next_each, next_once, previous_each, previous_once
+from rota.domain.triggers.wallclock import WallClock, wall_clock
+from rota.domain.triggers.words import describe_cron, with_zone
+from rota.domain.triggers.zones import FIRST, LAST, Zone, find_zone, zone_name
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Cron(Trigger):
+    """`minute hour day month weekday`, or the same with seconds first, on the wall clock of a zone.
+
+    Without `tz` it takes the app's zone (UTC unless told). At clock changes `dst="vixie"` does as cron does: with a
+    minute or hour that begins with `*`, it fires at every instant whose wall clock matches; else a time inside the
+    gap fires at the gap's end and a repeated time fires once, the first time. `"skip"` leaves out times inside the
+    gap; `"twice"` fires repeated times both times.
+    """
+
+    expr: str
+    tz: str | None = None
+    dst: Dst = "vixie"
+    _clock: WallClock = field(init=False, repr=False, compare=False)
+    _zone: Zone = field(init=False, repr=False, compare=False)
+
+    def __init__(self, expr: str, tz: str | tzinfo | None = None, dst: str = "vixie") -> None:
+        expect(str, expr, "a cron expression is a text such as '0 9 * * *'")
+        clock = wall_clock(expr)
+        if dst not in get_args(Dst):
+            raise ValueError(f"dst={dst!r} is not one of {', '.join(get_args(Dst))}")
+        name = zone_name(tz)
+        object.__setattr__(self, "expr", " ".join(expr.split()))
+        object.__setattr__(self, "tz", name)
+        object.__setattr__(self, "dst", cast(Dst, dst))
+        object.__setattr__(self, "_clock", clock)
+        object.__setattr__(self, "_zone", find_zone(name))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        try:
+            since = instant - EPOCH
+        except TypeError:
+            since = since_epoch(instant)
+        fire = self._from(since.days * 86_400 + since.seconds + 1)
+        return None if fire is None else EPOCH + timedelta(0, fire)
+
+    def previous_before(self, instant: datetime) -> datetime | None:
+        since = since_epoch(instant)
+        second = since.days * 86_400 + since.seconds - (not since.microseconds)
+        if second < FIRST:
+            return None
+        fire = self._to(min(second, LAST))
+        return None if fire is None else EPOCH + timedelta(0, fire)
+
+    def upcoming(self, start: datetime, n: int) -> list[datetime]:
+        since = since_epoch(start)
+        fires: list[datetime] = []
+        fire = self._from(since.days * 86_400 + since.seconds + 1) if n > 0 else None
+        while fire is not None:
+            fires.append(EPOCH + timedelta(0, fire))
+            fire = self._from(fire + 1) if len(fires) < n else None
+        return fires
+
+    def _from(self, second: int) -> int | None:
+        """The first fire at or after a UTC second."""
+        if not FIRST < second <= LAST:
+            if second > LAST:
+                return None
+            second = FIRST + 1
+        clock, zone = self._clock, self._zone
+        start, end, offset, reached = zone.last
+        if not start < second < end:
+            start, end, offset, reached = zone.stretch(second)
+        local = second + offset
+        if second > start and local >= reached:
+            reading = clock.on_or_after(local)
+            if reading is None:
+                return None
+            if reading - offset < end:
+                return reading - offset
+        if clock.fields.wild:
+            return next_each(clock, zone, second)
+        once = next_once(clock, zone, second, self.dst == "skip")
+        if self.dst != "twice":
+            return once
+        each = next_each(clock, zone, second)
+        return once if each is None else each if once is None else min(once, each)
+
+    def _to(self, second: int) -> int | None:
+        """The last fire at or before a UTC second."""
+        clock, zone = self._clock, self._zone
+        if clock.fields.wild:
+            return previous_each(clock, zone, second)
+        once = previous_once(clock, zone, second, self.dst == "skip")
+        if self.dst != "twice":
+            return once
+        each = previous_each(clock, zone, second)
+        return once if each is None else each if once is None else max(once, each)
+
+    def in_zone(self, tz: str) -> "Cron":
+        return self if self.tz is not None else Cron(self.expr, tz, self.dst)
+
+    def to_text(self) -> str:
+        dst = "" if self.dst == "vixie" else f" dst {self.dst}"
+        return f"cron {self.expr}{f' {self.tz}' if self.tz else ''}{dst}"
+
+    def describe(self) -> str:
+        return with_zone(describe_cron(self._clock.fields), self.tz)

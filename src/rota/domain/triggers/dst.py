@@ -1,0 +1,108 @@
+"""From wall-clock readings to instants, through clock changes.
+
+Two ways. *Each*: every second whose wall clock matches. *Once*: every matching reading counts once, at the first
+instant at which the wall clock reaches or passes it. That instant is the reading itself on an ordinary day, the end
+of the gap for a reading inside one, and the first of the two for a repeated reading; and it never decreases from one
+reading to the next, so the order of instants is the order of readings. A date that the zone left out altogether
+(Apia had no 30 December 2011) is no date to fire on: readings on it count never.
+
+All functions take and give UTC seconds, and search `HORIZON` far.
+"""
+
+from typing import Literal
+
+from rota.domain.triggers.wallclock import DAY, WallClock
+from rota.domain.triggers.zones import FIRST, LAST, Stretch, Zone
+
+Dst = Literal["vixie", "skip", "twice"]
+HORIZON = 100 * 366 * DAY
+
+
+def next_each(clock: WallClock, zone: Zone, second: int) -> int | None:
+    """The first fire at or after `second`."""
+    limit = min(second + HORIZON, LAST)
+    while second <= limit:
+        stretch = zone.stretch(second)
+        reading = clock.on_or_after(second + stretch.offset)
+        if reading is not None and reading - stretch.offset < stretch.end:
+            return reading - stretch.offset
+        second = stretch.end
+        # Nothing matches for long: go to a day before the next match. Two days of slack for clocks put back.
+        reading = clock.on_or_after(second + stretch.offset - 2 * DAY)
+        if reading is None:
+            return None
+        second = max(second, reading - DAY)
+    return None
+
+
+def previous_each(clock: WallClock, zone: Zone, second: int) -> int | None:
+    """The last fire at or before `second`."""
+    limit = max(second - HORIZON, FIRST)
+    while second >= limit:
+        stretch = zone.stretch(second)
+        reading = clock.on_or_before(second + stretch.offset)
+        if reading is not None and reading - stretch.offset >= stretch.start:
+            return reading - stretch.offset
+        second = stretch.start - 1
+        reading = clock.on_or_before(second + stretch.offset + 2 * DAY)
+        if reading is None:
+            return None
+        second = min(second, reading + DAY)
+    return None
+
+
+def next_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) -> int | None:
+    """The first fire at or after `second`."""
+    limit = min(second + HORIZON, LAST)
+    stretch = zone.stretch(second)
+    start = stretch.reached
+    if second > stretch.start:
+        start = max(stretch.reached, second + stretch.offset)
+    while True:
+        reading = clock.on_or_after(start)
+        if reading is None or reading > limit + DAY:
+            return None
+        stretch, fire = _first_reached(zone, reading)
+        gap_end = fire + stretch.offset
+        if reading == gap_end:
+            return fire if fire <= LAST else None
+        if skip_gaps:
+            start = gap_end
+        elif _left_out(reading, stretch.reached, gap_end):
+            start = (reading // DAY + 1) * DAY
+        else:
+            return fire
+
+
+def previous_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) -> int | None:
+    """The last fire at or before `second`."""
+    limit = max(second - HORIZON, FIRST)
+    stretch = zone.stretch(second)
+    start = max(stretch.reached - 1, second + stretch.offset)
+    while True:
+        reading = clock.on_or_before(start)
+        if reading is None or reading < limit - DAY:
+            return None
+        stretch, fire = _first_reached(zone, reading)
+        gap_end = fire + stretch.offset
+        if reading == gap_end:
+            return fire if fire >= FIRST else None
+        if skip_gaps:
+            start = stretch.reached - 1
+        elif _left_out(reading, stretch.reached, gap_end):
+            start = reading // DAY * DAY - 1
+        else:
+            return fire
+
+
+def _first_reached(zone: Zone, reading: int) -> tuple[Stretch, int]:
+    """The first instant at which the wall clock shows `reading` or more, and the stretch it lies in."""
+    stretch = zone.stretch(reading - DAY)  # no offset is as large as a day
+    while reading - stretch.offset >= stretch.end:
+        stretch = zone.stretch(stretch.end)
+    return stretch, max(reading - stretch.offset, stretch.start)
+
+
+def _left_out(reading: int, gap_start: int, gap_end: int) -> bool:
+    midnight = reading // DAY * DAY
+    return gap_start <= midnight and midnight + DAY <= gap_end

@@ -1,0 +1,47 @@
+"""Durations as texts: `1h30m`, `0.5s`."""
+
+import re
+from datetime import timedelta
+
+UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
+NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+SHAPE = re.compile(
+    r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+)(?:\.([0-9]{1,6}))?s)?(?:([0-9]+)ms)?"
+)
+
+
+def spell_duration(duration: timedelta) -> str:
+    return "".join(f"{count}{unit}" for unit, count in _parts(duration))
+
+
+def word_duration(duration: timedelta) -> str:
+    return " ".join(f"{count} {NAMES[unit]}{'' if count == '1' else 's'}" for unit, count in _parts(duration))
+
+
+def parse_duration(text: str) -> timedelta:
+    match = SHAPE.fullmatch(text.lower()) if text.isascii() else None
+    if not match:
+        raise ValueError(f"{text!r} is not a duration; expected such as 30s, 15m, 1h30m, 2d or 500ms")
+    days, hours, minutes, seconds, fraction, milliseconds = (part or "0" for part in match.groups())
+    try:
+        return timedelta(
+            days=int(days),
+            hours=int(hours),
+            minutes=int(minutes),
+            seconds=int(seconds),
+            milliseconds=int(milliseconds),
+            microseconds=int(fraction.ljust(6, "0")),
+        )
+    except (OverflowError, ValueError):
+        raise ValueError(f"the duration {text[:40]!r} is too long") from None
+
+
+def _parts(duration: timedelta) -> list[tuple[str, str]]:
+    rest = duration // timedelta(microseconds=1)
+    parts: list[tuple[str, str]] = []
+    for unit, size in UNITS.items():
+        count, rest = divmod(rest, size)
+        fraction = f".{rest:06}".rstrip("0") if unit == "s" and rest else ""
+        if count or fraction:
+            parts.append((unit, f"{count}{fraction}"))
+    return parts or [("s", "0")]

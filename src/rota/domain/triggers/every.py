@@ -1,0 +1,108 @@
+"""Every: a fixed rate from an anchor."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rota.domain.triggers.base import EPOCH, TICK, Trigger, as_utc, since_epoch, spell_instant
+from rota.domain.triggers.durations import spell_duration, word_duration
+
+SHORTEST = timedelta(milliseconds=100)
+ZERO = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Every(Trigger):
+    """Fires at anchor, anchor + interval, anchor + 2 x interval, …: late runs and restarts do not make it drift.
+
+    The store fills the anchor in when the schedule is first put. `jitter` moves each fire later by up to so much;
+    by how much is settled by the schedule and the tick (see `jittered`), so it is the same in every process.
+    """
+
+    interval: timedelta
+    jitter: timedelta
+    anchor: datetime | None
+
+    def __init__(
+        self,
+        seconds: float | timedelta = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        days: float = 0,
+        *,
+        jitter: float | timedelta = 0,
+        anchor: datetime | None = None,
+    ) -> None:
+        parts = [_span("interval", seconds)]
+        for unit, count in (("minutes", minutes), ("hours", hours), ("days", days)):
+            parts.append(_span("interval", count, unit))
+        try:
+            interval = sum(parts, ZERO)
+        except OverflowError:
+            raise ValueError("Every: the interval is too long") from None
+        spread = _span("jitter", jitter)
+        if interval < SHORTEST:
+            raise ValueError(f"Every: the interval is at least {SHORTEST.total_seconds()} s, not {interval}")
+        if not ZERO <= spread < interval:
+            raise ValueError(f"Every: jitter={spread} is not from 0 to less than the interval, {interval}")
+        object.__setattr__(self, "interval", interval)
+        object.__setattr__(self, "jitter", spread)
+        object.__setattr__(self, "anchor", None if anchor is None else as_utc(anchor))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        behind = since_epoch(instant) - self._since_anchor()
+        return self._tick(0 if behind < ZERO else behind // self.interval + 1)
+
+    def previous_before(self, instant: datetime) -> datetime | None:
+        behind = since_epoch(instant) - self._since_anchor()
+        return self._tick((behind - TICK) // self.interval) if behind > ZERO else None
+
+    def _since_anchor(self) -> timedelta:
+        if self.anchor is None:
+            raise ValueError(
+                f"'{self}' has no anchor: the store fills it in at the first put; or use .anchored(instant)"
+            )
+        return self.anchor - EPOCH
+
+    def _tick(self, number: int) -> datetime | None:
+        try:
+            return EPOCH + (self._since_anchor() + number * self.interval)
+        except OverflowError:
+            return None
+
+    def anchored(self, instant: datetime) -> "Every":
+        return self if self.anchor else Every(self.interval, jitter=self.jitter, anchor=instant)
+
+    def jittered(self, nominal: datetime, seed: str) -> datetime:
+        if not self.jitter:
+            return nominal
+        digest = hashlib.blake2b(f"{seed}\n{as_utc(nominal).isoformat()}".encode(), digest_size=8).digest()
+        share = int.from_bytes(digest) * (self.jitter // TICK) >> 64
+        return nominal + share * TICK
+
+    def to_text(self) -> str:
+        jitter = f" jitter {spell_duration(self.jitter)}" if self.jitter else ""
+        anchor = f" anchor {spell_instant(self.anchor)}" if self.anchor else ""
+        return f"every {spell_duration(self.interval)}{jitter}{anchor}"
+
+    def describe(self) -> str:
+        words = word_duration(self.interval)
+        if words.startswith("1 ") and words.count(" ") == 1:
+            words = words.removeprefix("1 ")
+        jitter = f", up to {word_duration(self.jitter)} late" if self.jitter else ""
+        return f"every {words}{jitter}"
+
+
+def _span(what: str, count: float | timedelta, unit: str = "seconds") -> timedelta:
+    if isinstance(count, timedelta):
+        if unit != "seconds":
+            raise TypeError(f"Every: {unit} is a number; a timedelta stands alone: Every(timedelta(…))")
+        return count
+    if isinstance(count, bool):
+        raise TypeError(f"Every: {what} is a number or a timedelta, not {count!r}")
+    try:
+        return timedelta(**{unit: count})
+    except TypeError:
+        raise TypeError(f"Every: {what} is a number or a timedelta, not {count!r}") from None
+    except (OverflowError, ValueError):
+        raise ValueError(f"Every: {what} {unit}={count!r} is out of range") from None

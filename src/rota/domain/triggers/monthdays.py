@@ -1,0 +1,128 @@
+"""Which days match, found month by month: bit d of a mask stands for day d.
+
+A month's matching days depend only on its length and the weekday of its first day, so 28 masks hold them all.
+Days are counted from 1970-01-01.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from rota.domain.triggers.cron_fields import CronFields, DayRule, bits
+
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+EPOCH_WEEKDAY = 4  # a Thursday; Sunday is 0
+HORIZON_YEARS = 100  # 29 February on a given weekday is at most 40 years away, across 2100
+LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthDays:
+    """The days a cron expression fires on."""
+
+    months: tuple[int, ...]
+    shapes: tuple[int, ...]
+    every_day: bool
+
+    def on_or_after(self, day: int) -> int | None:
+        if self.every_day:
+            return day
+        found = date.fromordinal(day + EPOCH_ORDINAL)
+        year, month = found.year, found.month
+        if month in self.months:
+            here = found.day
+            rest = self._mask(year, month, day - here + 1) >> here
+            if rest:
+                return day + (rest & -rest).bit_length() - 1
+        for y, m in self._later(year, month):
+            first = date(y, m, 1).toordinal() - EPOCH_ORDINAL
+            mask = self._mask(y, m, first)
+            if mask:
+                return first + (mask & -mask).bit_length() - 2
+        return None
+
+    def on_or_before(self, day: int) -> int | None:
+        if self.every_day:
+            return day
+        found = date.fromordinal(day + EPOCH_ORDINAL)
+        year, month = found.year, found.month
+        if month in self.months:
+            first = day - found.day + 1
+            rest = self._mask(year, month, first) & (2 << found.day) - 1
+            if rest:
+                return first + rest.bit_length() - 2
+        for y, m in self._earlier(year, month):
+            first = date(y, m, 1).toordinal() - EPOCH_ORDINAL
+            mask = self._mask(y, m, first)
+            if mask:
+                return first + mask.bit_length() - 2
+        return None
+
+    def _mask(self, year: int, month: int, first: int) -> int:
+        length = 29 if month == 2 and _is_leap(year) else LENGTHS[month]
+        return self.shapes[(first + EPOCH_WEEKDAY) % 7 * 4 + length - 28]
+
+    def _later(self, year: int, month: int) -> Iterator[tuple[int, int]]:
+        yield from ((year, m) for m in self.months if m > month)
+        for y in range(year + 1, min(year + HORIZON_YEARS, date.max.year) + 1):
+            for m in self.months:
+                yield y, m
+
+    def _earlier(self, year: int, month: int) -> Iterator[tuple[int, int]]:
+        yield from ((year, m) for m in reversed(self.months) if m < month)
+        for y in range(year - 1, max(year - HORIZON_YEARS, date.min.year) - 1, -1):
+            for m in reversed(self.months):
+                yield y, m
+
+
+def month_days(fields: CronFields) -> MonthDays:
+    """Refuses dates that never come, such as 30 February."""
+    months = bits(fields.months)
+    shapes = _shapes(fields.days)
+    lengths = {LENGTHS[month] for month in months} | ({29} if 2 in months else set[int]())
+    if not any(shapes[weekday * 4 + length - 28] for weekday in range(7) for length in lengths):
+        raise ValueError("the day and month fields name a date that never comes")
+    all_days = all(shapes[i] == ((1 << i % 4 + 29) - 2) for i in range(28))
+    return MonthDays(months=months, shapes=shapes, every_day=all_days and len(months) == 12)
+
+
+@lru_cache(maxsize=1024)
+def _shapes(rule: DayRule) -> tuple[int, ...]:
+    return tuple(_matching(rule, first, length) for first in range(7) for length in range(28, 32))
+
+
+def _matching(rule: DayRule, first: int, length: int) -> int:
+    """The matching days of a month that begins on weekday `first` (Sunday 0) and has `length` days."""
+    whole = (1 << length + 1) - 2
+    by_day = rule.days
+    if rule.last:
+        by_day |= 1 << length
+    if rule.last_workday:
+        by_day |= 1 << _nearest_workday(length, first, length)
+    if 0 < rule.nearest_workday <= length:
+        by_day |= 1 << _nearest_workday(rule.nearest_workday, first, length)
+    by_weekday = 0
+    for day in range(1, length + 1):
+        weekday = (first + day - 1) % 7
+        if (
+            rule.weekdays >> weekday & 1
+            or (rule.last_weekdays >> weekday & 1 and day + 7 > length)
+            or (weekday, (day + 6) // 7) in rule.nth_weekdays
+        ):
+            by_weekday |= 1 << day
+    return (by_day & by_weekday if rule.both else by_day | by_weekday) & whole
+
+
+def _nearest_workday(day: int, first: int, length: int) -> int:
+    """The Monday to Friday nearest to a day, within the month."""
+    weekday = (first + day - 1) % 7
+    if weekday == 6:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 0:
+        return day + 1 if day < length else day - 2
+    return day
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

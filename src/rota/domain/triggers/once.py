@@ -1,0 +1,30 @@
+"""At: one instant."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rota.domain.triggers.base import Trigger, as_utc, spell_instant
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class At(Trigger):
+    """Fires once."""
+
+    instant: datetime
+
+    def __init__(self, instant: datetime) -> None:
+        object.__setattr__(self, "instant", as_utc(instant))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        return self.instant if as_utc(instant) < self.instant else None
+
+    def previous_before(self, instant: datetime) -> datetime | None:
+        return self.instant if self.instant < as_utc(instant) else None
+
+    def to_text(self) -> str:
+        return f"at {spell_instant(self.instant)}"
+
+    def describe(self) -> str:
+        shown = self.instant.replace(tzinfo=None)
+        precision = "auto" if shown.second or shown.microsecond else "minutes"
+        return f"once, at {shown.isoformat(' ', precision)} UTC"

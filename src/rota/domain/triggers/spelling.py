@@ -1,0 +1,181 @@
+"""Triggers as texts; `str(trigger)` writes what `parse` reads."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+from rota.domain.triggers.base import Trigger, expect
+from rota.domain.triggers.cron import Cron
+from rota.domain.triggers.cron_fields import WEEKDAY_NAMES
+from rota.domain.triggers.durations import parse_duration
+from rota.domain.triggers.every import Every
+from rota.domain.triggers.named import DailyAt, Monthly, Weekly
+from rota.domain.triggers.once import At
+
+LENGTH_LIMIT = 4096
+CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+EXCLUDING = re.compile(r"\s+excluding(?:\s+|$)", re.IGNORECASE)
+WEEKDAY_ITEM = re.compile(rf"(?:[0-9*?]+|{'|'.join(WEEKDAY_NAMES)}|[0-7]L)(?:[-/#][0-9a-z]*)*", re.IGNORECASE)
+EXAMPLES = {
+    "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]",
+    "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip]",
+    "daily": "daily 09:00 [Europe/Paris]",
+    "weekly": "weekly mon,thu 09:00 [Europe/Paris]",
+    "monthly": "monthly -1 23:30 [Europe/Paris]",
+    "at": "at 2026-11-15T09:00:00Z",
+}
+
+
+def parse(text: str) -> Trigger:
+    """The trigger a text spells, or a ValueError that says what was expected."""
+    expect(str, text, "a trigger's text is a str")
+    if len(text) > LENGTH_LIMIT:
+        raise ValueError(
+            f"a trigger's text has at most {LENGTH_LIMIT} characters, this has {len(text)}: {text[:40]!r}…"
+        )
+    first, *others = _split(text)
+    trigger = _parse_one(first)
+    return trigger.excluding(*(_parse_one(other) for other in others))
+
+
+def _split(text: str) -> list[str]:
+    """Parts between `excluding`, except inside brackets."""
+    parts, depth, start, at = list[str](), 0, 0, 0
+    while at < len(text):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        match = EXCLUDING.match(text, at) if depth == 0 else None
+        if match:
+            parts.append(text[start:at])
+            start = at = match.end()
+        else:
+            at += 1
+    parts.append(text[start:])
+    if depth:
+        raise ValueError(f"{text!r}: the brackets do not match")
+    if len(parts) > 1 and not all(part.strip() for part in parts):
+        raise ValueError(f"{text!r}: name a trigger on either side of 'excluding'")
+    return parts
+
+
+def _parse_one(text: str) -> Trigger:
+    text = text.strip()
+    if text.startswith("(") and text.endswith(")"):
+        return parse(text[1:-1])
+    kind, *words = text.split() or [""]
+    reader = READERS.get(kind.lower())
+    if reader is None:
+        if kind and (kind[0] in "*@?" or kind[0].isdigit()):
+            return _cron(text.split())
+        raise ValueError(
+            f"{text!r} is no trigger; expected one of: {'; '.join(EXAMPLES.values())}; or a cron expression"
+        )
+    try:
+        return reader(words)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}; expected such as: {EXAMPLES[kind.lower()]}") from None
+
+
+def _every(words: list[str]) -> Every:
+    if not words:
+        raise ValueError("how often?")
+    interval, *options = words
+    given = _options(options, ("jitter", "anchor"))
+    return Every(
+        parse_duration(interval),
+        jitter=parse_duration(given["jitter"]) if "jitter" in given else 0,
+        anchor=_instant(given["anchor"]) if "anchor" in given else None,
+    )
+
+
+def _cron(words: list[str]) -> Cron:
+    dst = "vixie"
+    if len(words) > 1 and words[-2].lower() == "dst":
+        *words, _, dst = words
+    tz = None
+    fields = 1 if words and words[0].startswith("@") else 6 if len(words) == 6 and _is_weekday(words[5]) else 5
+    if len(words) == 7:
+        fields = 6
+    if len(words) == fields + 1:
+        tz = words.pop()
+    return Cron(" ".join(words), tz, dst.lower())
+
+
+def _is_weekday(word: str) -> bool:
+    return all(WEEKDAY_ITEM.fullmatch(item) for item in word.split(","))
+
+
+def _daily(words: list[str]) -> DailyAt:
+    clock, tz = _take(words, 1, "at what time?")
+    return DailyAt(*_clock(clock[0]), tz=tz)
+
+
+def _weekly(words: list[str]) -> Weekly:
+    (days, clock), tz = _take(words, 2, "on which weekdays, at what time?")
+    return Weekly(days.split(","), *_minutes(clock), tz=tz)
+
+
+def _monthly(words: list[str]) -> Monthly:
+    (day, clock), tz = _take(words, 2, "on which day, at what time?")
+    if not re.fullmatch("-?[0-9]{1,2}", day, re.ASCII):
+        raise ValueError(f"{day!r} is not a day of the month")
+    return Monthly(int(day), *_minutes(clock), tz=tz)
+
+
+def _at(words: list[str]) -> At:
+    if len(words) != 1:
+        raise ValueError("at which instant?")
+    return At(_instant(words[0]))
+
+
+READERS: dict[str, Callable[[list[str]], Trigger]] = {
+    "every": _every,
+    "cron": _cron,
+    "daily": _daily,
+    "weekly": _weekly,
+    "monthly": _monthly,
+    "at": _at,
+}
+
+
+def _take(words: list[str], count: int, question: str) -> tuple[list[str], str | None]:
+    """So many words, then perhaps a zone."""
+    if len(words) < count:
+        raise ValueError(question)
+    if len(words) > count + 1:
+        raise ValueError(f"{' '.join(words[count + 1 :])!r} is too much")
+    return words[:count], words[count] if len(words) > count else None
+
+
+def _options(words: list[str], known: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for at in range(0, len(words), 2):
+        name = words[at].lower()
+        if name not in known or name in given or at + 1 == len(words):
+            raise ValueError(f"{' '.join(words[at : at + 2])!r} is not understood")
+        given[name] = words[at + 1]
+    return given
+
+
+def _clock(word: str) -> tuple[int, int, int]:
+    match = CLOCK.fullmatch(word)
+    if not match:
+        raise ValueError(f"{word!r} is not a time of day")
+    hour, minute, second = match.groups()
+    return int(hour), int(minute), int(second or 0)
+
+
+def _minutes(word: str) -> tuple[int, int]:
+    hour, minute, second = _clock(word)
+    if second:
+        raise ValueError(f"{word!r} has seconds; only daily and cron take them")
+    return hour, minute
+
+
+def _instant(word: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is not an instant") from None
+    if instant.utcoffset() is None:
+        raise ValueError(f"{word!r} names no offset; end it with Z for UTC")
+    return instant
