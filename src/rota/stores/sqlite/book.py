@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Run, Standing, after
+from rota.domain.run import NewRun, Run, Standing, State, after
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, Report, Tally
 from rota.stores.book import Candidate, Lane
@@ -19,6 +19,8 @@ from rota.stores.sqlite.rows import END, SAVE, StandingRow, ended_row, read_runs
 from rota.stores.sqlite.threads import Transaction
 
 T = TypeVar("T")
+CALLED = (State.SUCCEEDED, State.FAILED)
+"""States that only the end of a call leads to, so that due time, expiry and wishes stay as they were."""
 STRIDE = 200
 """Runs of a gated lane that are read at a time."""
 
@@ -105,8 +107,8 @@ class SqliteBook:
             self._added = {}
         if self._changed:
             changed, self._changed = self._changed.values(), {}
-            ended = [ended_row(run) for run in changed if run.state.final]
-            others = [saved_row(run) for run in changed if not run.state.final]
+            ended = [ended_row(run) for run in changed if run.state in CALLED]
+            others = [saved_row(run) for run in changed if run.state not in CALLED]
             for statement, rows in ((END, ended), (SAVE, others)):
                 if rows:
                     self._tx.execute(statement, to_json(rows))
