@@ -94,6 +94,14 @@ def test_the_ends_of_time_are_no_error(expr: str, zone: str | None) -> None:
         assert earlier is None or earlier < instant
 
 
+def test_the_last_days_of_time_do_not_hold_the_search_up() -> None:
+    start = datetime(9999, 12, 27, 23, 59, 59, tzinfo=UTC)
+    for zone in (None, "Europe/Paris", "Pacific/Apia", "Pacific/Pago_Pago"):
+        for day in (27, 28, 29, 30, 31):
+            fire = Cron(f"0 0 {day} 12 *", zone, "twice").next_after(start)
+            assert fire is None or fire > start
+
+
 def single_range_with_step(expr: str) -> bool:
     """cronsim, whose readings the plain search uses, takes `7-7/2` for `7/2`."""
     items = (item for field in expr.split() for item in field.split(","))

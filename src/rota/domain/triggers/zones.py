@@ -94,7 +94,7 @@ class _Utc(Zone):
 
     def __init__(self) -> None:
         super().__init__(UTC)
-        self.last = Stretch(FIRST - DAY, LAST + DAY, 0, FIRST - DAY)
+        self.last = Stretch(FIRST - 9 * DAY, LAST + 9 * DAY, 0, FIRST - 9 * DAY)
 
     def stretch(self, second: int) -> Stretch:
         return self.last
