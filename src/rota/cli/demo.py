@@ -69,6 +69,7 @@ class Demo:
         try:
             store = await client.store()
             with stop_signals() as stop:
+                await self.board.look(store)  # before anything can end: what ends unseen would not be counted
                 await self.app.start()
                 stop.hurry = self.app.engine.hurry
                 await self._play(store, stop, seconds)
