@@ -25,7 +25,7 @@ from rota.handle import RunHandle, accept
 from rota.portal import Portal
 from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
-from rota.store import Backend, Depth, Wish
+from rota.store import Backend, Depth, Subject, Wish
 from rota.stores import connect
 from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec
 
@@ -281,18 +281,18 @@ class Rota:
         """End all waiting runs of a task; how many there were. Running ones go on."""
         store = await self._client.store()
         total = 0
-        while ended := sum((await store.ask(Wish.DROP, self._all_names(task), tasks=True)).items):
+        while ended := sum((await store.ask(Wish.DROP, self._all_names(task), of=Subject.TASKS)).items):
             total += ended
         return total
 
     async def pause(self, task: str, note: str | None = None) -> bool:
         """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""
         store = await self._client.store()
-        return any((await store.ask(Wish.PAUSE, self._all_names(task), note, tasks=True)).items)
+        return any((await store.ask(Wish.PAUSE, self._all_names(task), note, of=Subject.TASKS)).items)
 
     async def resume(self, task: str, note: str | None = None) -> bool:
         store = await self._client.store()
-        return any((await store.ask(Wish.RESUME, self._all_names(task), note, tasks=True)).items)
+        return any((await store.ask(Wish.RESUME, self._all_names(task), note, of=Subject.TASKS)).items)
 
     def _all_names(self, task: str) -> list[str]:
         known = self.names().get(task)

@@ -13,7 +13,9 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from rota.domain.decision import Decision
+from rota.domain.guards import Mark
 from rota.domain.run import Lease, NewRun, Note, Run, State
+from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
@@ -26,6 +28,8 @@ RETRY_WINDOW = 20.0
 """Seconds within which a client ends its own retries; well inside ID_MEMORY."""
 OFFERS = 100
 """At most so many lapsed leases come with one claim."""
+DUE_SCHEDULES = 1000
+"""At most so many due schedules come with one claim."""
 OFFER_AGAIN = 2.0
 """Seconds after which an item offered to one claimer is offered to another."""
 IDLE_MEMORY = 15.0
@@ -43,6 +47,7 @@ class Claim(Struct, frozen=True):
     """What a claim found. `wake` is seconds until this worker should look again, if anything is coming.
 
     `left` says that due work was passed over which this worker may take once one of its own runs has ended.
+    `due` are schedules whose time to fire has come: whoever gets them plans their ticks and fires them.
     """
 
     now: float
@@ -50,6 +55,23 @@ class Claim(Struct, frozen=True):
     lapsed: list[Run]
     wake: float | None
     left: bool = False
+    due: list[Schedule] = []
+
+
+class Fired(Struct, frozen=True):
+    """What became of a tick: not applied if its schedule has moved on or changed since; else an answer per run."""
+
+    applied: bool
+    decisions: tuple[Decision, ...] = ()
+
+
+class Declared(StrEnum):
+    """What a declaration changed. Taken: the schedule of that id belongs to another app, nothing was changed."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    TAKEN = "taken"
 
 
 class Renewal(StrEnum):
@@ -60,12 +82,21 @@ class Renewal(StrEnum):
 
 
 class Wish(StrEnum):
-    """What can be asked of runs and tasks. Drop ends what waits and leaves alone what runs."""
+    """What can be asked of runs, tasks and schedules. Drop ends what waits and leaves alone what runs; a dropped
+    schedule is gone."""
 
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
     DROP = "drop"
+
+
+class Subject(StrEnum):
+    """What a wish is about: runs by id, whole tasks by name, schedules by id."""
+
+    RUNS = "runs"
+    TASKS = "tasks"
+    SCHEDULES = "schedules"
 
 
 class Tally(Struct, frozen=True, omit_defaults=True):
@@ -102,6 +133,14 @@ class WorkerSeen(Struct, frozen=True):
     report: Report = Report()
 
 
+class Marked(Struct, frozen=True):
+    """What is known of one (task, key)."""
+
+    task: str
+    key: str
+    mark: Mark
+
+
 class Stat(Struct, frozen=True):
     """One minute of one task, from the reports of all workers."""
 
@@ -128,6 +167,22 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     key: str | None = None
     limit: int = 50
     cursor: str | None = None
+
+
+class RowQuery(Struct, frozen=True, kw_only=True):
+    """Which rows to read, in the order of their names: these, or those of a task (and key), or all behind `after`.
+
+    A page that is full may not be the last one: go on behind the name of its last row.
+    """
+
+    names: Sequence[str] | None = None
+    task: str | None = None
+    key: str | None = None
+    after: str = ""
+    limit: int = 10_000
+
+
+ALL_ROWS = RowQuery()
 
 
 def after_cursor(cursor: str | None) -> int | None:
@@ -186,6 +241,10 @@ class Store(Protocol):
         """The only door. The same id again answers the same, until ID_MEMORY after the run ended."""
         ...
 
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        """Advance each schedule and admit its runs in one step, if it still stands where the tick was planned."""
+        ...
+
     async def claim(
         self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
     ) -> Claim:
@@ -195,7 +254,7 @@ class Store(Protocol):
         which are hints: settle judges them again. A claim that leaves seats empty registers the worker as idle,
         so that a put can hint it. Paused tasks are passed over; limits are counted from real leases; runs of a
         saturated key are parked. A run with losses comes alone, and never beside another one with losses.
-        `report` is applied once per n.
+        `report` is applied once per n. Due schedules come whatever the tasks are: firing one needs no code.
         """
         ...
 
@@ -211,21 +270,29 @@ class Store(Protocol):
         ...
 
     async def ask(
-        self, wish: Wish, subjects: Sequence[str], note: str | None = None, tasks: bool = False
+        self,
+        wish: Wish,
+        subjects: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        """A wish about runs, by id, or about whole tasks, by name: how many runs (or tasks) it changed, each.
+        """A wish about runs, tasks or schedules: how many of them each subject changed. Recorded as a decision.
 
         What waits changes at once, what runs is told through its worker. Ending the runs of a task is bounded work:
         ask again until the answer is 0.
         """
         ...
 
-    async def declare(self, specs: Sequence[TaskSpec]) -> Reply[bool]:
-        """Publish what the code says of its tasks; the last publish wins, a pause stays. True where it changed."""
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        """Publish what the code says of tasks and schedules; the last publish wins, a pause stays.
+
+        A schedule that is declared as it was keeps its next tick; nothing is ever removed.
+        """
         ...
 
-    async def rows(self, kind: type[T]) -> Reply[T]:
-        """All there is of TaskSpec or WorkerSeen."""
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        """What there is of TaskSpec, WorkerSeen, Schedule, Marked or Decided; the latest Decided first."""
         ...
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:

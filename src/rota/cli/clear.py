@@ -13,7 +13,7 @@ from rota.cli.show import Show
 from rota.cli.text import plural
 from rota.client import Client
 from rota.errors import RotaError
-from rota.store import Wish
+from rota.store import Subject, Wish
 
 
 def clear(
@@ -48,7 +48,7 @@ async def _clear(target: Target, task: str, note: str | None, ask: bool) -> int:
             await _confirm(client, task)
         store = await client.store()
         total = 0
-        while ended := (await store.ask(Wish.DROP, [task], note, tasks=True)).items[0]:
+        while ended := (await store.ask(Wish.DROP, [task], note, of=Subject.TASKS)).items[0]:
             total += ended
         return total
 

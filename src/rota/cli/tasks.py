@@ -17,7 +17,7 @@ from rota.cli.show import Column, Record, Show
 from rota.cli.text import one_line, span
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, Wish
+from rota.store import Depth, Subject, Wish
 from rota.task import Task
 
 tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
@@ -113,7 +113,7 @@ def _ask(wish: Wish, names: tuple[str, ...], note: str | None, unknown_ok: bool,
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
             store = await client.store()
-            changed = (await store.ask(wish, names, note, tasks=True)).items
+            changed = (await store.ask(wish, names, note, of=Subject.TASKS)).items
             specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
             return [
                 {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}

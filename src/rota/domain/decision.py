@@ -9,6 +9,8 @@ class Reason(StrEnum):
     ACCEPTED = "accepted"
     JOINED = "joined"
     DISABLED = "disabled"
+    PAUSED = "paused"
+    RESUMED = "resumed"
     ALREADY_QUEUED = "already_queued"
     ALREADY_RUNNING = "already_running"
     ALREADY_DONE = "already_done"
@@ -16,6 +18,10 @@ class Reason(StrEnum):
     BREAKER = "breaker"
     QUEUE_FULL = "queue_full"
     EXPIRED = "expired"
+    MISSED = "missed"
+    UNKNOWN_TASK = "unknown_task"
+    NO_ACTIVITY = "no_activity"
+    UNAVAILABLE = "unavailable"
     CANCELLED = "cancelled"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
@@ -36,6 +42,20 @@ class Reason(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> "Reason":
         return cls.UNKNOWN
+
+
+class Decided(Struct, frozen=True, omit_defaults=True):
+    """One kind of answer about one (task, key), however often it was given; `run`, `note` and `by` are of the last."""
+
+    task: str
+    key: str
+    reason: Reason
+    count: int
+    first_at: float
+    last_at: float
+    run: str | None = None
+    note: str | None = None
+    by: str | None = None
 
 
 class Decision(Struct, frozen=True):

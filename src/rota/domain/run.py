@@ -72,14 +72,18 @@ class Progress(Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """What made a run: a submit, the retry of another run, later a schedule or a flow."""
+    """What made a run: a submit, the retry of another run, a tick of a schedule (`nominal` says which)."""
 
     kind: str = "submit"
     of: str | None = None
+    nominal: float | None = None
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock."""
+    """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
+
+    `needs` are the runs whose end it waits for; `awaited` says that others wait for this one's.
+    """
 
     id: str
     state: State = State.QUEUED
@@ -106,6 +110,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     marked: bool = False
     priority: int = 0
     created_at: float = 0.0
+    needs: tuple[str, ...] = ()
+    awaited: bool = False
     result: bytes | None = None
     saved: bytes | None = None
 
@@ -157,6 +163,7 @@ class NewRun(Struct, frozen=True, kw_only=True):
     at: float | None = None
     expires_after: float | None = None
     expires_at: float | None = None
+    needs: tuple[str, ...] = ()
 
     @property
     def marked(self) -> bool:

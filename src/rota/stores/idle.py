@@ -17,18 +17,27 @@ class Idle(Struct, frozen=True):
     wake_at: float | None = None
 
 
-def to_hint(idle: Iterable[Idle], arrivals: Iterable[tuple[str, float]], now: float) -> set[str]:
-    """One idle worker for each arriving (task, due_at), unless it wakes in time by itself; the last to wake first."""
+def to_hint(idle: Iterable[Idle], arrivals: Iterable[tuple[str | None, float]], now: float) -> set[str]:
+    """One idle worker for each arriving (task, due_at), unless it wakes in time by itself; the last to wake first.
+
+    A schedule comes without a task: anyone can fire it, and one who wakes in time is enough.
+    """
     asleep = sorted((worker for worker in idle if worker.seen_at > now - IDLE_MEMORY), key=_wakes, reverse=True)
     hinted: set[str] = set()
+    ticks: list[float] = []
     for task, due_at in arrivals:
         if not asleep:
             break
+        if task is None:
+            ticks.append(due_at)
+            continue
         for worker in asleep:
             if task in worker.tasks and _wakes(worker) > due_at:
                 asleep.remove(worker)
                 hinted.add(worker.worker)
                 break
+    if ticks and asleep and not hinted and _wakes(asleep[-1]) > min(ticks):
+        hinted.add(asleep[0].worker)
     return hinted
 
 

@@ -1,4 +1,4 @@
-"""put: every run's guards are judged in the step that admits it; the first no wins."""
+"""put and fire: every run's guards are judged in the step that admits it; the first no wins."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,53 @@ from msgspec.structs import replace
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import push_due, rest_reason
 from rota.domain.run import NewRun, Standing, State
+from rota.domain.schedule import Tick, advanced
+from rota.store import Fired
 from rota.stores.book import Book
 from rota.stores.ledger import holding
 
 
 def put(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
-    return [_admit(book, new) for new in runs]
+    return [_decide(book, new) for new in runs]
+
+
+def fire(book: Book, ticks: Sequence[Tick]) -> list[Fired]:
+    """Ten thousand schedules due at once are a few steps: what their runs meet is looked up for all together."""
+    book.load_schedules([tick.schedule for tick in ticks])
+    runs = [run for tick in ticks for run in tick.runs]
+    book.load([run.id for run in runs])
+    book.load_holders([(run.task, run.unique_key) for run in runs if run.unique_key is not None])
+    fired = [_fire(book, tick) for tick in ticks]
+    upcoming = [tick.fires_at for tick, done in zip(ticks, fired, strict=True) if done.applied and tick.fires_at]
+    if upcoming:
+        book.arrivals.append((None, min(upcoming)))  # one worker looks after all that are due next
+    return fired
+
+
+def _fire(book: Book, tick: Tick) -> Fired:
+    """Compare-and-set on (version, next_at): advance and admit, or nothing. A refused run still advances."""
+    schedule = book.schedule(tick.schedule)
+    if schedule is None or schedule.paused or (schedule.version, schedule.next_at) != (tick.version, tick.next_at):
+        return Fired(False)
+    decisions = tuple(_decide(book, run) for run in tick.runs)
+    book.put_schedule(advanced(schedule, tick, [decision.reason for decision in decisions]))
+    if missed := tick.missed:
+        book.decided(schedule.task, schedule.key, Reason.MISSED, missed.count, note=missed.words)
+    return Fired(True, decisions)
+
+
+def _decide(book: Book, new: NewRun) -> Decision:
+    decision = _admit(book, new)
+    if decision.reason is not Reason.ACCEPTED:
+        book.decided(new.task, new.key, decision.reason, run=decision.run)
+    return decision
 
 
 def _admit(book: Book, new: NewRun) -> Decision:
     spec = book.spec(new.task)
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.rest or new.guards.max_pending is not None
-    if (guarded or not enabled or book.full()) and book.get(new.id):
+    if (guarded or new.needs or not enabled or book.full()) and book.get(new.id):
         return Decision(new.id, Reason.ACCEPTED)  # the same id again answers the same
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
@@ -31,8 +65,11 @@ def _admit(book: Book, new: NewRun) -> Decision:
     per_key = spec.limit.per_key if spec and spec.limit else None
     keyed = per_key is not None and new.key is not None and due_at <= book.now
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
+    if new.needs:
+        new = replace(new, needs=holding.await_ends(book, new.needs))
+        parked = parked and not new.needs
     book.add(new, parked)
-    if not parked:
+    if not parked and not new.needs:
         book.arrivals.append((new.task, due_at))
     return Decision(new.id, Reason.ACCEPTED)
 
@@ -75,7 +112,7 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     parked = holder.parked and due_at == holder.due_at  # who has moved is judged anew
     book.rewrite(holder.id, new.wire)
     book.save(replace(holder, due_at=due_at, expires_at=expires_at, parked=parked))
-    if holder.state is State.QUEUED and (due_at < holder.due_at or parked != holder.parked):
+    if holder.state is State.QUEUED and not holder.needs and (due_at < holder.due_at or parked != holder.parked):
         book.arrivals.append((holder.task, due_at))
     if due_at > holder.due_at:
         holding.freed(book, holder)

@@ -2,45 +2,70 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
 from rota.domain.run import Standing, State
+from rota.domain.schedule import Schedule, declared, paused, resumed
 from rota.domain.spec import TaskSpec
-from rota.store import Wish
+from rota.store import Declared, Subject, Wish
 from rota.stores.book import Book
-from rota.stores.ledger.holding import freed
+from rota.stores.ledger.holding import freed, release
 
 DROPPED_AT_ONCE = 10_000
 ANNOUNCED = 100
 
 
-def ask_runs(book: Book, wish: Wish, ids: Sequence[str], note: str | None) -> list[int]:
-    """1 where the wish changed something, 0 where the run is gone, final, or so already."""
-    book.load(ids)
-    return [_ask(book, wish, run, note) if (run := book.get(id)) else 0 for id in ids]
+class Asked(Struct, frozen=True):
+    """A wish, and what its record says of it."""
+
+    wish: Wish
+    note: str | None = None
+    by: str | None = None
+
+    @property
+    def reason(self) -> Reason:
+        return REASONS[self.wish]
 
 
-def ask_tasks(book: Book, wish: Wish, tasks: Sequence[str], note: str | None) -> list[int]:
-    """Pause and resume hold a whole task; cancel and drop end what it has waiting, some at a time."""
-    return [_ask_task(book, wish, task, note) for task in tasks]
+REASONS = {
+    Wish.CANCEL: Reason.CANCELLED,
+    Wish.DROP: Reason.DROPPED,
+    Wish.PAUSE: Reason.PAUSED,
+    Wish.RESUME: Reason.RESUMED,
+}
 
 
-def _ask(book: Book, wish: Wish, run: Standing, note: str | None) -> int:
-    match wish:
+def ask(book: Book, asked: Asked, subjects: Sequence[str], of: Subject) -> list[int]:
+    """How many runs, tasks or schedules each subject changed: 0 where it is gone, final, or so already."""
+    if of is Subject.TASKS:
+        return [_ask_task(book, asked, task) for task in subjects]
+    if of is Subject.SCHEDULES:
+        book.load_schedules(subjects)
+        return [_ask_schedule(book, asked, id) for id in subjects]
+    book.load(subjects)
+    return [_ask(book, asked, run) if (run := book.get(id)) else 0 for id in subjects]
+
+
+def _ask(book: Book, asked: Asked, run: Standing) -> int:
+    match asked.wish:
         case Wish.CANCEL:
-            after = rules.cancel(run, book.now, note)
+            after = rules.cancel(run, book.now, asked.note)
         case Wish.DROP:
-            after = run if run.state is State.RUNNING else rules.cancel(run, book.now, note, Reason.DROPPED)
+            after = run if run.state is State.RUNNING else rules.cancel(run, book.now, asked.note, Reason.DROPPED)
         case Wish.PAUSE:
-            after = rules.pause(run, note)
+            after = rules.pause(run, asked.note)
         case Wish.RESUME:
-            after = rules.resume(run, note)
+            after = rules.resume(run, asked.note)
     if after == run:
-        return int(wish is Wish.CANCEL and not run.state.final)  # told already
+        return int(asked.wish is Wish.CANCEL and not run.state.final)  # told already
     book.save(after)
     book.touched.add(run.id)
+    book.decided(run.task, run.key, asked.reason, run=run.id, note=asked.note, by=asked.by)
+    if after.state.final:
+        release(book, after)
     if after.state is State.QUEUED and run.state is not State.QUEUED:
         book.arrivals.append((after.task, after.due_at))
     elif after.state is not State.RUNNING:
@@ -48,45 +73,89 @@ def _ask(book: Book, wish: Wish, run: Standing, note: str | None) -> int:
     return 1
 
 
-def _ask_task(book: Book, wish: Wish, task: str, note: str | None) -> int:
-    if wish in (Wish.CANCEL, Wish.DROP):
-        return _drop(book, book.of_task(task, DROPPED_AT_ONCE), note)
+def _ask_task(book: Book, asked: Asked, task: str) -> int:
+    changed = _drop(book, asked, task) if asked.wish in (Wish.CANCEL, Wish.DROP) else _hold(book, asked, task)
+    if changed:
+        book.decided(task, None, asked.reason, changed, note=asked.note, by=asked.by)
+    return changed
+
+
+def _hold(book: Book, asked: Asked, task: str) -> int:
+    """Pause and resume hold a whole task."""
     spec = book.spec(task) or TaskSpec(task)
-    paused = wish is Wish.PAUSE
-    if spec.paused == paused:
+    held = asked.wish is Wish.PAUSE
+    if spec.paused == held:
         return 0
-    book.put_spec(replace(spec, paused=paused))
-    if not paused:
+    book.put_spec(replace(spec, paused=held))
+    if not held:
         _announce(book, task)
     return 1
 
 
-def _drop(book: Book, waiting: Sequence[Standing], note: str | None) -> int:
+def _drop(book: Book, asked: Asked, task: str) -> int:
+    """Cancel and drop end what a task has waiting, some at a time."""
+    waiting = book.of_task(task, DROPPED_AT_ONCE)
     for run in waiting:
-        book.save(rules.cancel(run, book.now, note, Reason.DROPPED))
+        book.save(rules.cancel(run, book.now, asked.note, Reason.DROPPED))
         book.touched.add(run.id)
     for run in waiting:  # not before all of them are gone: else one makes room for the next
+        release(book, run)
         freed(book, run)
     return len(waiting)
 
 
-def declare(book: Book, specs: Sequence[TaskSpec]) -> list[bool]:
-    """True where something changed. A pause outlives the publish of new code."""
-    return [_declare(book, spec) for spec in specs]
+def _ask_schedule(book: Book, asked: Asked, id: str) -> int:
+    known = book.schedule(id)
+    if known is None:
+        return 0
+    if asked.wish in (Wish.CANCEL, Wish.DROP):
+        book.drop_schedule(id)
+    else:
+        after = paused(known, asked.note) if asked.wish is Wish.PAUSE else resumed(known, asked.note, book.now)
+        if after == known:
+            return 0
+        _keep(book, after)
+    book.decided(known.task, known.key, asked.reason, note=asked.note, by=asked.by)
+    return 1
 
 
-def _declare(book: Book, spec: TaskSpec) -> bool:
+def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
+    """A pause outlives the publish of new code."""
+    book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
+    return [_declare_schedule(book, item) if isinstance(item, Schedule) else _declare(book, item) for item in items]
+
+
+def _declare_schedule(book: Book, new: Schedule) -> Declared:
+    known = book.schedule(new.id)
+    if known is not None and known.owner != new.owner:
+        return Declared.TAKEN
+    after = declared(new, known, book.now)
+    if after is known:
+        return Declared.UNCHANGED
+    _keep(book, after)
+    return Declared.ADDED if known is None else Declared.CHANGED
+
+
+def _keep(book: Book, schedule: Schedule) -> None:
+    book.put_schedule(schedule)
+    if schedule.fires_at is not None and not schedule.paused:
+        book.arrivals.append((None, schedule.fires_at))
+
+
+def _declare(book: Book, spec: TaskSpec) -> Declared:
     known = book.spec(spec.name)
     spec = replace(spec, paused=known.paused if known else False)
     if spec == known:
-        return False
+        return Declared.UNCHANGED
     book.put_spec(spec)
-    if known is not None and (spec.limit, spec.rate) != (known.limit, known.rate):
+    if known is None:
+        return Declared.ADDED
+    if (spec.limit, spec.rate) != (known.limit, known.rate):
         if spec.rate != known.rate:
             book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
         book.unpark_all(spec.name)
         _announce(book, spec.name)
-    return True
+    return Declared.CHANGED
 
 
 def _announce(book: Book, task: str) -> None:

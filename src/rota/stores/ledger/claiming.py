@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from rota.domain.gates import Gate, Pass
-from rota.store import Report
+from rota.store import IDLE_MEMORY, Report
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.idle import waiting, wake_for
 from rota.stores.ledger.holding import unpark
@@ -143,9 +143,17 @@ def register(
     """Note that the worker was here; seconds until it should look again, if anything is coming."""
     last = book.last_claim(worker)
     again = taken.again or n <= last
-    wake_at = _wake_at(book, worker, tasks, again) if idle else None
-    book.register(worker, max(n, last), tasks, idle, wake_at, report if n > last else None)
+    wake_at = _wake_at(book, worker, tasks, again) if idle else _next_schedule(book)
+    book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, report if n > last else None)
     return None if wake_at is None else max(0.0, wake_at - book.now)
+
+
+def _next_schedule(book: Book) -> float | None:
+    """A full worker fires schedules only where no idle one waits for them."""
+    fires_at = book.next_schedule()
+    if fires_at is None or any(idle.seen_at > book.now - IDLE_MEMORY for idle in book.idle()):
+        return None
+    return fires_at
 
 
 def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
@@ -155,6 +163,8 @@ def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> floa
         return book.now  # this claim ended early, or was a repeated one: what is due waits for the next
     others = waiting(book.idle(), worker, frozenset(tasks), book.now)
     coming = list(book.upcoming(open_tasks, len(others) + 1))
+    if (fires_at := book.next_schedule()) is not None:
+        coming.append(fires_at)  # one worker fires all that are due then, and the runs call for the others
     opening = book.next_opening(open_tasks)
     for task in due:
         spec = book.spec(task)

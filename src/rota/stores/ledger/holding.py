@@ -1,4 +1,5 @@
-"""Holds: a queued run stands in the due index if and only if nothing holds it. One routine lets parked runs go.
+"""Holds: a queued run stands in the due index if and only if nothing holds it: it is not paused, not parked and waits
+for no other run's end. One routine lets parked runs go, one those that wait.
 
 A due run is parked while its key is saturated. The invariant: of a key's due runs the best stand in the index, as many
 as may start. So whoever takes a running or a ready one away, or moves it to later, lets the best parked one go. One
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
+from rota.domain.decision import Reason
 from rota.domain.run import Standing, State
 from rota.stores.book import Book
 
@@ -26,6 +28,8 @@ def expire(book: Book, late: Sequence[Standing]) -> None:
     for run in late:
         book.save(rules.expire(run, book.now))
         book.touched.add(run.id)
+        book.decided(run.task, run.key, Reason.EXPIRED, run=run.id)
+        release(book, run)
     for run in late:  # not before all of them are gone: else one makes room for the next
         freed(book, run)
 
@@ -41,8 +45,34 @@ def freed(book: Book, run: Standing) -> None:
     book.arrivals.append((run.task, book.now))
 
 
+def await_ends(book: Book, needs: Sequence[str]) -> tuple[str, ...]:
+    """Which of these runs are still to end; each is told that somebody waits for it."""
+    book.load(needs)
+    left: list[str] = []
+    for id in needs:
+        run = book.get(id)
+        if run is not None and not run.state.final:
+            left.append(id)
+            if not run.awaited:
+                book.save(replace(run, awaited=True))
+    return tuple(left)
+
+
+def release(book: Book, ended: Standing) -> None:
+    """A run has ended: those that waited for nothing else may start."""
+    if not ended.awaited:
+        return
+    for run in book.waiters(ended.id):
+        if run.state.final:
+            continue
+        needs = tuple(id for id in run.needs if id != ended.id)
+        book.save(replace(run, needs=needs))
+        if not needs and run.state is State.QUEUED:
+            book.arrivals.append((run.task, run.due_at))
+
+
 def _ready(book: Book, run: Standing) -> bool:
-    return run.state is State.QUEUED and not run.parked and run.due_at <= book.now
+    return run.state is State.QUEUED and not run.parked and not run.needs and run.due_at <= book.now
 
 
 def unpark(book: Book, task: str, key: str, most: int) -> None:

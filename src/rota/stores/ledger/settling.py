@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
+from rota.domain.decision import Reason
 from rota.domain.run import Lease, Note, Standing, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import Renewal
@@ -27,6 +28,8 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
         ended = _give_way(book, ended)
     book.save(ended)
     book.touched.add(ended.id)
+    if ended.state.final:
+        holding.release(book, ended)
     if ended.state is State.QUEUED:
         book.arrivals.append((ended.task, ended.due_at))
     if ended.marked and settlement.mark and ended.state.final:
@@ -43,6 +46,7 @@ def _give_way(book: Book, run: Standing) -> Standing:
             heir = rules.inherit(holder, run)
             book.save(heir)
             book.arrivals.append((heir.task, heir.due_at))
+            book.decided(run.task, run.key, Reason.SUPERSEDED, run=heir.id)
             return rules.supersede(run, book.now)
     return run
 

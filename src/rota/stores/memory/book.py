@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain import wire
+from rota.domain.decision import Decided, Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.policy import Policy
 from rota.domain.run import Lease, NewRun, Origin, Run, Standing, State
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Report, WorkerSeen
 from rota.stores.book import Candidate, Lane
@@ -20,6 +22,8 @@ from rota.stores.charts import Charts
 from rota.stores.idle import Idle
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes
+from rota.stores.memory.timetable import Timetable
+from rota.stores.retention import over
 
 EXPIRED_AT_ONCE = 1000
 
@@ -27,7 +31,7 @@ EXPIRED_AT_ONCE = 1000
 class MemoryBook:
     def __init__(self, capacity: int) -> None:
         self.now = 0.0
-        self.arrivals: list[tuple[str, float]] = []
+        self.arrivals: list[tuple[str | None, float]] = []
         self.touched: set[str] = set()
         self.runs: dict[str, Run] = {}
         self.order: dict[str, int] = {}
@@ -35,6 +39,9 @@ class MemoryBook:
         self.leases: dict[str, float] = {}  # run id -> not offered for rescue before
         self.workers: dict[str, WorkerSeen] = {}
         self.specs: dict[str, TaskSpec] = {}
+        self.timetable = Timetable()
+        self.decisions: dict[tuple[str, str, Reason], Decided] = {}
+        self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
         self.count: Counter[tuple[str, ...]] = Counter()
         self._capacity = capacity
@@ -46,7 +53,7 @@ class MemoryBook:
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
         self._idle: dict[str, Idle] = {}
-        self._marks: dict[tuple[str, str], Mark] = {}
+        self._waiters: dict[str, dict[str, None]] = {}
         self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
@@ -73,11 +80,14 @@ class MemoryBook:
             created_at=self.now,
             due_at=new.due_at(self.now),
             expires_at=new.expiry(self.now),
+            needs=new.needs,
             args=bytes(body.args),
             origin=body.origin or Origin(),
             policy=body.policy or Policy(),
             wire=new.wire,
         )
+        for id in new.needs:
+            self._waiters.setdefault(id, {})[new.id] = None
         self.save(run)
 
     def rewrite(self, id: str, body: bytes) -> None:
@@ -122,7 +132,9 @@ class MemoryBook:
         self.leases.pop(run.id, None)
         if run.state is State.QUEUED:
             entry = (run.due_at, self.order[run.id], run.id)
-            if run.parked:
+            if run.needs:
+                pass  # stands nowhere until the last of them has ended
+            elif run.parked:
                 self._parked.push(_key_lane(run.task, run.key), run.priority, entry)
             else:
                 self._due.push(run.task, run.priority, entry)
@@ -133,9 +145,12 @@ class MemoryBook:
 
     def _stands(self, entry: Entry, parked: bool) -> bool:
         run = self.runs.get(entry[2])
-        return run is not None and run.state is State.QUEUED and run.due_at == entry[0] and run.parked is parked
+        stands = run is not None and run.state is State.QUEUED and run.due_at == entry[0]
+        return stands and run is not None and run.parked is parked and not run.needs
 
     # -- look-ups --------------------------------------------------------------------------------------------------
+
+    def load_holders(self, names: Sequence[tuple[str, str]]) -> None: ...
 
     def holders(self, task: str, unique_key: str) -> Sequence[Run]:
         return [self.runs[id] for id in self._holders.get((task, unique_key), {})]
@@ -147,7 +162,7 @@ class MemoryBook:
         return self.count["running", task, key]
 
     def pending(self, task: str, most: int) -> int:
-        return min(most, self.count["queued", task])
+        return min(most, self.count["ready", task])
 
     def best_parked(self, task: str, key: str) -> Run | None:
         best = next(self._parked.due([_key_lane(task, key)], self.now), None)
@@ -161,6 +176,9 @@ class MemoryBook:
     def of_task(self, task: str, most: int) -> Sequence[Run]:
         waiting = (State.QUEUED, State.PAUSED)
         return [run for run in self.runs.values() if run.task == task and run.state in waiting][:most]
+
+    def waiters(self, run: str) -> Sequence[Run]:
+        return [self.runs[id] for id in self._waiters.pop(run, {}) if id in self.runs]
 
     def expired(self) -> Sequence[Run]:
         found: dict[str, Run] = {}
@@ -232,6 +250,25 @@ class MemoryBook:
         if report is not None:
             self.charts.add(int(self.now // 60), report.tallies)
 
+    # -- schedules -------------------------------------------------------------------------------------------------
+
+    def load_schedules(self, ids: Sequence[str]) -> None: ...
+
+    def schedule(self, id: str) -> Schedule | None:
+        return self.timetable.schedules.get(id)
+
+    def put_schedule(self, schedule: Schedule) -> None:
+        self.timetable.put(schedule)
+
+    def drop_schedule(self, id: str) -> None:
+        self.timetable.drop(id)
+
+    def offer_schedules(self) -> list[Schedule]:
+        return self.timetable.offer(self.now)
+
+    def next_schedule(self) -> float | None:
+        return self.timetable.next()
+
     # -- policies --------------------------------------------------------------------------------------------------
 
     def spec(self, task: str) -> TaskSpec | None:
@@ -240,11 +277,26 @@ class MemoryBook:
     def put_spec(self, spec: TaskSpec) -> None:
         self.specs[spec.name] = spec
 
+    def decided(
+        self,
+        task: str,
+        key: str | None,
+        reason: Reason,
+        count: int = 1,
+        run: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        name = (task, key or "", reason)
+        known = self.decisions.get(name)
+        first_at, before = (self.now, 0) if known is None else (known.first_at, known.count)
+        self.decisions[name] = Decided(*name, before + count, first_at, self.now, run, note, by)
+
     def mark(self, task: str, key: str) -> Mark:
-        return self._marks.get((task, key), Mark())
+        return self.marks.get((task, key), Mark())
 
     def put_mark(self, task: str, key: str, mark: Mark) -> None:
-        self._marks[task, key] = mark
+        self.marks[task, key] = mark
 
     def rate(self, task: str, key: str) -> RateState:
         return self._rates.get((task, key), (RateState(), None))[0]
@@ -276,7 +328,10 @@ class MemoryBook:
         self.workers = {name: seen for name, seen in self.workers.items() if seen.seen_at > workers_before}
         self._claims = {name: n for name, n in self._claims.items() if name in self.workers}
         self._taken = {name: taken for name, taken in self._taken.items() if name in self.workers}
-        self._marks = {k: m for k, m in self._marks.items() if (m.finished_at or self.now) > marks_before}
+        self.marks = {k: m for k, m in self.marks.items() if (m.finished_at or self.now) > marks_before}
+        self.decisions = {k: row for k, row in self.decisions.items() if row.last_at > marks_before}
+        for id in [id for id, plan in self.timetable.schedules.items() if over(plan, marks_before)]:
+            self.timetable.drop(id)
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
         self.count = Counter({name: n for name, n in self.count.items() if n})
@@ -297,5 +352,7 @@ def _counted(run: Run) -> Iterator[tuple[str, ...]]:
             yield ("suspect", run.worker)
     elif run.state is State.QUEUED:
         yield ("queued", run.task)
+        if not run.needs:
+            yield ("ready", run.task)
     elif run.state is State.PAUSED:
         yield ("paused", run.task)

@@ -6,24 +6,31 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
-from rota.domain.decision import Decision
+from rota.domain.decision import Decided, Decision
 from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, State, after
+from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import (
+    ALL_ROWS,
     OFFER_AGAIN,
     OFFERS,
     Claim,
+    Declared,
     Depth,
+    Fired,
     Hint,
+    Marked,
     Page,
     Renewal,
     Reply,
     Report,
     Retention,
+    RowQuery,
     RunQuery,
     Stat,
     Store,
+    Subject,
     Swept,
     Wish,
     WorkerSeen,
@@ -66,6 +73,9 @@ class MemoryStore:
     async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
         return self._step(lambda book: admitting.put(book, runs))
 
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        return self._step(lambda book: admitting.fire(book, ticks))
+
     async def claim(
         self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
     ) -> Claim:
@@ -73,8 +83,9 @@ class MemoryStore:
             settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = [run for held in book.taken(worker, n) if (run := _held(book, held))]
+            due = book.offer_schedules() if tasks or free else []
             wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
-            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left)
+            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -85,20 +96,20 @@ class MemoryStore:
         return self._step(lambda book: settling.settle(book, settlements))
 
     async def ask(
-        self, wish: Wish, subjects: Sequence[str], note: str | None = None, tasks: bool = False
+        self,
+        wish: Wish,
+        subjects: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        ask = asking.ask_tasks if tasks else asking.ask_runs
-        return self._step(lambda book: ask(book, wish, subjects, note))
+        return self._step(lambda book: asking.ask(book, asking.Asked(wish, note, by), subjects, of))
 
-    async def declare(self, specs: Sequence[TaskSpec]) -> Reply[bool]:
-        return self._step(lambda book: asking.declare(book, specs))
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        return self._step(lambda book: asking.declare(book, items))
 
-    async def rows(self, kind: type[T]) -> Reply[T]:
-        def read(book: MemoryBook) -> list[Any]:
-            found = book.specs if kind is TaskSpec else book.workers if kind is WorkerSeen else {}
-            return [found[name] for name in sorted(found)]
-
-        return self._step(read)
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        return self._step(lambda book: _rows(book, kind, query))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return self._step(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
@@ -153,6 +164,28 @@ class MemoryStore:
                 if self._hub.watched and (workers or book.touched):
                     self._hub.publish(Hint(workers=frozenset(workers), runs=frozenset(book.touched)))
                 book.arrivals, book.touched = [], set()
+
+
+def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
+    if kind is Decided:
+        decisions = [row for row in book.decisions.values() if _about(row, query)]
+        return sorted(decisions, key=lambda row: row.last_at, reverse=True)[: query.limit]
+    if kind is Marked:
+        marks = [Marked(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
+        return [row for row in marks if _about(row, query)][: query.limit]
+    kinds: dict[type, dict[str, Any]] = {
+        TaskSpec: dict(book.specs),
+        WorkerSeen: dict(book.workers),
+        Schedule: book.timetable.schedules,
+    }
+    found = kinds[kind]
+    names = sorted(found if query.names is None else found.keys() & set(query.names))
+    rows = [found[name] for name in names if name > query.after]
+    return [row for row in rows if query.task is None or getattr(row, "task", None) == query.task][: query.limit]
+
+
+def _about(row: Decided | Marked, query: RowQuery) -> bool:
+    return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
 
 
 def _held(book: MemoryBook, lease: Lease) -> Run | None:

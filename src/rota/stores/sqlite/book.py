@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, Standing, State, after
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, Report, Tally
 from rota.stores.book import Candidate, Lane
@@ -42,6 +44,7 @@ _candidates = msgspec.json.Decoder(list[Candidate])
 _idle = msgspec.json.Decoder(list[_IdleRow])
 _specs = msgspec.json.Decoder(list[TaskSpec])
 _tallies = msgspec.json.Decoder(list[Tally])
+_schedules = msgspec.json.Decoder(list[Schedule])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 _instants = msgspec.json.Decoder(list[float])
 
@@ -49,13 +52,17 @@ _instants = msgspec.json.Decoder(list[float])
 class SqliteBook:
     def __init__(self, tx: Transaction, specs: Specs) -> None:
         self.now = tx.now
-        self.arrivals: list[tuple[str, float]] = []
+        self.arrivals: list[tuple[str | None, float]] = []
         self.touched: set[str] = set()
         self._tx = tx
         self._specs = specs
         self._seen: dict[str, Standing | None] = {}
         self._changed: dict[str, Standing] = {}
         self._added: dict[str, tuple[Any, ...]] = {}
+        self._holders: dict[tuple[str, str], list[StandingRow]] = {}
+        self._schedules: dict[str, Schedule | None] = {}
+        self._ticked: dict[str, Schedule] = {}
+        self._decided: dict[tuple[str, str, str], tuple[Any, ...]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -73,10 +80,14 @@ class SqliteBook:
         return self._seen[id]
 
     def save(self, run: Standing) -> None:
+        self._holders.pop((run.task, run.unique_key or ""), None)
         self._seen[run.id] = self._changed[run.id] = run
 
     def add(self, new: NewRun, parked: bool) -> None:
         self._seen.pop(new.id, None)
+        self._holders.pop((new.task, new.unique_key or ""), None)
+        if new.needs:
+            self._tx.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?)", [(id, new.id) for id in new.needs])
         self._added.setdefault(
             new.id,
             (
@@ -89,8 +100,9 @@ class SqliteBook:
                 self.now,
                 new.due_at(self.now),
                 new.expiry(self.now),
-                parked,
+                2 if new.needs else int(parked),
                 new.wire.decode(),
+                to_json(new.needs) if new.needs else None,
             ),
         )
 
@@ -113,10 +125,29 @@ class SqliteBook:
                 if rows:
                     self._tx.execute(statement, to_json(rows))
 
+    def finish(self) -> None:
+        """Write all that is left, at the end of the step: nothing looks it up before."""
+        self.flush()
+        if self._ticked:
+            rows = [
+                (plan.id, plan.task, to_json(plan), None if plan.paused else plan.fires_at)
+                for plan in self._ticked.values()
+            ]
+            self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
+        if self._decided:
+            self._tx.execute(sql.DECIDE, to_json(list(self._decided.values())))
+
     # -- look-ups --------------------------------------------------------------------------------------------------
 
+    def load_holders(self, names: Sequence[tuple[str, str]]) -> None:
+        if names:
+            self._holders = {name: [] for name in names}
+            for run in self._standings(sql.HOLDERS_OF, to_json(list(self._holders))):
+                self._holders[run.task, run.unique_key or ""].append(run)
+
     def holders(self, task: str, unique_key: str) -> Sequence[Standing]:
-        return self._standings(sql.HOLDERS, task, unique_key)
+        known = self._holders.get((task, unique_key))
+        return self._standings(sql.HOLDERS, task, unique_key) if known is None else known
 
     def running(self, task: str) -> int:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ?", task)
@@ -138,6 +169,11 @@ class SqliteBook:
 
     def of_task(self, task: str, most: int) -> Sequence[Standing]:
         return self._standings(sql.OF_TASK, task, most)
+
+    def waiters(self, run: str) -> Sequence[Standing]:
+        found = self._standings(sql.WAITERS, run)
+        self._tx.execute("DELETE FROM waits WHERE ended = ?", run)
+        return found
 
     def expired(self) -> Sequence[Standing]:
         first = self._tx.one(sql.FIRST_EXPIRY)
@@ -233,6 +269,37 @@ class SqliteBook:
             known[tally.task] = merged(known.get(tally.task), tally)
             self._tx.execute(sql.CHART, minute, tally.task, to_json(known[tally.task]))
 
+    # -- schedules -------------------------------------------------------------------------------------------------
+
+    def load_schedules(self, ids: Sequence[str]) -> None:
+        if ids:
+            self._schedules = dict.fromkeys(ids)
+            for found in _schedules.decode(self._tx.one(sql.SCHEDULES, to_json(ids))):
+                self._schedules[found.id] = found
+
+    def schedule(self, id: str) -> Schedule | None:
+        return self._schedules.get(id)
+
+    def put_schedule(self, schedule: Schedule) -> None:
+        self._schedules[schedule.id] = self._ticked[schedule.id] = schedule
+
+    def drop_schedule(self, id: str) -> None:
+        self._schedules[id] = None
+        self._ticked.pop(id, None)
+        self._tx.execute("DELETE FROM schedules WHERE id = ?", id)
+
+    def offer_schedules(self) -> list[Schedule]:
+        first = self.next_schedule()
+        if first is None or first > self.now:
+            return []
+        due = _schedules.decode(self._tx.one(sql.DUE_NOW, self.now))
+        self._tx.execute(sql.OFFER_SCHEDULES, after(self.now, OFFER_AGAIN), to_json([plan.id for plan in due]))
+        return due
+
+    def next_schedule(self) -> float | None:
+        first = self._tx.one("SELECT min(look_at) FROM schedules WHERE look_at IS NOT NULL")
+        return None if first is None else float(first)
+
     # -- policies --------------------------------------------------------------------------------------------------
 
     def spec(self, task: str) -> TaskSpec | None:
@@ -247,6 +314,20 @@ class SqliteBook:
         self._tx.execute("UPDATE clock SET specs = specs + 1")
         self._tx.specs += 1
         self._specs = Specs()  # of this transaction alone: should it fail, nobody else has read it
+
+    def decided(
+        self,
+        task: str,
+        key: str | None,
+        reason: Reason,
+        count: int = 1,
+        run: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        name = (task, key or "", reason.value)
+        count += self._decided[name][3] if name in self._decided else 0
+        self._decided[name] = (*name, count, self.now, run, note, by)
 
     def mark(self, task: str, key: str) -> Mark:
         query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"

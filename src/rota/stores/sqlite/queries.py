@@ -1,14 +1,15 @@
 """The statements of SQLite's book. Batches are JSON arrays, opened by json_each."""
 
-from rota.store import OFFERS
+from rota.store import DUE_SCHEDULES, OFFERS
 from rota.stores.sqlite.rows import RUNS, STANDINGS
 
 EXPIRE_AT_ONCE = 1000
 
 ADD = """
-INSERT INTO runs (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, state)
+INSERT INTO runs
+    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, state)
 SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6,
-       v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, 'queued'
+       v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, 'queued'
 FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
@@ -18,6 +19,15 @@ HOLDERS = f"""
 SELECT {STANDINGS} FROM runs
 WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
 """
+
+# For many (task, unique_key) at once: each is looked up in the index.
+HOLDERS_OF = f"""
+SELECT {STANDINGS} FROM json_each(?) AS name CROSS JOIN runs
+WHERE task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
+  AND state IN ('queued', 'running', 'paused')
+"""
+
+WAITERS = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT run FROM waits WHERE ended = ?)"
 
 PENDING = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1 LIMIT ?2))
@@ -34,6 +44,7 @@ OF_TASK = f"""
 SELECT {STANDINGS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1
     UNION ALL SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND parked = 2 AND task = ?1
     UNION ALL SELECT * FROM runs WHERE state = 'paused' AND task = ?1
     LIMIT ?2)
 """
@@ -119,6 +130,30 @@ REGISTER = """
 INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'))
 ON CONFLICT (name) DO UPDATE SET
     n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report)
+"""
+
+SCHEDULES = "SELECT json_group_array(json(schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))"
+
+PUT_SCHEDULES = """
+INSERT INTO schedules (id, task, schedule, look_at)
+SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3 FROM json_each(?) AS v WHERE true
+ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedule, look_at = excluded.look_at
+"""
+
+DUE_NOW = f"""
+SELECT json_group_array(json(schedule)) FROM (
+    SELECT schedule FROM schedules WHERE look_at <= ? ORDER BY look_at LIMIT {DUE_SCHEDULES})
+"""
+
+OFFER_SCHEDULES = "UPDATE schedules SET look_at = ? WHERE id IN (SELECT value FROM json_each(?))"
+
+DECIDE = """
+INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
+SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 4, v.value ->> 5,
+       v.value ->> 6, v.value ->> 7
+FROM json_each(?) AS v WHERE true
+ON CONFLICT (task, key, reason) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at,
+    run = excluded.run, note = excluded.note, by = excluded.by
 """
 
 CHART = """

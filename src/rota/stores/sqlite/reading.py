@@ -4,8 +4,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.domain.decision import Decided
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, Page, Reply, RunQuery, Stat, WorkerSeen, after_cursor
+from rota.store import Depth, Marked, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
 from rota.stores.sqlite.rows import RUNS, read_runs, to_json
 from rota.stores.sqlite.threads import Transaction
 
@@ -20,22 +22,47 @@ SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
         SELECT task, count(*) AS queued, 0 AS running, 0 AS paused FROM runs
             WHERE state = 'queued' AND parked = 0 GROUP BY task
         UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND parked = 1 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND parked = 2 GROUP BY task
         UNION ALL SELECT task, 0, count(*), 0 FROM runs WHERE state = 'running' GROUP BY task
         UNION ALL SELECT task, 0, 0, count(*) FROM runs WHERE state = 'paused' GROUP BY task)
     GROUP BY task ORDER BY task)
 """
 
-SPECS = "SELECT json_group_array(json(spec)) FROM (SELECT spec FROM specs ORDER BY name)"
+# :task and :key are NULL where nobody asked for them. {which} is one of the two below, so that each uses the index.
+_NAMED = "{0} IN (SELECT value FROM json_each(:names)) AND {0} > :after"
+_BEHIND = "{0} > :after"
+_ABOUT = "(:task IS NULL OR task = :task) AND (:key IS NULL OR key = :key)"
+SPECS = "SELECT json_group_array(json(spec)) FROM (SELECT spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)"
 WORKERS = """
 SELECT json_group_array(json_object('name', name, 'tasks', json(tasks), 'seen_at', seen_at,
     'idle', json(iif(idle = 1, 'true', 'false')), 'report', json(report)))
-FROM (SELECT * FROM workers ORDER BY name)
+FROM (SELECT * FROM workers WHERE {which} ORDER BY name LIMIT :limit)
+"""
+SCHEDULES = """
+SELECT json_group_array(json(schedule)) FROM (
+    SELECT schedule FROM schedules WHERE {which} AND (:task IS NULL OR task = :task) ORDER BY id LIMIT :limit)
+"""
+MARKS = f"""
+SELECT json_group_array(json_object('task', task, 'key', key, 'mark',
+    json_object('succeeded_at', succeeded_at, 'finished_at', finished_at, 'failures', failures)))
+FROM (SELECT * FROM marks WHERE {_ABOUT} ORDER BY task, key LIMIT :limit)
+"""
+DECISIONS = f"""
+SELECT json_group_array(json_object('task', task, 'key', key, 'reason', reason, 'count', count,
+    'first_at', first_at, 'last_at', last_at, 'run', run, 'note', note, 'by', by))
+FROM (SELECT * FROM decisions WHERE {_ABOUT} ORDER BY last_at DESC LIMIT :limit)
 """
 STATS = """
 SELECT json_group_array(json_object('minute', minute, 'tally', json(tally)))
 FROM (SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
 """
-ROWS: dict[type, str] = {TaskSpec: SPECS, WorkerSeen: WORKERS}
+ROWS: dict[type, str] = {
+    TaskSpec: SPECS,
+    WorkerSeen: WORKERS,
+    Schedule: SCHEDULES,
+    Marked: MARKS,
+    Decided: DECISIONS,
+}
 
 
 class _DepthRow(Depth, frozen=True, array_like=True):
@@ -63,9 +90,14 @@ def depths(tx: Transaction) -> Reply[Depth]:
     return Reply(tx.now, [Depth(row.task, row.queued, row.running, row.paused) for row in rows])
 
 
-def rows(tx: Transaction, kind: type[T]) -> Reply[T]:
+def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
     decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list.__class_getitem__(kind))
-    return Reply(tx.now, decoder.decode(tx.one(ROWS[kind])))
+    names = None if query.names is None else to_json(list(query.names))
+    which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
+    wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
+    return Reply(
+        tx.now, decoder.decode(tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0])
+    )
 
 
 def stats(tx: Transaction, minutes: int) -> Reply[Stat]:

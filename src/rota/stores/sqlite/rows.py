@@ -10,8 +10,9 @@ from rota.domain.run import Origin, Run, Standing
 
 _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
     json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
-    json(iif(parked, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
-    task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at"""
+    json(iif(parked = 1, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
+    task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at,
+    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false'))"""
 
 STANDINGS = f"json_group_array(json_array({_STANDING}))"
 RUNS = f"json_group_array(json_array(json_array({_STANDING}), body, result, saved))"
@@ -74,6 +75,8 @@ def _run(row: _RunRow) -> Run:
         marked=stands.marked,
         priority=stands.priority,
         created_at=stands.created_at,
+        needs=stands.needs,
+        awaited=stands.awaited,
         result=None if row.result is None else row.result.encode(),
         saved=None if row.saved is None else row.saved.encode(),
         args=bytes(body.args),
@@ -94,7 +97,7 @@ def saved_row(run: Standing) -> tuple[Any, ...]:
         run.losses,
         run.cancel_asked,
         run.pause_asked,
-        run.parked,
+        2 if run.needs else int(run.parked),
         run.reason,
         run.note,
         None if run.error is None else to_json(run.error),
@@ -105,6 +108,8 @@ def saved_row(run: Standing) -> tuple[Any, ...]:
         None if run.result is None else run.result.decode(),
         run.worker,
         run.until,
+        to_json(run.needs) if run.needs else None,
+        run.awaited,
     )
 
 
@@ -116,7 +121,7 @@ UPDATE runs SET
     reason = v.value ->> 9, note = v.value ->> 10, error = v.value ->> 11, finished_at = v.value ->> 12,
     attempts = v.value ->> 13, progress = v.value ->> 14, saved = coalesce(v.value ->> 15, saved),
     result = coalesce(v.value ->> 16, result),
-    worker = v.value ->> 17, until = v.value ->> 18,
+    worker = v.value ->> 17, until = v.value ->> 18, needs = v.value ->> 19, awaited = v.value ->> 20,
     claimed_at = iif(v.value ->> 17 IS NULL, NULL, claimed_at),
     claim_n = iif(v.value ->> 17 IS NULL, NULL, claim_n), offer_at = NULL
 FROM json_each(?) AS v WHERE runs.id = v.value ->> 0

@@ -6,19 +6,25 @@ from typing import TypeVar
 
 from rota.domain.decision import Decision
 from rota.domain.run import Lease, NewRun, Note, after
+from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import (
+    ALL_ROWS,
     Claim,
+    Declared,
     Depth,
+    Fired,
     Hint,
     Page,
     Renewal,
     Reply,
     Report,
     Retention,
+    RowQuery,
     RunQuery,
     Stat,
+    Subject,
     Swept,
     Wish,
 )
@@ -43,6 +49,9 @@ class SqliteStore:
     async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
         return await self._reply(lambda book: admitting.put(book, runs))
 
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        return await self._reply(lambda book: admitting.fire(book, ticks))
+
     async def claim(
         self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
     ) -> Claim:
@@ -50,8 +59,9 @@ class SqliteStore:
             settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = book.taken(worker, n)
+            due = book.offer_schedules() if tasks or free else []
             wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
-            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left)
+            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due)
 
         return await self._step(step)
 
@@ -64,16 +74,20 @@ class SqliteStore:
         return await self._reply(lambda book: settling.settle(book, settlements))
 
     async def ask(
-        self, wish: Wish, subjects: Sequence[str], note: str | None = None, tasks: bool = False
+        self,
+        wish: Wish,
+        subjects: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        ask = asking.ask_tasks if tasks else asking.ask_runs
-        return await self._reply(lambda book: ask(book, wish, subjects, note))
+        return await self._reply(lambda book: asking.ask(book, asking.Asked(wish, note, by), subjects, of))
 
-    async def declare(self, specs: Sequence[TaskSpec]) -> Reply[bool]:
-        return await self._reply(lambda book: asking.declare(book, specs))
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        return await self._reply(lambda book: asking.declare(book, items))
 
-    async def rows(self, kind: type[T]) -> Reply[T]:
-        return await self._reader.do(lambda tx: reading.rows(tx, kind))
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        return await self._reader.do(lambda tx: reading.rows(tx, kind, query))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return await self._reader.do(lambda tx: reading.stats(tx, minutes))
@@ -109,7 +123,7 @@ class SqliteStore:
         """One step of the ledger, what it changed, and hints for what came of it."""
         book = SqliteBook(tx, self._specs)
         answer = work(book)
-        book.flush()
+        book.finish()
         workers = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else set[str]()
         if workers:
             book.wake(workers)

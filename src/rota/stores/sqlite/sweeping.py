@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from rota.domain.schedule import Schedule
 from rota.store import ID_MEMORY, Retention
 from rota.stores.charts import KEPT_MINUTES
-from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
+from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, over
 from rota.stores.sqlite.threads import Transaction
 
 FORGET_AT_ONCE = 5000
@@ -39,10 +40,17 @@ DELETE FROM runs WHERE seq IN (
 """
 
 
+OVER = """
+SELECT json_group_array(json(schedule)) FROM (SELECT schedule FROM schedules WHERE look_at IS NULL LIMIT ?)
+"""
+
+
 def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     """How many runs, and whether there are more to forget."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
     tx.execute("DELETE FROM marks WHERE finished_at <= ?", tx.now - MARK_MEMORY)
+    tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
+    _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
     forgotten = 0
@@ -51,6 +59,12 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
         if forgotten >= FORGET_AT_ONCE:
             return forgotten, True
     return forgotten, False
+
+
+def _forget_schedules(tx: Transaction) -> None:
+    found = msgspec.json.decode(tx.one(OVER, FORGET_AT_ONCE), type=list[Schedule])
+    gone = [(plan.id,) for plan in found if over(plan, tx.now - MARK_MEMORY)]
+    tx.executemany("DELETE FROM schedules WHERE id = ?", gone)
 
 
 def _ended_tasks(tx: Transaction) -> Iterator[str]:

@@ -31,6 +31,9 @@ class Transaction:
     def execute(self, sql: str, *parameters: Any) -> int:
         return self.connection.execute(sql, parameters).rowcount
 
+    def executemany(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+        self.connection.executemany(sql, rows)
+
     def one(self, sql: str, *parameters: Any) -> Any:
         """The first column of the first row; many rows are asked for as one JSON array."""
         row = self.connection.execute(sql, parameters).fetchone()

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
-from rota.store import Report, Stat, Tally, WorkerSeen
+from rota.store import Declared, Report, Stat, Tally, WorkerSeen
 from rota.testing.contract.stage import GREET, Stage, Staged, new_run
 
 FULL = TaskSpec(GREET, False, Limit(9, 2), Rate(5, 60, 2, True), "Greets. 🦉", "process", 30.0, 3)
@@ -18,16 +18,18 @@ class DeclareContract(Staged):
     async def test_the_last_publish_wins(self, stage: Stage) -> None:
         assert await self.specs(stage) == []
         other = TaskSpec("elsewhere")
-        assert (await stage.store.declare([FULL, other])).items == [True, True]
+        assert (await stage.store.declare([FULL, other])).items == [Declared.ADDED, Declared.ADDED]
         assert await self.specs(stage) == [other, FULL]
         newer = TaskSpec(GREET, limit=Limit(1))
-        assert (await stage.store.declare([newer])).items == [True]
+        assert (await stage.store.declare([newer])).items == [Declared.CHANGED]
         assert await self.specs(stage) == [other, newer]
 
     async def test_what_has_not_changed_is_answered_so(self, stage: Stage) -> None:
         changes = [FULL, FULL, replace(FULL, rate=None), FULL, TaskSpec("other"), FULL]
-        assert (await stage.store.declare(changes)).items == [True, False, True, True, True, False]
-        assert (await stage.store.declare([FULL])).items == [False]
+        added, changed, unchanged = Declared.ADDED, Declared.CHANGED, Declared.UNCHANGED
+        answers = [added, unchanged, changed, changed, added, unchanged]
+        assert (await stage.store.declare(changes)).items == answers
+        assert (await stage.store.declare([FULL])).items == [unchanged]
         assert (await stage.store.declare([])).items == []
 
     async def test_a_spec_says_nothing_of_other_tasks(self, stage: Stage) -> None:

@@ -4,7 +4,7 @@ from rota.domain.decision import Reason
 from rota.domain.guards import Rest
 from rota.domain.lifecycle import Succeeded
 from rota.domain.policy import Limit
-from rota.store import ID_MEMORY, Report, Retention, Swept, Tally, Wish, WorkerSeen
+from rota.store import ID_MEMORY, Report, Retention, Subject, Swept, Tally, Wish, WorkerSeen
 from rota.testing.contract.stage import GREET, Stage, Staged, new_run
 
 DAY = 86_400.0
@@ -32,7 +32,7 @@ class ForgetContract(Staged):
     async def test_a_sweep_says_whether_it_left_something_to_forget(self, stage: Stage) -> None:
         for task in ("a", "b"):
             await stage.put(*(new_run(task, delay=3600) for _ in range(6000)))
-            while (await stage.store.ask(Wish.DROP, [task], tasks=True)).items != [0]:
+            while (await stage.store.ask(Wish.DROP, [task], of=Subject.TASKS)).items != [0]:
                 pass
         stage.wait(ID_MEMORY + 1)
         swept = await self.sweep_all(stage)

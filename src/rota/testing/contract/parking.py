@@ -22,7 +22,7 @@ from rota.domain.lifecycle import (
 )
 from rota.domain.policy import Limit
 from rota.domain.run import NewRun, Run, State
-from rota.store import Backend, Depth, Retention, Wish
+from rota.store import Backend, Depth, Retention, Subject, Wish
 from rota.testing.contract.stage import BOOM, GREET, LEASE, Stage, Staged, ids, new_run
 
 GONE: list[Outcome] = [
@@ -182,7 +182,7 @@ class ParkContract(Staged):
     async def test_many_are_dropped_at_once_and_the_one_that_comes_then_starts(self, stage: Stage) -> None:
         run = await self.saturated(stage, *(new_run(key="k") for _ in range(5)))
         await stage.end(run, Succeeded())
-        assert (await stage.store.ask(Wish.DROP, [GREET], tasks=True)).items == [5]
+        assert (await stage.store.ask(Wish.DROP, [GREET], of=Subject.TASKS)).items == [5]
         await stage.put(fine := new_run(key="k"))
         assert (await stage.take("bob")).id == fine.id
 
@@ -265,10 +265,10 @@ class ParkContract(Staged):
     async def test_a_paused_task_keeps_its_parked_runs_until_it_is_resumed(self, stage: Stage) -> None:
         waiting = new_run(key="k")
         run = await self.saturated(stage, waiting)
-        await stage.store.ask(Wish.PAUSE, [GREET], tasks=True)
+        await stage.store.ask(Wish.PAUSE, [GREET], of=Subject.TASKS)
         await stage.end(run, Succeeded())
         assert (await stage.claim("bob")).runs == []
-        await stage.store.ask(Wish.RESUME, [GREET], tasks=True)
+        await stage.store.ask(Wish.RESUME, [GREET], of=Subject.TASKS)
         assert (await stage.take("bob")).id == waiting.id
 
     async def test_a_settle_that_races_with_claims_leaves_nobody_parked(self, stage: Stage, backend: Backend) -> None:

@@ -9,7 +9,7 @@ from rota.domain.policy import Limit
 from rota.domain.run import State
 from rota.domain.settlement import Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, Renewal, Wish
+from rota.store import Depth, Renewal, Subject, Wish
 from rota.testing.contract.stage import BOOM, GREET, LEASE, Stage, Staged, ids, new_run
 
 
@@ -149,7 +149,7 @@ class PauseContract(Staged):
 
 class TaskWishContract(Staged):
     async def ask(self, stage: Stage, wish: Wish, *tasks: str) -> list[int]:
-        return (await stage.store.ask(wish, tasks or [GREET], tasks=True)).items
+        return (await stage.store.ask(wish, tasks or [GREET], of=Subject.TASKS)).items
 
     async def test_a_paused_task_is_passed_over_and_still_takes_runs(self, stage: Stage) -> None:
         first, other = new_run(), new_run("other")
@@ -224,7 +224,7 @@ class TaskWishContract(Staged):
         waiting = [new_run(key="k"), new_run(delay=60), new_run(priority=5, key="l"), held]
         await stage.put(*waiting, other)
         await stage.pause(held)
-        reply = await stage.store.ask(wish, [GREET], "tidy", tasks=True)
+        reply = await stage.store.ask(wish, [GREET], "tidy", of=Subject.TASKS)
         assert reply.items == [4]
         for seen in await stage.find(*waiting):
             assert (seen.state, seen.reason, seen.note) == (State.CANCELLED, Reason.DROPPED, "tidy")

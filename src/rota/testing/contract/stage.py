@@ -14,7 +14,7 @@ from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Claim, Hint, Renewal, Report, RunQuery, Store, Wish
+from rota.store import Backend, Claim, Declared, Hint, Renewal, Report, RunQuery, Store, Wish
 
 GREET = "greet"
 LEASE = 30.0
@@ -90,8 +90,8 @@ class Stage:
     async def declare(
         self, limit: Limit | None = None, rate: Rate | None = None, task: str = GREET, enabled: bool = True
     ) -> bool:
-        (changed,) = (await self.store.declare([TaskSpec(task, enabled, limit, rate)])).items
-        return changed
+        (answer,) = (await self.store.declare([TaskSpec(task, enabled, limit, rate)])).items
+        return answer is not Declared.UNCHANGED
 
     async def claim(
         self,

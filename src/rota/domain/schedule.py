@@ -1,0 +1,139 @@
+"""Schedule: a trigger, the call it makes, its policies, and where it stands."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.decision import Reason
+from rota.domain.guards import Guards
+from rota.domain.run import NewRun
+
+Overlap = Literal["skip", "queue", "allow"]
+"""What a tick does while an earlier run is unfinished: none, one behind it, or one beside it."""
+CatchUp = Literal["latest", "all", "skip"]
+"""Which of the ticks that nobody was there for are made up: the last, all (up to CATCH_UP_CAP), or none."""
+
+CATCH_UP_CAP = 100
+FIRINGS_KEPT = 30
+
+
+class Firing(Struct, frozen=True, array_like=True):
+    """What became of one nominal time."""
+
+    nominal: float
+    reason: Reason
+
+
+class Missed(Struct, frozen=True, omit_defaults=True):
+    """Ticks that made no run, as one range. `count` is exact, or (`more`) the least it can be."""
+
+    first: float
+    last: float
+    count: int
+    more: bool = False
+
+    @property
+    def words(self) -> str:
+        first, last = (datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")[:19] for at in (self.first, self.last))
+        count = f"at least {self.count:,}" if self.more else f"{self.count:,}"
+        return f"{count} from {first} to {last} UTC" if self.count > 1 else f"{first} UTC"
+
+
+class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The upper half is what was declared; a store keeps the lower half. Instants are seconds by the store's clock.
+
+    `owner` is the app whose code declares it; one that was put at run time has none. `body` is the stored form of its
+    runs without their origin (`domain.wire`). `next_at` is the nominal time of the next tick, `fires_at` the same with
+    its jitter; both are None when no tick is left. What fell before `since` is not owed: the schedule was new, changed
+    or paused then. `version` changes with every word about the schedule, so that a tick planned before it is refused.
+    """
+
+    id: str
+    trigger: str
+    task: str
+    body: str
+    key: str
+    priority: int = 0
+    guards: Guards = Guards()
+    overlap: Overlap = "skip"
+    catch_up: CatchUp = "latest"
+    grace: float | None = None
+    start: float | None = None
+    end: float | None = None
+    owner: str = ""
+
+    anchor: float | None = None
+    next_at: float | None = None
+    fires_at: float | None = None
+    version: int = 0
+    since: float = 0.0
+    paused: bool = False
+    note: str | None = None
+    recent: tuple[Firing, ...] = ()
+
+    def same_times(self, other: "Schedule") -> bool:
+        """Do both fire at the same times? Their anchors apart: the first one counts."""
+        return (self.trigger, self.start, self.end) == (other.trigger, other.start, other.end)
+
+    def standing_as(self, other: "Schedule") -> "Schedule":
+        """This declaration where the other one stands."""
+        return replace(
+            self,
+            anchor=other.anchor,
+            next_at=other.next_at,
+            fires_at=other.fires_at,
+            version=other.version,
+            since=other.since,
+            paused=other.paused,
+            note=other.note,
+            recent=other.recent,
+        )
+
+
+class Tick(Struct, frozen=True, omit_defaults=True):
+    """One step of a schedule, planned from what it was at (version, next_at): advance and admit, or nothing.
+
+    `runs` are made in order, one per item of `nominals`; a run that is refused still advances the schedule.
+    """
+
+    schedule: str
+    version: int
+    next_at: float | None
+    then: float | None
+    fires_at: float | None
+    runs: tuple[NewRun, ...] = ()
+    nominals: tuple[float, ...] = ()
+    missed: Missed | None = None
+
+
+def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
+    """What a declaration makes of the schedule that a store knows; the known one itself if nothing changes."""
+    if known is None:
+        return replace(new, version=1, since=now, paused=False, note=None, recent=())
+    if not new.same_times(known):
+        moved = replace(new, version=known.version + 1, since=now)
+        return replace(moved, paused=known.paused, note=known.note, recent=known.recent)
+    same = new.standing_as(known)
+    return known if same == known else replace(same, version=known.version + 1)
+
+
+def advanced(schedule: Schedule, tick: Tick, reasons: list[Reason]) -> Schedule:
+    """The schedule after a tick whose runs were answered so."""
+    firings = [Firing(nominal, reason) for nominal, reason in zip(tick.nominals, reasons, strict=True)]
+    if tick.missed is not None:
+        firings.insert(0, Firing(tick.missed.last, Reason.MISSED))
+    recent = (*schedule.recent, *firings)[-FIRINGS_KEPT:]
+    return replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent)
+
+
+def paused(schedule: Schedule, note: str | None) -> Schedule:
+    return schedule if schedule.paused else replace(schedule, paused=True, note=note, version=schedule.version + 1)
+
+
+def resumed(schedule: Schedule, note: str | None, now: float) -> Schedule:
+    """What was missed meanwhile is not made up."""
+    if not schedule.paused:
+        return schedule
+    return replace(schedule, paused=False, note=note, since=now, version=schedule.version + 1)

@@ -1,0 +1,86 @@
+"""Timing: a schedule's trigger between its start and its end, in the seconds that stores keep."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from rota.domain.run import after
+from rota.domain.schedule import Schedule
+from rota.domain.triggers import Every, Trigger
+
+GRAIN = timedelta(microseconds=20)
+"""Stored instants are rounded: two of the same tick are no farther apart."""
+COUNTED = 100
+"""Ticks that are counted one by one; beyond, a range says "at least"."""
+
+
+def moment(instant: float) -> datetime:
+    return datetime.fromtimestamp(instant, UTC)
+
+
+def stored(moment: datetime) -> float:
+    """To the grain of stored instants, and never before the moment itself."""
+    return after(moment.timestamp(), 0)
+
+
+class Timing:
+    def __init__(self, trigger: Trigger, seed: str, start: float | None = None, end: float | None = None) -> None:
+        self.trigger = trigger
+        self._seed = seed
+        self._start = None if start is None else moment(start)
+        self._end = None if end is None else moment(end)
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> "Timing":
+        """Raises ValueError where the trigger's text cannot be read here."""
+        return cls(_read(schedule.trigger, schedule.anchor), schedule.id, schedule.start, schedule.end)
+
+    def next_after(self, instant: float) -> float | None:
+        since = moment(instant)
+        if self._start is not None and since < self._start:
+            since = self._start - GRAIN
+        found = self.trigger.next_after(since)
+        return None if found is None or (self._end is not None and found > self._end) else stored(found)
+
+    def previous_before(self, instant: float) -> float | None:
+        until = moment(instant) - GRAIN
+        if self._end is not None and until > self._end:
+            until = self._end + GRAIN
+        found = self.trigger.previous_before(until)
+        return None if found is None or (self._start is not None and found < self._start) else stored(found)
+
+    def fires_at(self, nominal: float) -> float:
+        """With the jitter that is this tick's own."""
+        return stored(self.trigger.jittered(moment(nominal), self._seed))
+
+    def latest(self, now: float) -> float | None:
+        """The last nominal time whose moment to fire has come."""
+        found = self.previous_before(after(now, 0.00005))
+        while found is not None and self.fires_at(found) > now:
+            found = self.previous_before(found)
+        return found
+
+    def settled(self, nominal: float) -> float | None:
+        """Where a nominal time lies that was computed elsewhere: itself, or the nearest tick if zones have changed
+        since, so that what moved is followed and nothing that is past comes again."""
+        before, behind = self.previous_before(after(nominal, 0.00005)), self.next_after(nominal)
+        if before is None or behind is None:
+            return behind if before is None else before
+        return before if nominal - before <= behind - nominal else behind
+
+    def count(self, first: float, last: float) -> tuple[int, bool]:
+        """How many ticks from one to the other, and whether there are more than counted."""
+        if isinstance(self.trigger, Every):
+            return round((last - first) / self.trigger.interval.total_seconds()) + 1, False
+        found, at = 1, first
+        while at < last and found < COUNTED:
+            behind = self.next_after(at)
+            if behind is None:
+                break
+            at, found = behind, found + 1
+        return found, at < last
+
+
+@lru_cache(maxsize=20_000)
+def _read(text: str, anchor: float | None) -> Trigger:
+    trigger = Trigger.parse(text)
+    return trigger if anchor is None else trigger.anchored(moment(anchor))
