@@ -1,9 +1,13 @@
 """rota: work that runs on time, once, and visibly."""
 
 from rota.app import Rota
+from rota.domain.activity import Activity, Breaker
 from rota.domain.decision import Decision, Reason
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
+from rota.domain.user_key import UserKey
 from rota.engine.context import Context
 from rota.engine.hooks import Event
 from rota.errors import (
@@ -19,6 +23,8 @@ from rota.errors import (
     RunCancelled,
     RunFailed,
     RunNotFound,
+    ScheduleNotFound,
+    ScheduleTaken,
     SchemaTooNew,
     Snooze,
     StoreCorrupt,
@@ -32,15 +38,22 @@ from rota.handle import RunHandle
 from rota.task import Task
 
 __all__ = [
+    "Activity",
+    "At",
+    "Breaker",
     "Context",
+    "Cron",
+    "DailyAt",
     "Decision",
     "Discard",
     "DuplicateTask",
     "Event",
+    "Every",
     "InvalidArguments",
     "InvalidOptions",
     "Limit",
     "MissingExtra",
+    "Monthly",
     "QueueFull",
     "Rate",
     "Reason",
@@ -54,6 +67,9 @@ __all__ = [
     "RunFailed",
     "RunHandle",
     "RunNotFound",
+    "Schedule",
+    "ScheduleNotFound",
+    "ScheduleTaken",
     "SchemaTooNew",
     "Snooze",
     "State",
@@ -62,6 +78,9 @@ __all__ = [
     "StoreUnavailable",
     "Task",
     "TaskError",
+    "Trigger",
     "UnknownTask",
     "UsageError",
+    "UserKey",
+    "Weekly",
 ]

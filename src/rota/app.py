@@ -5,29 +5,36 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from msgspec.structs import replace
 
 from rota.client import Client, patiently
-from rota.domain.decision import Decision
+from rota.domain.activity import Activity
+from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Join, Unique
+from rota.domain.intake import Span
 from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.domain.run import NewRun
+from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
+from rota.domain.triggers import Trigger
+from rota.domain.user_key import UserKey
 from rota.engine.context import Context
 from rota.engine.handler import ExecutorName
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
-from rota.errors import DuplicateTask, InvalidOptions, NotRunning, UnknownTask
+from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
+from rota.schedules import Schedules
 from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
-from rota.store import Backend, Depth, Subject, Wish
+from rota.store import Backend, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
-from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec
+from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec, touch_by_spec
 
 log = logging.getLogger("rota")
 
@@ -68,6 +75,7 @@ class Rota:
         url: str | Backend | None = None,
         *,
         name: str | None = None,
+        tz: str | None = None,
         concurrency: int | None = None,
         lease: float | None = None,
         grace: float | None = None,
@@ -77,6 +85,7 @@ class Rota:
         self.settings = load(
             url=url if url is None or isinstance(url, str) else url.url,
             name=name,
+            tz=tz,
             concurrency=concurrency,
             lease=lease,
             grace=grace,
@@ -85,6 +94,7 @@ class Rota:
         self.tuning = tuning_from(self.settings)
         self.backend = connect(self.settings.url) if url is None or isinstance(url, str) else url
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
+        self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
         self._resources = resources
         self._hooks = Hooks()
@@ -125,7 +135,7 @@ class Rota:
         max_losses: int = 5,
         priority: int = 0,
         executor: ExecutorName | None = None,
-        key: str | None = None,
+        key: str | UserKey | None = None,
         unique: Unique | None = None,
         join: Join = "keep",
         max_pending: int | None = None,
@@ -134,6 +144,13 @@ class Rota:
         enabled: bool = True,
         fail_on: Callable[[Any], bool] | None = None,
         aliases: Sequence[str] = (),
+        schedule: Trigger | str | None = None,
+        overlap: Overlap | None = None,
+        catch_up: CatchUp = "latest",
+        grace: Span | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        activity: Activity | None = None,
     ) -> Decorator: ...
     def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
@@ -148,6 +165,7 @@ class Rota:
                     raise DuplicateTask(
                         f"two functions are named {name}; give one of them name=, so that runs find the right one"
                     )
+            task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
             self.tasks[task.name] = task
             return task
 
@@ -156,6 +174,11 @@ class Rota:
     def names(self) -> dict[str, Task[..., ..., Any, Any]]:
         """Tasks by all the names they answer to, aliases among them."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
+
+    def declared(self) -> list[Schedule]:
+        """The schedules that this app's code declares, without where they stand."""
+        found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
+        return [schedule for schedule in found if schedule is not None]
 
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
         """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
@@ -172,10 +195,28 @@ class Rota:
         known = self.names().get(task)
         if known is not None:
             return await known.submit(*args, **kwargs)
-        published = (await (await self._client.store()).rows(TaskSpec)).items
-        spec = next((spec for spec in published if spec.name == task), None)
+        published = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
+        spec = published[0] if published else None
         decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
+
+    async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:
+        """Touch by name, without the code. Never raises for a task that is unknown, disabled or has no activity: it
+        says no, and why."""
+        known = self.names().get(task)
+        if known is not None:
+            return await known.touch(*args, **kwargs)
+        try:
+            published = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
+            if not published or not published[0].executor:
+                return Decision("", Reason.UNKNOWN_TASK)
+            spec = published[0]
+            if spec.activity is None:
+                return Decision("", Reason.NO_ACTIVITY)
+            return await self._client.touch(touch_by_spec(spec, spec.activity, args, kwargs))
+        except StoreError as error:
+            log.warning("a touch of %s is lost, the store is away: %s", task, error)
+            return Decision("", Reason.UNAVAILABLE)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
         """Many runs in one step; one handle per call, in order.
@@ -227,6 +268,7 @@ class Rota:
             self._hooks,
             self._resources,
         )
+        await self.schedules.declare(self.declared())
         await engine.start()
         self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self

@@ -72,6 +72,13 @@ class Client:
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 
+    async def touch(self, run: NewRun) -> Decision:
+        """One try, one round trip: whoever touches goes on, whatever the answer."""
+        decision = (await (await self.store()).put([run])).items[0]
+        if not decision and self._refused is not None:
+            self._refused(run, decision)
+        return decision
+
     async def news(self, seconds: float = LOOK_AGAIN, since: int | None = None) -> int:
         """Returns when something in the store may have changed, or after so many seconds.
 

@@ -79,6 +79,14 @@ class RunNotFound(RotaError, LookupError):
     """The store knows no such run: it never did, or has forgotten it after its retention."""
 
 
+class ScheduleNotFound(RotaError, LookupError):
+    """The store knows no such schedule."""
+
+
+class ScheduleTaken(UsageError, ValueError):
+    """A schedule of this name belongs to someone else."""
+
+
 class RunEnded(RotaError):
     """Awaiting a result found a run that has none."""
 

@@ -1,6 +1,7 @@
 """Task: a named function and its policies. Calling it calls the function; submitting it makes a run."""
 
 import inspect
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,21 +12,37 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.client import Client
+from rota.domain.activity import Activity
 from rota.domain.arguments import Signature, encode_result, type_hints
-from rota.domain.decision import Decision
+from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards, Join, Unique
 from rota.domain.ids import uuid7
-from rota.domain.intake import Options, Span, check_name, check_priority, check_unique, new_run
+from rota.domain.intake import (
+    Options,
+    Span,
+    Timed,
+    check_name,
+    check_overlap,
+    check_priority,
+    check_unique,
+    new_run,
+    new_schedule,
+)
 from rota.domain.keys import KeyTemplate
 from rota.domain.policy import Limit, Lost, Policy, Rate, Retry
 from rota.domain.run import NewRun
+from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
+from rota.domain.triggers import Trigger
+from rota.domain.user_key import UserKey
 from rota.engine.context import Context
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName, Handler
-from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
+from rota.errors import InvalidArguments, InvalidOptions, StoreError, UnknownTask
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
+
+log = logging.getLogger("rota")
 
 C = ParamSpec("C")
 """The parameters as called, with `ctx` if the function takes one."""
@@ -54,7 +71,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     max_losses: int = 5
     priority: int = 0
     executor: ExecutorName | None = None
-    key: str | None = None
+    key: str | UserKey | None = None
     unique: Unique | None = None
     join: Join = "keep"
     max_pending: int | None = None
@@ -63,6 +80,16 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     enabled: bool = True
     fail_on: Callable[[Any], bool] | None = None
     aliases: tuple[str, ...] = ()
+    schedule: Trigger | str | None = None
+    overlap: Overlap | None = None
+    catch_up: CatchUp = "latest"
+    grace: Span | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    activity: Activity | None = None
+
+    def timed(self) -> Timed:
+        return Timed(overlap=self.overlap, catch_up=self.catch_up, grace=self.grace, start=self.start, end=self.end)
 
     def guards(self) -> Guards:
         if self.join not in ("keep", "push", "set", "refuse"):
@@ -87,6 +114,9 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
             check_importable(fn)
         for alias in self.aliases:
             check_name(alias)
+        check_overlap(self.overlap, self.catch_up)
+        if self.schedule is None and self.timed() != Timed():
+            raise ValueError("overlap, catch_up, grace, start and end are about a schedule: give schedule= as well")
 
 
 class Bound(Struct, Generic[R_co], frozen=True):
@@ -95,23 +125,34 @@ class Bound(Struct, Generic[R_co], frozen=True):
     task: "Task[..., ..., Any, R_co]"
     args: bytes
     options: Options = Options()
+    guards: Guards | None = None
 
     def to_run(self) -> NewRun:
         """A new run for this call; every call of this method makes another."""
         try:
             return new_run(
-                id=_new_id(),
+                id=new_id(),
                 task=self.task.name,
                 args=self.args,
                 policy=self.task.policy,
                 options=self.options,
                 priority=self.task.priority,
-                guards=self.task.guards,
+                guards=self.task.guards if self.guards is None else self.guards,
             )
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
+
+    def to_schedule(self, id: str, trigger: Trigger, timed: Timed, owner: str = "") -> Schedule:
+        """A schedule that makes this call, without its first tick: that is for the store's clock to say."""
+        task = self.task
+        try:
+            return new_schedule(
+                id, trigger, timed, task.name, self.args, task.policy, self.options, task.priority, task.guards, owner
+            )
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"schedule {id}: {error}") from None
 
 
 class Using(Generic[P, R_co]):
@@ -156,9 +197,14 @@ class Task(Generic[C, P, T_co, R_co]):
             self.policy = Policy(options.retry, options.timeout, options.lost, options.max_losses).frozen()
             self.priority = check_priority(options.priority)
             self.guards = options.guards()
-            self._key = None if options.key is None else KeyTemplate(options.key, self.signature.parameters.parameters)
+            self._key = key_of(options.key, self.signature)
+            self.activity = options.activity
+            self._activity_key = self._key
+            if options.activity is not None and options.activity.key is not None:
+                self._activity_key = key_of(options.activity.key, self.signature)
+            self.trigger = trigger_of(options.schedule)
             options.check(fn)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise InvalidOptions(f"task {self.name}: {error}") from None
         self.executor: ExecutorName = options.executor or default_executor(fn)
         self.aliases = options.aliases
@@ -184,6 +230,28 @@ class Task(Generic[C, P, T_co, R_co]):
         """The same from synchronous code; raises where an event loop runs."""
         bound = self.bound(args, kwargs)
         return self.portal().call(lambda: self.put(bound))
+
+    async def touch(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
+        """Somebody was active: make, move or leave the run of their key, as the task's `activity` has it.
+
+        Truthy if there is a run for it now, else `reason` says why not. Costs one round trip and never waits: a
+        store that does not answer is a no (`unavailable`). Wrong arguments still raise.
+        """
+        if self.activity is None:
+            return Decision("", Reason.NO_ACTIVITY)
+        run = self.touched(self.activity, args, kwargs)
+        try:
+            return await self._client().touch(run)
+        except StoreError as error:
+            log.warning("a touch of %s is lost, the store is away: %s", self.name, error)
+            return Decision(run.id, Reason.UNAVAILABLE)
+
+    def touched(self, activity: Activity, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewRun:
+        bound = self.bound(args, kwargs, Options(delay=activity.after), self._activity_key)
+        try:
+            return replace(bound, guards=activity.guards(self.guards)).to_run()
+        except InvalidOptions as error:
+            raise InvalidArguments(f"{self.name}: {error}") from None
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
         """The task with these arguments, for `app.submit_many`."""
@@ -227,15 +295,35 @@ class Task(Generic[C, P, T_co, R_co]):
         except (TypeError, ValueError) as error:
             raise InvalidArguments(str(error)) from None
 
-    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Bound[R_co]:  # noqa: B008
+    def bound(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        options: Options = Options(),  # noqa: B008
+        key: KeyTemplate | UserKey | None = None,
+    ) -> Bound[R_co]:
         """Checked, encoded, and with the key that its arguments make."""
         encoded = self.encode(args, kwargs)
-        if self._key is not None and options.key is None:
+        key = key or self._key
+        if key is not None and options.key is None:
             try:
-                options = replace(options, key=self._key.fill(self.signature.all_arguments(args, kwargs)))
+                options = replace(options, key=key.fill(self.signature.all_arguments(args, kwargs)))
             except ValueError as error:
                 raise InvalidArguments(f"{self.name}: {error}") from None
         return Bound(self, encoded, options)
+
+    def schedule(self, tz: str, owner: str) -> Schedule | None:
+        """The schedule that the code declares for this task, if it does; its id is the task's name."""
+        if self.trigger is None:
+            return None
+        try:
+            call = self.bound((), {})
+        except InvalidArguments as error:
+            raise InvalidOptions(
+                f"task {self.name}: its schedule calls it without arguments ({error}); give them defaults, "
+                "or use app.schedules.put with a bound call"
+            ) from None
+        return call.to_schedule(self.name, self.trigger.in_zone(tz), self._options.timed(), owner)
 
     def spec(self) -> TaskSpec:
         """What is published of this task."""
@@ -253,6 +341,7 @@ class Task(Generic[C, P, T_co, R_co]):
             priority=self.priority,
             policy=self.policy,
             guards=self.guards,
+            activity=self.activity,
         )
 
     def handler(self) -> Handler:
@@ -270,7 +359,7 @@ class Task(Generic[C, P, T_co, R_co]):
 def unchecked_run(task: str, arguments: Mapping[str, Any], options: Options = Options()) -> NewRun:  # noqa: B008
     """A run of a task that is not defined here: its arguments are stored as they are, by name."""
     try:
-        return new_run(_new_id(), task, encode_result(arguments), Policy(), options)
+        return new_run(new_id(), task, encode_result(arguments), Policy(), options)
     except TypeError as error:
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:
@@ -294,16 +383,42 @@ def run_by_spec(
     named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}
     try:
         if spec.key is not None and options.key is None:
-            options = replace(options, key=KeyTemplate(spec.key, spec.parameters).fill(named))
+            key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
+            options = replace(options, key=key.fill(named))
         encoded = encode_result(named)
-        return new_run(_new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
+        return new_run(new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
     except TypeError as error:
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:
         raise InvalidOptions(f"{task}: {error}") from None
 
 
-def _new_id() -> str:
+def touch_by_spec(spec: TaskSpec, activity: Activity, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:
+    """A touch of a task whose code is elsewhere."""
+    key = spec.key if activity.key is None else activity.key
+    spec = replace(spec, key=key, guards=activity.guards(spec.guards))
+    return run_by_spec(spec.name, spec, args, kwargs, Options(delay=activity.after))
+
+
+def key_of(key: str | UserKey | None, signature: Signature) -> KeyTemplate | UserKey | None:
+    """Checked against the parameters that it is made from."""
+    parameters = signature.parameters.parameters
+    if isinstance(key, UserKey):
+        key.check(parameters)
+        return key
+    return None if key is None else KeyTemplate(key, parameters)
+
+
+def trigger_of(schedule: object) -> Trigger | None:
+    """A trigger, or the text of one."""
+    if schedule is None or isinstance(schedule, Trigger):
+        return schedule
+    if not isinstance(schedule, str):
+        raise TypeError(f"schedule={schedule!r}: a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)")
+    return Trigger.parse(schedule)
+
+
+def new_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
 
 

@@ -1,4 +1,5 @@
-"""Intake: from what a caller asks for to a run that a store can take, or a ValueError that says what is wrong."""
+"""Intake: from what a caller asks for to a run or a schedule that a store can take, or a ValueError that says what is
+wrong."""
 
 from datetime import datetime, timedelta
 
@@ -11,6 +12,8 @@ from rota.domain.ids import retry_id
 from rota.domain.keys import check_key, digest
 from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, after
+from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.triggers import Trigger
 
 PRIORITY = 100
 NAME_LIMIT = 200
@@ -75,7 +78,7 @@ def retry_of(run: Run) -> NewRun:
         unique_key=run.unique_key,
         guards=_guards_of(run),
         priority=run.priority,
-        wire=wire.amend(run.wire, Origin(kind="retry", of=run.id)),
+        wire=wire.amend(run.wire, Origin(kind="retry", of=run.id, nominal=run.origin.nominal)),
     )
 
 
@@ -84,6 +87,91 @@ def _guards_of(run: Run) -> Guards:
     if run.unique_key is None:
         return Guards(marks=run.marked)
     return Guards(unique="active", join="refuse", marks=run.marked)
+
+
+class Timed(Struct, frozen=True, kw_only=True):
+    """What a schedule asks for beside its trigger and its call, unchecked until the schedule is made."""
+
+    overlap: Overlap | None = None
+    catch_up: CatchUp = "latest"
+    grace: Span | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+def new_schedule(
+    id: str,
+    trigger: Trigger,
+    timed: Timed,
+    task: str,
+    args: bytes,
+    policy: Policy,
+    options: Options,
+    priority: int,
+    guards: Guards,
+    owner: str = "",
+) -> Schedule:
+    """The schedule that a declaration asks for; the options and guards are those of the call that it makes."""
+    if options.delay is not None or options.at is not None or options.expires is not None:
+        raise ValueError(
+            "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
+        )
+    run = new_run(id, task, args, policy, options, priority, guards)
+    overlap = check_overlap(timed.overlap, timed.catch_up, run.guards)
+    start = None if timed.start is None else instant(timed.start, "start")
+    end = None if timed.end is None else instant(timed.end, "end")
+    if start is not None and end is not None and end < start:
+        raise ValueError(f"end={timed.end} lies before start={timed.start}")
+    return Schedule(
+        id=check_id(id),
+        trigger=str(trigger),
+        task=run.task,
+        body=run.wire.decode(),
+        key=run.key or f"schedule:{id}",
+        priority=run.priority,
+        guards=_overlapping(run.guards, timed.overlap, overlap),
+        overlap=overlap,
+        catch_up=timed.catch_up,
+        grace=None if timed.grace is None else seconds(timed.grace, "grace"),
+        start=start,
+        end=end,
+        owner=owner,
+    )
+
+
+def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Guards()) -> Overlap:  # noqa: B008
+    """What holds where nothing was said: as the task's own `unique` has it, else skip; every tick stands alone where
+    all are made up."""
+    if catch_up not in ("latest", "all", "skip"):
+        raise ValueError(f"catch_up={catch_up!r}: choose latest, all or skip")
+    if overlap not in (None, "skip", "queue", "allow"):
+        raise ValueError(f"overlap={overlap!r}: choose skip, queue or allow")
+    if catch_up == "all" and overlap not in (None, "allow"):
+        raise ValueError(
+            f"catch_up='all' wants a run for every tick, overlap={overlap!r} leaves some out; say overlap='allow' "
+            "or another catch_up"
+        )
+    if overlap is not None:
+        return overlap
+    if catch_up == "all":
+        return "allow"
+    return "queue" if guards.unique == "queued" else "skip"
+
+
+def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Guards:
+    if asked is None and guards.unique is not None:
+        return guards  # the task's own word
+    if overlap == "allow":
+        return replace(guards, unique=None)
+    if overlap == "queue":
+        return replace(guards, unique="queued", join="keep")
+    return replace(guards, unique="active", join="refuse")
+
+
+def check_id(id: object) -> str:
+    if not isinstance(id, str) or not 0 < len(id) <= NAME_LIMIT or not id.isprintable():
+        raise ValueError(f"{id!r} is not a schedule's name: 1 to {NAME_LIMIT} printable characters")
+    return id
 
 
 def check_unique(unique: object) -> Unique:

@@ -2,8 +2,10 @@
 
 from msgspec import Struct
 
+from rota.domain.activity import Activity
 from rota.domain.guards import Guards
 from rota.domain.policy import Limit, Policy, Rate
+from rota.domain.user_key import UserKey
 
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
@@ -19,10 +21,11 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     retries: int = 0
     paused: bool = False
     parameters: tuple[str, ...] = ()
-    key: str | None = None
+    key: str | UserKey | None = None
     priority: int = 0
     policy: Policy = Policy()
     guards: Guards = Guards()
+    activity: Activity | None = None
 
     @property
     def gated(self) -> bool:

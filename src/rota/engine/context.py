@@ -1,6 +1,7 @@
 """Context: what a handler may know of the run it serves, and what it may leave with it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -37,6 +38,12 @@ class Context:
     def attempt(self) -> int:
         """1 for the first call, one more after every failure or loss."""
         return self.run.failures + self.run.losses + 1
+
+    @property
+    def nominal(self) -> datetime | None:
+        """The time that this run stands for, in UTC: its tick, however late it came. None if no schedule made it."""
+        at = self.run.origin.nominal
+        return None if at is None else datetime.fromtimestamp(at, UTC)
 
     @property
     def stopping(self) -> bool:

@@ -15,6 +15,7 @@ from rota.engine.heart import SILENCE, Heart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.settler import Settler
+from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
 from rota.engine.worker import Worker
@@ -83,6 +84,7 @@ class Supervisor:
         await store.declare(self._specs)
         resources = None if self._resources is None else await self._stack.enter_async_context(self._resources())
         self._settler = Settler(store)
+        ticks = Ticks(store, self._hooks)
         self._worker = Worker(
             self.name,
             store,
@@ -91,6 +93,7 @@ class Supervisor:
             self._tuning,
             self._backend.poll,
             self._hooks,
+            ticks,
             resources,
         )
         self._settler.recorded = self._worker.recorded
@@ -102,6 +105,7 @@ class Supervisor:
         self._stack.callback(self._watchdog.stop)
         self._watch("settler", self._settler.run)
         self._watch("hints", lambda: self._listen(store))
+        self._watch("ticks", ticks.run)
         self._watch("worker", self._worker.run)
         self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention).run)
         log.info("worker %s started: %d tasks on %s", self.name, len(self._handlers), self._backend.url)
@@ -141,7 +145,7 @@ class Supervisor:
         """Each step is tried, whatever became of the one before."""
         async with AsyncExitStack() as last:
             last.push_async_callback(self._stack.aclose)
-            for name in ("settler", "janitor", "hints"):
+            for name in ("settler", "janitor", "hints", "ticks"):
                 last.push_async_callback(self._end, name)
             last.push_async_callback(self._heart.stop)
             last.push_async_callback(self._record)

@@ -23,6 +23,7 @@ from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
 from rota.engine.tallies import Tallies
+from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.errors import StoreError
 from rota.store import Claim, Hint, Renewal, Report, Store
@@ -48,6 +49,7 @@ class Worker:
         tuning: Tuning,
         poll: float,
         hooks: Hooks,
+        ticks: Ticks,
         resources: Any = None,
     ) -> None:
         self.name = name
@@ -58,6 +60,7 @@ class Worker:
         self._pause = min(poll, tuning.rescue_every)
         self._resources = resources
         self._hooks = hooks
+        self._ticks = ticks
         self._runner = Runner(handlers)
         self._tallies = Tallies()
         self._reported_at = 0.0
@@ -125,6 +128,7 @@ class Worker:
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
+        self._ticks.take(claim.due, claim.now)
         rescue([run for run in claim.lapsed if run.lease not in ours and run not in claim.runs], self._settler)
         return claim
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from rota.domain.policy import FAR
+from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
 from rota.settings.reading import Seconds
@@ -27,7 +28,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         default_factory=sqlite_url
     )
     app: Annotated[str | None, says("The app for the command line, as module:attribute.")] = None
-    name: Annotated[str, says("What this app is called: its workers' names begin with it.")] = "rota"
+    name: Annotated[str, says("What this app is called: it owns the schedules that its code declares.")] = "rota"
+    tz: Annotated[str, says("The time zone of triggers that name none.")] = "UTC"
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
     concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = 10
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
@@ -87,6 +89,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         return f"{name}={getattr(self, name)!r}" + (f" ({source})" if source != "keyword" else "")
 
     def _check_names(self) -> None:
+        try:
+            find_zone(self.tz)
+        except ValueError as error:
+            raise InvalidOptions(f"{self._said('tz')}: {error}") from None
         if not self.url.strip():
             raise InvalidOptions(f"{self._said('url')} names no store; leave it out for SQLite beside the project file")
         if not self.name or not self.name.isprintable() or len(self.name) > 100:

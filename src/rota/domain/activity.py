@@ -1,0 +1,73 @@
+"""Activity: work that follows from someone being active, some time after, and not too often."""
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.decision import Reason
+from rota.domain.guards import Guards, Rest
+from rota.domain.policy import FAR
+from rota.domain.user_key import UserKey
+
+Mode = Literal["coalesce", "debounce"]
+DAY = 86_400.0
+
+
+def _span(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= FAR:
+        raise ValueError(f"{name}={value!r}: seconds from 0 to ten years")
+
+
+class Breaker(Struct, frozen=True, omit_defaults=True):
+    """After so many failed runs of a key in a row, refuse new ones for `cool_down` seconds; a success resets it.
+
+    By default it cools down for twice the time in which the failures can have come, and for a day at least.
+    """
+
+    failures: int
+    cool_down: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.failures, bool) or self.failures < 1:
+            raise ValueError(f"Breaker({self.failures!r}): a whole number of failed runs, at least 1")
+        if self.cool_down is not None:
+            _span(self.cool_down, "cool_down")
+
+
+class Activity(Struct, frozen=True, omit_defaults=True):
+    """How `task.touch(...)` makes runs: one per key, `after` seconds from the first touch, with the newest arguments.
+
+    With `mode="debounce"`, every touch pushes it to `after` seconds from then, at most `max_wait` from the first.
+    No touch makes a run within `spacing` seconds (`after` unless said) of the end of the last one. A touch during a
+    run queues one more behind it.
+    """
+
+    after: float
+    key: str | UserKey | None = None
+    mode: Mode = "coalesce"
+    max_wait: float | None = None
+    spacing: float | None = None
+    breaker: Breaker | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("after", "max_wait", "spacing"):
+            if (value := getattr(self, name)) is not None:
+                _span(value, name)
+        if self.mode not in ("coalesce", "debounce"):
+            raise ValueError(f"Activity(mode={self.mode!r}): choose coalesce or debounce")
+        if self.max_wait is not None and self.mode == "coalesce":
+            raise ValueError("Activity(max_wait=...) bounds how far touches push a run: it needs mode='debounce'")
+        if self.max_wait is not None and self.max_wait < self.after:
+            raise ValueError(f"Activity(max_wait={self.max_wait:g}) is shorter than after={self.after:g}")
+
+    def guards(self, base: Guards) -> Guards:
+        """What a touch is judged by, in this order: one that waits already, spacing, breaker."""
+        spacing = self.after if self.spacing is None else self.spacing
+        rest = [Rest(0, spacing)] if spacing else []
+        if self.breaker is not None:
+            usual = max(self.breaker.failures * self.after * 2, DAY)
+            cool_down = usual if self.breaker.cool_down is None else self.breaker.cool_down
+            rest.append(Rest(self.breaker.failures, cool_down, Reason.BREAKER))
+        join: Literal["keep", "push"] = "push" if self.mode == "debounce" else "keep"
+        return replace(base, unique="queued", join=join, max_wait=self.max_wait, rest=tuple(rest))

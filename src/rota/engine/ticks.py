@@ -1,0 +1,110 @@
+"""Ticks: due schedules become runs. The plan is pure; the store takes it whole, or not at all if it is late."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from rota.domain.planning import plan_firing, plan_move
+from rota.domain.schedule import Schedule, Tick
+from rota.engine.hooks import Event, Hooks
+from rota.errors import StoreError
+from rota.store import Fired, RowQuery, Store
+
+log = logging.getLogger("rota")
+
+BATCH = 250
+"""Schedules that are planned at a time, so that the loop stays free for others."""
+PAGE = 1000
+
+
+class Ticks:
+    """Takes what a claim offers and fires it, while claiming goes on. What it cannot fire is offered again."""
+
+    def __init__(self, store: Store, hooks: Hooks) -> None:
+        self._store = store
+        self._hooks = hooks
+        self._due: deque[tuple[Schedule, float]] = deque()
+        self._some = asyncio.Event()
+        self._odd: set[tuple[str, int]] = set()  # versions that cannot be planned here
+
+    def take(self, due: Iterable[Schedule], now: float) -> None:
+        self._due.extend((schedule, now) for schedule in due)
+        if self._due:
+            self._some.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._follow_zones())
+            both.create_task(self._fire_due())
+
+    async def _fire_due(self) -> None:
+        while True:
+            await self._some.wait()
+            batch = [self._due.popleft() for _ in range(min(BATCH, len(self._due)))]
+            planned = [(schedule, tick) for schedule, now in batch if (tick := self._plan(schedule, now))]
+            await self._fire(planned)
+            if not self._due:
+                self._some.clear()
+
+    async def _fire(self, planned: Sequence[tuple[Schedule, Tick]]) -> None:
+        """What the store did not take, or whose reply was lost, is offered again soon; a tick applies once."""
+        if not planned:
+            return
+        try:
+            reply = await self._store.fire([tick for _, tick in planned])
+        except StoreError as error:
+            log.warning("cannot fire %d schedules, they are offered again: %s", len(planned), error)
+            return
+        for (schedule, tick), fired in zip(planned, reply.items, strict=True):
+            self._tell(schedule, tick, fired)
+
+    def _plan(self, schedule: Schedule, now: float) -> Tick | None:
+        try:
+            return plan_firing(schedule, now)
+        except ValueError as error:
+            self._complain(schedule, error)
+            return None
+
+    def _complain(self, schedule: Schedule, error: ValueError) -> None:
+        if (schedule.id, schedule.version) not in self._odd:
+            self._odd.add((schedule.id, schedule.version))
+            log.error("schedule %s (%s) cannot be planned here: %s", schedule.id, schedule.trigger, error)
+
+    def _tell(self, schedule: Schedule, tick: Tick, fired: Fired) -> None:
+        if not fired.applied:
+            return  # somebody else was first, or it was changed meanwhile
+        if tick.missed is not None:
+            log.warning("schedule %s missed %s", schedule.id, tick.missed.words)
+            self._hooks.emit(Event("refused", schedule.task, reason="missed"))
+        for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
+            if not decision:
+                log.warning("schedule %s: no run for %s: %s", schedule.id, _spelled(nominal), decision.reason)
+                self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
+        log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), _spelled(tick.then))
+
+    async def _follow_zones(self) -> None:
+        """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies
+        now."""
+        after = ""
+        while True:
+            found = (await self._store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items
+            moved = [(schedule, tick) for schedule in found if (tick := self._move(schedule))]
+            for schedule, tick in moved:
+                log.info("schedule %s moves: next %s", schedule.id, _spelled(tick.then))
+            await self._fire(moved)
+            if len(found) < PAGE:
+                return
+            after = found[-1].id
+
+    def _move(self, schedule: Schedule) -> Tick | None:
+        try:
+            return plan_move(schedule)
+        except ValueError as error:
+            self._complain(schedule, error)
+            return None
+
+
+def _spelled(at: float | None) -> str:
+    return "never" if at is None else datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")
