@@ -35,6 +35,7 @@ from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
 from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec, touch_by_spec
+from rota.why import Why, why
 
 log = logging.getLogger("rota")
 
@@ -314,6 +315,10 @@ class Rota:
     async def health(self) -> Health:
         """Truthy if the store answers and, where an engine runs, it has claimed lately."""
         return await health_of(self._running(), self._client)
+
+    async def why(self, subject: str, key: str | None = None) -> Why:
+        """What keeps a task (or one key of it), a schedule or a run from running; `str(answer)` says it all."""
+        return await why(await self._client.store(), subject, key)
 
     async def depths(self) -> dict[str, Depth]:
         """Unfinished runs per task, exactly."""

@@ -19,6 +19,7 @@ from rota.cli.show import Show
 from rota.cli.submit import submit
 from rota.cli.tasks import tasks
 from rota.cli.watch import watch
+from rota.cli.why import why_not
 from rota.cli.worker import worker
 from rota.cli.workers import workers
 
@@ -45,6 +46,7 @@ app.command(tasks)
 app.command(runs)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
+app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)

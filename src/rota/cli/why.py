@@ -1,0 +1,38 @@
+"""`rota why`: why did it not run?"""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from rota.cli.apps import Target
+from rota.cli.groups import Shared
+from rota.cli.show import Show
+from rota.cli.text import one_line
+from rota.why import Why, why
+
+
+def why_not(
+    subject: Annotated[str, Parameter(help="A task, a schedule or a run's id.")],
+    key: Annotated[str | None, Parameter(help="One key of the task.")] = None,
+    /,
+    *,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Say in words what keeps something from running, what was decided last, and when it is next."""
+    answer = asyncio.run(_ask(target, subject, key))
+    if show.json:
+        facts = [{"about": fact.about, "text": fact.text, "holds": fact.holds} for fact in answer.facts]
+        told = {"subject": answer.subject, "kind": answer.kind, "answer": answer.answer, "held": answer.held}
+        show.value(told | {"facts": facts})
+        return
+    show.line(one_line(f"{answer.kind} {answer.subject}: {answer.answer}"))
+    for fact in answer.facts:
+        if fact.about != "answer":
+            show.line(one_line(f"{'!' if fact.holds else '-'} {fact.about}: {fact.text}"))
+
+
+async def _ask(target: Target, subject: str, key: str | None) -> Why:
+    async with target.client() as client:
+        return await why(await client.store(), subject, key)

@@ -1,0 +1,163 @@
+"""Facts from evidence: each function looks at one thing that can keep work from starting."""
+
+from collections.abc import Iterator
+
+from rota.domain.decision import Decided, Reason
+from rota.domain.guards import rest_reason
+from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.timing import Timing
+from rota.why.answer import Fact, at, away, many
+from rota.why.evidence import Evidence
+
+DECISIONS_TOLD = 5
+
+
+def about_workers(seen: Evidence) -> Fact:
+    live = seen.live()
+    if live:
+        return Fact("workers", f"{many(len(live), 'live worker')} {'knows' if len(live) == 1 else 'know'} {seen.task}")
+    if silent := seen.knowing():
+        last = max(worker.seen_at for worker in silent)
+        text = f"no live worker knows {seen.task}; the last one that does was heard of {away(last, seen.now)}"
+    elif any(worker.tasks and seen.now - worker.seen_at <= 30 for worker in seen.workers):
+        text = f"workers are alive, but none knows {seen.task}: start one that imports its code"
+    else:
+        text = "no worker is alive: start one with `rota worker`"
+    return Fact("workers", text, holds=True)
+
+
+def about_task(seen: Evidence) -> Iterator[Fact]:
+    spec = seen.spec
+    if spec is None or not spec.executor:
+        yield Fact("task", f"nobody has published {seen.task}: no worker with its code has started here")
+    if spec is None:
+        return
+    if not spec.enabled:
+        yield Fact(
+            "task", f"{seen.task} is disabled: nothing of it is taken (enabled=False in its code or settings)", True
+        )
+    if spec.paused:
+        said = next((row for row in seen.decisions if row.reason is Reason.PAUSED and not row.key), None)
+        yield Fact("task", f"{seen.task} is paused{_said(said, seen.now)}; `rota tasks resume {seen.task}`", True)
+    if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
+        yield Fact("limit", f"{seen.depth.running} of {spec.limit.total} run: the limit is reached", True)
+    if spec.rate is not None:
+        each = " per key" if spec.rate.per_key else ""
+        yield Fact("rate", f"at most {spec.rate.n} starts per {spec.rate.per:g} s{each}")
+
+
+def about_queue(seen: Evidence) -> Iterator[Fact]:
+    depth = seen.depth
+    yield Fact("queue", f"{depth.queued:,} queued, {depth.running:,} running, {depth.paused:,} paused")
+    waiting = [run for run in seen.unfinished if run.state is not State.RUNNING]
+    if waiting:
+        first = min(waiting, key=lambda run: run.due_at)
+        yield from about_waiting(first, seen)
+
+
+def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
+    """What one queued or paused run waits for."""
+    name = f"run {run.id}"
+    if run.state is State.PAUSED:
+        yield Fact("run", f"{name} is paused{f': {run.note}' if run.note else ''}; `rota runs resume {run.id}`", True)
+    if run.needs:
+        yield Fact(
+            "run", f"{name} waits for the end of {many(len(run.needs), 'run')}: {', '.join(run.needs[:3])}", True
+        )
+    if run.due_at > seen.now:
+        again = f" (try {run.failures + 1}, after {run.error})" if run.failures and run.error else ""
+        yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{again}", True)
+    elif run.parked:
+        yield Fact("run", f"{name} waits until others of its key {run.key!r} have ended or its rate lets it", True)
+    elif run.state is State.QUEUED and not run.needs:
+        yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}")
+    if run.expires_at is not None:
+        yield Fact("run", f"{name} never starts after {at(run.expires_at, seen.now)}")
+
+
+def about_key(seen: Evidence) -> Iterator[Fact]:
+    if seen.key is None:
+        return
+    running = [run for run in seen.unfinished if run.state is State.RUNNING]
+    per_key = seen.spec.limit.per_key if seen.spec and seen.spec.limit else None
+    if running:
+        full = per_key is not None and len(running) >= per_key
+        text = f"{many(len(running), 'run')} of {seen.key!r} running, the first started {away(running[-1].claimed_at or 0, seen.now)}"
+        yield Fact("key", text + (f": its limit of {per_key} is reached" if full else ""), full)
+    mark = seen.mark
+    if mark is None:
+        return
+    if mark.succeeded_at is not None:
+        yield Fact("key", f"{seen.key!r} last succeeded {at(mark.succeeded_at, seen.now)}")
+    if mark.failures:
+        yield Fact("key", f"{seen.key!r} has failed {many(mark.failures, 'time')} in a row")
+    yield from _rest(seen)
+
+
+def _rest(seen: Evidence) -> Iterator[Fact]:
+    spec, mark = seen.spec, seen.mark
+    if spec is None or mark is None or mark.finished_at is None:
+        return
+    guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
+    for rule in guards.rest:
+        if rest_reason((rule,), mark, seen.now) is not None:
+            until = at(mark.finished_at + rule.seconds, seen.now)
+            why = (
+                f"its breaker is open after {mark.failures} failed runs"
+                if rule.failures
+                else "it ended just now and rests"
+            )
+            yield Fact("key", f"{seen.key!r}: {why}; new runs are refused until {until}", True)
+
+
+def about_schedules(seen: Evidence) -> Iterator[Fact]:
+    for schedule in seen.schedules:
+        if seen.key is None or schedule.key == seen.key:
+            yield from about_schedule(schedule, seen)
+
+
+def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
+    name = f"schedule {schedule.id}"
+    if schedule.paused:
+        said = next((row for row in seen.decisions if row.reason is Reason.PAUSED and row.key == schedule.key), None)
+        yield Fact("schedule", f"{name} is paused{_said(said, seen.now)}; `rota schedules resume {schedule.id}`", True)
+    elif schedule.next_at is None:
+        yield Fact("schedule", f"{name} ({schedule.trigger}) has no tick left", True)
+    else:
+        late = schedule.fires_at is not None and schedule.fires_at <= seen.now
+        when = f"was due {at(schedule.next_at, seen.now)}" if late else f"is next {at(schedule.next_at, seen.now)}"
+        yield Fact("schedule", f"{name} ({_words(schedule)}) {when}", holds=False)
+    if schedule.recent:
+        last = schedule.recent[-1]
+        became = "made a run" if last.reason is Reason.ACCEPTED else f"made none of its own: {last.reason}"
+        yield Fact("schedule", f"{name}: its last tick, {at(last.nominal, seen.now)}, {became}")
+
+
+def about_decisions(seen: Evidence) -> Iterator[Fact]:
+    for row in list(seen.decisions)[:DECISIONS_TOLD]:
+        key = f" for {row.key!r}" if row.key else ""
+        often = "once" if row.count == 1 else f"{row.count:,} times, first {away(row.first_at, seen.now)}"
+        note = f" ({row.note})" if row.note else ""
+        by = f" by {row.by}" if row.by else ""
+        yield Fact("decided", f"{row.reason}{key}{by}: {often}, last {away(row.last_at, seen.now)}{note}")
+
+
+def about_last(seen: Evidence) -> Iterator[Fact]:
+    for run in seen.ended:
+        why = f": {run.error}" if run.error else f" ({run.reason})" if run.reason else ""
+        yield Fact("last run", f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}")
+
+
+def _words(schedule: Schedule) -> str:
+    try:
+        return Timing.of(schedule).trigger.describe()
+    except ValueError:
+        return schedule.trigger
+
+
+def _said(row: Decided | None, now: float) -> str:
+    if row is None:
+        return ""
+    by = f" by {row.by}" if row.by else ""
+    return f" ({away(row.last_at, now)}{by})" + (f" ({row.note})" if row.note else "")

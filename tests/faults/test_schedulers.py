@@ -1,0 +1,87 @@
+"""Any number of schedulers and no leader: every tick makes one run, whoever dies."""
+
+import asyncio
+import itertools
+import random
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rota import Every, Rota, Run, State
+from rota.domain.planning import tick_id
+from rota.store import RunQuery, Store
+from tests.faults.schedulers import define
+from tests.processes import Process
+
+SCHEDULES = [f"every-second-{i}" for i in range(200)]
+SCHEDULERS = 5
+KILL_EVERY = 3
+PATIENCE = 120.0
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seconds", [10, pytest.param(60, marks=pytest.mark.soak)])
+async def test_five_schedulers_one_killed_every_few_seconds_one_run_per_tick(tmp_path: Path, seconds: int) -> None:
+    url = f"sqlite:///{tmp_path / 'rota.db'}"
+    app = Rota(url)
+    tasks = itertools.cycle(define(app))
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    ticks = [start + timedelta(seconds=i) for i in range(seconds)]
+    async with app.client():
+        every_second = [(name, Every(1, anchor=start), next(tasks).bind()) for name in SCHEDULES]
+        await app.schedules.put_many(every_second, overlap="allow", catch_up="all", start=start, end=ticks[-1])
+        with ExitStack() as processes:
+            schedulers = [processes.enter_context(scheduler(url)) for _ in range(SCHEDULERS)]
+            dice = random.Random(seconds)
+            for tick in ticks[::KILL_EVERY]:
+                await until(app, lambda store, tick=tick: passed(app, tick))
+                schedulers.pop(dice.randrange(SCHEDULERS)).signal(signal.SIGKILL)
+                schedulers.append(processes.enter_context(scheduler(url)))
+            await until(app, lambda store: ended(app, store))
+            runs = await all_runs(await app.client().store())
+            history = await app.schedules.list()
+
+    expected = {tick_id(name, tick.timestamp()) for name in SCHEDULES for tick in ticks}
+    assert len(runs) == len(expected) == 200 * seconds, "one run per tick, none missed"
+    assert {run.id for run in runs} == expected
+    assert {run.state for run in runs} == {State.SUCCEEDED}
+    assert all(schedule.next_at is None for schedule in history)
+
+
+def scheduler(url: str) -> Process:
+    env = {"ROTA_URL": url, "ROTA_LEASE": "3", "ROTA_CONCURRENCY": "20"}
+    return Process("-m", "rota", "worker", "-A", "tests.faults.schedulers:app", env=env)
+
+
+async def until(app: Rota, reached: Callable[[Store], Awaitable[bool]]) -> None:
+    """Looks whenever something may have changed."""
+    store = await app.client().store()
+    async with asyncio.timeout(PATIENCE):
+        while not await reached(store):
+            await app.client().news(0.5)
+
+
+async def passed(app: Rota, tick: datetime) -> bool:
+    """Has the first schedule fired for this tick?"""
+    next_at = (await app.schedules.get(SCHEDULES[0])).next_at
+    return next_at is None or next_at > tick.timestamp()
+
+
+async def ended(app: Rota, store: Store) -> bool:
+    fired = all(schedule.next_at is None for schedule in await app.schedules.list())
+    return fired and not (await store.depths()).items
+
+
+async def all_runs(store: Store) -> list[Run]:
+    found: list[Run] = []
+    cursor: str | None = None
+    while True:
+        page = await store.runs(RunQuery(limit=1000, cursor=cursor))
+        found += page.runs
+        cursor = page.cursor
+        if cursor is None:
+            return found
