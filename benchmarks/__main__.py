@@ -11,6 +11,7 @@ from benchmarks.harness import run_harness
 from benchmarks.lone import lone_submit
 from benchmarks.memory import memory
 from benchmarks.report import RESULTS, show, write
+from benchmarks.schedules import schedules
 from benchmarks.settings import Settings
 
 
@@ -44,6 +45,8 @@ def measure(settings: Settings, keep: bool) -> None:
     costs += crowded(settings)
     tell("memory")
     costs += memory(settings)
+    tell("schedules")
+    costs += schedules(settings, tell)
     show(versus, costs)
     if keep:
         write(versus, costs, settings)

@@ -15,7 +15,9 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
 def derived(*parts: str) -> str:
     """The same parts make the same id, whoever computes it: so a repeated put changes nothing."""
     text = "\x00".join(part.replace("\\", "\\\\").replace("\x00", "\\0") for part in parts)
-    return str(uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=5))
+    found = hashlib.sha256(text.encode()).hexdigest()
+    variant = "89ab"[int(found[16], 16) & 3]
+    return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-{variant}{found[17:20]}-{found[20:32]}"
 
 
 def retry_id(run: str) -> str:

@@ -9,7 +9,7 @@ from rota.domain.guards import Guards
 from rota.domain.ids import derived
 from rota.domain.run import NewRun, Origin, after
 from rota.domain.schedule import CATCH_UP_CAP, Missed, Schedule, Tick
-from rota.domain.timing import Timing
+from rota.domain.timing import GRAIN, Timing
 
 ON_TIME = 60.0
 """Seconds by which a tick may be late and still count as on time, for `catch_up="skip"` without a grace."""
@@ -26,17 +26,19 @@ def plan_firing(schedule: Schedule, now: float) -> Tick:
     """The step of a schedule whose time to fire has come: its runs, what it missed, and when it is next."""
     timing = Timing.of(schedule)
     first = None if schedule.next_at is None else timing.settled(schedule.next_at)
-    latest = timing.latest(now)
-    if first is None or latest is None or latest < first:  # its zone has changed: the tick lies ahead
+    if first is None or timing.fires_at(first) > now:  # its zone has changed: the tick lies ahead
         return _step(schedule, timing, first)
-    then = timing.next_after(latest)
-    floor = _from(timing, first, schedule.since)
+    latest, then = first, timing.next_after(first)
+    if then is not None and timing.fires_at(then) <= now:  # nobody was there for a while
+        latest = timing.latest(now) or first
+        then = timing.next_after(latest)
+    floor = first if first >= schedule.since else timing.next_after(schedule.since - GRAIN)
     if floor is None or floor > latest:  # what fell before `since` is not owed
         return _step(schedule, timing, then)
     wanted = _wanted(schedule, timing, floor, latest, now)
-    last_missed = timing.previous_before(wanted[0]) if wanted else latest
     missed = None
-    if last_missed is not None and last_missed >= floor:
+    if not wanted or wanted[0] > floor:
+        last_missed = (timing.previous_before(wanted[0]) or floor) if wanted else latest
         missed = Missed(floor, last_missed, *timing.count(floor, last_missed))
     return _step(schedule, timing, then, wanted, missed)
 
@@ -52,7 +54,7 @@ def backfill(schedule: Schedule, first: float, last: float) -> list[NewRun]:
     """A run for every tick from `first` to `last`, each waiting for the end of the one before."""
     timing = Timing.of(schedule)
     nominals: list[float] = []
-    at = timing.next_after(first - 0.00005)
+    at = timing.next_after(first - GRAIN)
     while at is not None and at <= last:
         if len(nominals) == BACKFILL_CAP:
             raise ValueError(f"more than {BACKFILL_CAP:,} ticks lie between; backfill a shorter time")
@@ -69,10 +71,6 @@ def run_now(schedule: Schedule, id: str, now: float) -> NewRun:
 def tick_id(schedule: str, nominal: float) -> str:
     """The same for everyone who plans this tick: so it makes one run, however many do."""
     return derived("tick", schedule, f"{nominal:.5f}")
-
-
-def _from(timing: Timing, first: float, since: float) -> float | None:
-    return first if first >= since else timing.next_after(since - 0.00005)
 
 
 def _wanted(schedule: Schedule, timing: Timing, floor: float, latest: float, now: float) -> list[float]:

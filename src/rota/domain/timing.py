@@ -7,8 +7,9 @@ from rota.domain.run import after
 from rota.domain.schedule import Schedule
 from rota.domain.triggers import Every, Trigger
 
-GRAIN = timedelta(microseconds=20)
-"""Stored instants are rounded: two of the same tick are no farther apart."""
+GRAIN = 0.00002
+"""Stored instants are rounded: two of the same tick are no farther apart, in seconds."""
+_GRAIN = timedelta(seconds=GRAIN)
 COUNTED = 100
 """Ticks that are counted one by one; beyond, a range says "at least"."""
 
@@ -37,24 +38,26 @@ class Timing:
     def next_after(self, instant: float) -> float | None:
         since = moment(instant)
         if self._start is not None and since < self._start:
-            since = self._start - GRAIN
+            since = self._start - _GRAIN
         found = self.trigger.next_after(since)
         return None if found is None or (self._end is not None and found > self._end) else stored(found)
 
     def previous_before(self, instant: float) -> float | None:
-        until = moment(instant) - GRAIN
+        until = moment(instant) - _GRAIN
         if self._end is not None and until > self._end:
-            until = self._end + GRAIN
+            until = self._end + _GRAIN
         found = self.trigger.previous_before(until)
         return None if found is None or (self._start is not None and found < self._start) else stored(found)
 
     def fires_at(self, nominal: float) -> float:
         """With the jitter that is this tick's own."""
-        return stored(self.trigger.jittered(moment(nominal), self._seed))
+        at = moment(nominal)
+        jittered = self.trigger.jittered(at, self._seed)
+        return nominal if jittered is at else stored(jittered)
 
     def latest(self, now: float) -> float | None:
         """The last nominal time whose moment to fire has come."""
-        found = self.previous_before(after(now, 0.00005))
+        found = self.previous_before(now + 2 * GRAIN)
         while found is not None and self.fires_at(found) > now:
             found = self.previous_before(found)
         return found
@@ -62,7 +65,10 @@ class Timing:
     def settled(self, nominal: float) -> float | None:
         """Where a nominal time lies that was computed elsewhere: itself, or the nearest tick if zones have changed
         since, so that what moved is followed and nothing that is past comes again."""
-        before, behind = self.previous_before(after(nominal, 0.00005)), self.next_after(nominal)
+        before = self.previous_before(nominal + 2 * GRAIN)
+        if before == nominal:
+            return nominal
+        behind = self.next_after(nominal)
         if before is None or behind is None:
             return behind if before is None else before
         return before if nominal - before <= behind - nominal else behind

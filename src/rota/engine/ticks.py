@@ -14,7 +14,8 @@ from rota.store import Fired, RowQuery, Store
 
 log = logging.getLogger("rota")
 
-BATCH = 250
+BATCH = 1000
+BREATH = 100
 """Schedules that are planned at a time, so that the loop stays free for others."""
 PAGE = 1000
 
@@ -42,8 +43,13 @@ class Ticks:
     async def _fire_due(self) -> None:
         while True:
             await self._some.wait()
-            batch = [self._due.popleft() for _ in range(min(BATCH, len(self._due)))]
-            planned = [(schedule, tick) for schedule, now in batch if (tick := self._plan(schedule, now))]
+            planned: list[tuple[Schedule, Tick]] = []
+            while self._due and len(planned) < BATCH:
+                schedule, now = self._due.popleft()
+                if (tick := self._plan(schedule, now)) is not None:
+                    planned.append((schedule, tick))
+                if len(planned) % BREATH == 0:
+                    await asyncio.sleep(0)
             await self._fire(planned)
             if not self._due:
                 self._some.clear()
