@@ -1,0 +1,80 @@
+"""UserKey: the key of work that is about a user, on a device, with an agent."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from rota.domain.keys import check_key
+
+MISSING = "default"
+ESCAPES = {"%": "%25", ":": "%3A"}
+PLAIN = {escape: letter for letter, escape in ESCAPES.items()}
+PART = re.compile(r"(?:[^:%]|%25|%3A)+", re.DOTALL)
+
+
+class UserParts(Struct, frozen=True):
+    """What a key was built from; None for a dimension it does not have."""
+
+    user_id: str
+    device_id: str | None = None
+    agent_id: str | None = None
+
+
+class UserKey(Struct, frozen=True):
+    """`user:device:agent`, or without one or both of the latter.
+
+    A dimension that is not told is "default". Ids may hold anything a key may: `:` is written `%3A`, and `%` is `%25`.
+    """
+
+    device: bool = True
+    agent: bool = True
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the parts, in order."""
+        return ("user_id", *(("device_id",) if self.device else ()), *(("agent_id",) if self.agent else ()))
+
+    def build(self, user_id: str, device_id: str | None = None, agent_id: str | None = None) -> str:
+        """The key; parts of dimensions that it does not have are left out."""
+        if not user_id:
+            raise ValueError("a user key needs a user: user_id is empty")
+        given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
+        return check_key(":".join(_escape(given[name] or MISSING) for name in self.dimensions))
+
+    def parse(self, text: str) -> UserParts:
+        """The parts of a key that `build` made."""
+        parts = text.split(":")
+        if len(parts) != len(self.dimensions):
+            raise ValueError(f"{text!r} is no key of {self._spelled()}: it has {len(parts)} parts")
+        for part in parts:
+            if not PART.fullmatch(part):
+                wrong = "an empty part" if not part else f"{part!r}, in which % is not written %25"
+                raise ValueError(f"{text!r} is no key of {self._spelled()}: it has {wrong}")
+        return UserParts(**{name: _unescape(part) for name, part in zip(self.dimensions, parts, strict=True)})
+
+    def fill(self, arguments: Mapping[str, object]) -> str:
+        """The key of a call, from its arguments of these names."""
+        given = {name: _text(arguments.get(name)) for name in self.dimensions}
+        return self.build(given.pop("user_id"), **given)
+
+    def check(self, parameters: Collection[str]) -> None:
+        """Refuses a task that cannot be keyed so; without device_id or agent_id, those are "default"."""
+        if "user_id" not in parameters:
+            known = ", ".join(parameters) or "none"
+            raise ValueError(f"a user key needs a parameter user_id; there are: {known}")
+
+    def _spelled(self) -> str:
+        return ":".join(name.removesuffix("_id") for name in self.dimensions)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _escape(part: str) -> str:
+    return re.sub("[%:]", lambda found: ESCAPES[found[0]], part)
+
+
+def _unescape(part: str) -> str:
+    return re.sub("%25|%3A", lambda found: PLAIN[found[0]], part)
