@@ -83,7 +83,8 @@ def about_key(seen: Evidence) -> Iterator[Fact]:
     per_key = seen.spec.limit.per_key if seen.spec and seen.spec.limit else None
     if running:
         full = per_key is not None and len(running) >= per_key
-        text = f"{many(len(running), 'run')} of {seen.key!r} running, the first started {away(running[-1].claimed_at or 0, seen.now)}"
+        started = away(running[-1].claimed_at or seen.now, seen.now)
+        text = f"{many(len(running), 'run')} of {seen.key!r} running, the first started {started}"
         yield Fact("key", text + (f": its limit of {per_key} is reached" if full else ""), full)
     mark = seen.mark
     if mark is None:
