@@ -34,9 +34,7 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if spec is None:
         return
     if not spec.enabled:
-        yield Fact(
-            "task", f"{seen.task} is disabled: nothing of it is taken (enabled=False in its code or settings)", True
-        )
+        yield Fact("task", f"{seen.task} is disabled in its code or settings: no run of it is taken", True)
     if spec.paused:
         said = next((row for row in seen.decisions if row.reason is Reason.PAUSED and not row.key), None)
         yield Fact("task", f"{seen.task} is paused{_said(said, seen.now)}; `rota tasks resume {seen.task}`", True)
@@ -104,11 +102,7 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
     for rule in guards.rest:
         if rest_reason((rule,), mark, seen.now) is not None:
             until = at(mark.finished_at + rule.seconds, seen.now)
-            why = (
-                f"its breaker is open after {mark.failures} failed runs"
-                if rule.failures
-                else "it ended just now and rests"
-            )
+            why = f"its breaker is open after {mark.failures} failed runs" if rule.failures else "it rests"
             yield Fact("key", f"{seen.key!r}: {why}; new runs are refused until {until}", True)
 
 

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Literal
 
 from msgspec import Struct
 
 from rota.domain.policy import Retry
+from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Cron, DailyAt, Every, Excluding, Monthly, Trigger, Weekly
 from rota.domain.triggers.base import as_utc
 from rota.domain.triggers.durations import word_duration
-
-Overlap = Literal["skip", "queue", "allow"]
-CatchUp = Literal["latest", "all", "skip"]
 
 SAMPLE = 100
 """Fires that are looked at to see how close they are."""

@@ -1,0 +1,183 @@
+"""Why did it not run? Each thing that can hold work up is named in the answer."""
+
+import pytest
+
+from rota import Activity, Breaker, Every, Limit, Rota, UnknownTask
+from rota.domain.lifecycle import Failed, Succeeded, decide
+from rota.domain.run import Failure
+from rota.store import Store, Subject, Wish
+from rota.stores.memory import MemoryBackend
+from tests.surfaces.project import Project
+
+
+class Scene:
+    """An app on a store whose clock a test moves; workers are claims."""
+
+    def __init__(self) -> None:
+        self.backend = MemoryBackend()
+        self.app = Rota(self.backend, name="scene")
+        self._claims = 0
+
+        @self.app.task(schedule=Every(hours=1), limit=Limit(1), key="{page}")
+        async def fetch(page: int = 0) -> None: ...
+
+        @self.app.task(activity=Activity(after=60, key="{user}", spacing=600, breaker=Breaker(2)))
+        async def summarise(user: str) -> None: ...
+
+        self.fetch, self.summarise = fetch, summarise
+
+    async def store(self) -> Store:
+        return await self.app.client().store()
+
+    async def publish(self) -> None:
+        await (await self.store()).declare([task.spec() for task in self.app.tasks.values()])
+        await self.app.schedules.declare(self.app.declared())
+
+    async def work(self, free: int = 10) -> list[str]:
+        """A worker claims; it ends nothing."""
+        self._claims += 1
+        claim = await (await self.store()).claim("ada", self._claims, list(self.app.tasks), free, 30)
+        return [run.id for run in claim.runs]
+
+    async def end(self, fail: bool = False) -> None:
+        """All that is due runs and ends."""
+        self._claims += 1
+        store = await self.store()
+        runs = (await store.claim("ada", self._claims, list(self.app.tasks), 10, 30)).runs
+        outcome = Failed(Failure("Boom", "no")) if fail else Succeeded()
+        await store.settle([decide(run, outcome) for run in runs])
+
+    async def told(self, subject: str, key: str | None = None) -> str:
+        return (await self.app.why(subject, key)).answer
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+async def test_nobody_is_there_to_do_it(scene: Scene) -> None:
+    await scene.fetch.submit(1)
+    assert await scene.told("fetch") == "no worker is alive: start one with `rota worker`"
+
+
+async def test_workers_are_there_but_none_knows_the_task(scene: Scene) -> None:
+    await scene.fetch.submit(1)
+    await (await scene.store()).claim("bob", 1, ["other"], 1, 30)
+    assert "none knows fetch" in await scene.told("fetch")
+
+
+async def test_the_last_worker_that_knew_it_is_gone(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    scene.backend.skew += 120
+    assert "was heard of 2 minutes ago" in await scene.told("fetch")
+
+
+async def test_its_task_is_paused_and_by_whom(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    store = await scene.store()
+    await store.ask(Wish.PAUSE, ["fetch"], "the site is down", "ops@host", Subject.TASKS)
+    answer = await scene.told("fetch")
+    assert "fetch is paused" in answer
+    assert "ops@host" in answer
+    assert "the site is down" in answer
+    assert "rota tasks resume fetch" in answer
+
+
+async def test_its_limit_is_reached(scene: Scene) -> None:
+    await scene.publish()
+    await scene.fetch.submit(1)
+    await scene.work()
+    await scene.fetch.submit(2)
+    assert await scene.told("fetch") == "1 of 1 run: the limit is reached"
+
+
+async def test_it_is_not_due_yet(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    run = await scene.fetch.using(delay=3600).submit(1)
+    assert "is due in 60 minutes" in await scene.told(run.id)
+    assert "is due in 60 minutes" in await scene.told("fetch")
+
+
+async def test_a_paused_run_and_a_disabled_task_say_so(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    run = await scene.fetch.submit(1)
+    await run.pause()
+    assert f"rota runs resume {run.id}" in await scene.told(run.id)
+
+    off = Rota(scene.backend, name="off")
+    task = off.task(name="off", enabled=False)(lambda: None)
+    await (await scene.store()).declare([task.spec()])
+    await (await scene.store()).claim("bob", 1, ["off"], 1, 30)
+    assert await scene.told("off") == "off is disabled in its code or settings: no run of it is taken"
+
+
+async def test_a_key_rests_and_then_its_breaker_is_open(scene: Scene) -> None:
+    await scene.publish()
+    await scene.summarise.touch("u1")
+    scene.backend.skew += 61
+    await scene.end(fail=True)
+    assert not await scene.summarise.touch("u1")
+    assert "'u1': it rests; new runs are refused until in 10 minutes" in await scene.told("summarise", "u1")
+    assert "resting for 'u1': once" in str(await scene.app.why("summarise", "u1"))
+
+    scene.backend.skew += 601
+    await scene.summarise.touch("u1")
+    scene.backend.skew += 61
+    await scene.end(fail=True)
+    scene.backend.skew += 601
+    assert not await scene.summarise.touch("u1")
+    await scene.work()
+    assert "its breaker is open after 2 failed runs" in await scene.told("summarise", "u1")
+
+
+async def test_a_schedule_is_paused_ended_or_next(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    assert "schedule fetch (every hour) is next in 60 minutes" in str(await scene.app.why("fetch"))
+    await scene.app.schedules.pause("fetch", "holidays", "ops")
+    assert "holidays" in await scene.told("fetch")
+    await scene.app.schedules.put("nightly", "daily 03:00", scene.fetch.bind(7))
+    assert "is next" in str(await scene.app.why("nightly"))
+
+
+async def test_how_often_it_was_refused_and_when_last(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    for _ in range(3):
+        await scene.summarise.touch("u2")
+        scene.backend.skew += 10
+    assert "joined for 'u2': 2 times, first 20 seconds ago, last 10 seconds ago" in str(
+        await scene.app.why("summarise", "u2")
+    )
+
+
+async def test_what_became_of_a_run_that_ended(scene: Scene) -> None:
+    await scene.publish()
+    run = await scene.fetch.submit(1)
+    await scene.end(fail=True)
+    answer = await scene.app.why(run.id)
+    assert not answer.held
+    assert "failed" in answer.answer
+    assert "Boom: no" in answer.answer
+
+
+async def test_an_unknown_name_is_refused_with_the_nearest(scene: Scene) -> None:
+    await scene.publish()
+    with pytest.raises(UnknownTask, match="did you mean fetch"):
+        await scene.app.why("fetsh")
+
+
+def test_the_command_says_it_in_words_and_in_json(project: Project) -> None:
+    assert project.rota("submit", "greet", "name=Ada").code == 0
+    spoken = project.rota("why", "greet")
+    assert (spoken.code, spoken.err) == (0, "")
+    assert spoken.out.startswith("task greet: no worker is alive")
+    told = project.rota("why", "greet", "--json").json
+    assert told["held"] is True
+    assert told["facts"][0]["about"] == "workers"
+    assert project.rota("why", "gret").code == 2
