@@ -4,6 +4,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -303,8 +304,16 @@ def run_by_spec(
         raise InvalidOptions(f"{task}: {error}") from None
 
 
-def _new_id() -> str:
+def _fresh_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+id_source: ContextVar[Callable[[], str]] = ContextVar("rota id source", default=_fresh_id)
+"""Where the ids of new runs come from; a simulation brings its own, so that it can be repeated."""
+
+
+def _new_id() -> str:
+    return id_source.get()()
 
 
 def default_executor(fn: Callable[..., Any]) -> ExecutorName:

@@ -5,7 +5,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -24,6 +23,7 @@ from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
 from rota.engine.tallies import Tallies
 from rota.engine.tuning import Tuning
+from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Claim, Hint, Renewal, Report, Store
 
@@ -49,8 +49,10 @@ class Worker:
         poll: float,
         hooks: Hooks,
         resources: Any = None,
+        world: World = REAL,
     ) -> None:
         self.name = name
+        self._now, self._stopwatch = world.monotonic, world.stopwatch
         self._store = store
         self._handlers = handlers
         self._settler = settler
@@ -58,7 +60,7 @@ class Worker:
         self._pause = min(poll, tuning.rescue_every)
         self._resources = resources
         self._hooks = hooks
-        self._runner = Runner(handlers)
+        self._runner = Runner(handlers, world)
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0
@@ -71,6 +73,7 @@ class Worker:
         self._stopping = False
         self.beat: Callable[[], None] = lambda: None  # the heart's, once there is one
         self.beat_soon: Callable[[], None] = lambda: None
+        self.filled: Callable[[], None] = lambda: None  # called when the first seat is taken
         self._pending: Report | None = None  # a report whose claim has not been answered yet
         self._hungry = True  # the last claim found as much as it had room for
         self.claimed_at: float | None = None  # monotonic; the proof of life
@@ -102,7 +105,7 @@ class Worker:
         if self._settler.backlog > BACKLOG * self._tuning.concurrency:
             await self._settler.flush()
         free = max(0, self.free)
-        asked_at = time.monotonic()
+        asked_at = self._now()
         claim = await self._ask(list(self._handlers), free)
         for run in claim.runs:
             if self._stopping:
@@ -115,13 +118,13 @@ class Worker:
     async def _ask(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
         n = self._claims + 1
-        if self._pending is None and time.monotonic() - self._reported_at > REPORT_EVERY:
+        if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
             self._pending = self._report()
         claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending)
         if self._pending is not None:
-            self._pending, self._reported_at = None, time.monotonic()
+            self._pending, self._reported_at = None, self._now()
         self._claims = n
-        self.claimed_at = time.monotonic()
+        self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
@@ -153,11 +156,13 @@ class Worker:
         self._tallies.claimed(run)
         with self._lock:
             self._seats[run.lease] = seat
-        self._empty.clear()
+        if self._empty.is_set():
+            self._empty.clear()
+            self.filled()
         seat.task = asyncio.create_task(self._serve(seat), name=f"{run.task} {run.id}")
 
     async def _serve(self, seat: Seat) -> None:
-        started = time.perf_counter()
+        started = self._stopwatch()
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
             self._hooks.emit(Event("started", seat.run.task, seat.run))
@@ -168,7 +173,7 @@ class Worker:
             log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
             outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
         finally:  # whatever happens, the run is settled and the seat is free again
-            seconds = round(time.perf_counter() - started, 6)
+            seconds = round(self._stopwatch() - started, 6)
             settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
             self._settler.settle(settlement, seat.run)
             self._leave(seat)
