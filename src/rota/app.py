@@ -243,8 +243,9 @@ class Rota:
         )
 
     @contextmanager
-    def bound_to(self, backend: Backend) -> Generator[Self]:
+    def bound_to(self, url: str | Backend = "memory://") -> Generator[Self]:
         """For tests: until the block ends, the app lives in this store, and its own is left alone."""
+        backend = connect(url) if isinstance(url, str) else url
         if self._running() is not None:
             raise UsageError("the engine is running; bind the app to another store before it starts")
         before = self.backend, self._client, self.portal

@@ -166,17 +166,23 @@ class Worker:
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
             self._hooks.emit(Event("started", seat.run.task, seat.run))
-        outcome: Outcome = Interrupted()
+        outcome: Outcome | None = Interrupted()
         try:
             outcome = await self._runner.outcome(seat)
+        except GeneratorExit:  # thrown away together with its loop: there is nobody left to tell
+            outcome = None
+            raise
         except Exception as error:
             log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
             outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
-        finally:  # whatever happens, the run is settled and the seat is free again
-            seconds = round(self._stopwatch() - started, 6)
-            settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
-            self._settler.settle(settlement, seat.run)
-            self._leave(seat)
+        finally:  # whatever else happens, the run is settled and the seat is free again
+            if outcome is not None:
+                self._ended(seat, outcome, round(self._stopwatch() - started, 6))
+
+    def _ended(self, seat: Seat, outcome: Outcome, seconds: float) -> None:
+        settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        self._settler.settle(settlement, seat.run)
+        self._leave(seat)
         _log(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:

@@ -18,7 +18,7 @@ class World(Struct, frozen=True, kw_only=True):
     monotonic: Callable[[], float] = time.monotonic
     stopwatch: Callable[[], float] = time.perf_counter
     threads: bool = True
-    """Have heart and watchdog threads of their own? If not, the heart beats on the engine's loop, and nobody watches."""
+    """May heart and watchdog have threads? If not, the heart beats on the engine's loop, and nobody watches it."""
     adapt: Callable[[Handler], Handler] = _as_it_is
     """How a task is called here."""
 
