@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import InvalidOptions, Retry, Rota, Snooze, State
+from rota.drained import drained
 from rota.errors import Restless
 from rota.testing import StoreClock, drain
 
@@ -65,11 +66,14 @@ async def test_what_a_running_engine_has_in_hand_is_waited_for() -> None:
     async with app:
         run = await slow.submit()
         await begun.wait()
-        draining = asyncio.create_task(drain(app))
-        while not (await app.depths())["slow"].running:
-            await asyncio.sleep(0)
+        store = await app.client().store()
+        other = app.build_engine()
+        await other.start()
+        assert await drained(store, other, ["slow"]), "the other engine has nothing to do"
+        assert not await drained(store, other, ["slow"], everywhere=True)
+        await other.stop(0)
         release.set()
-        await draining
+        await drain(app)
         assert (await run.refresh()).state is State.SUCCEEDED
 
 

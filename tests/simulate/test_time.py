@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -87,7 +88,7 @@ def test_a_rate_spaces_starts_and_wakes_nobody_in_vain() -> None:
 
     simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
     starts = simulation.starts(call)
-    gaps = [(late - early).total_seconds() for early, late in zip(starts, starts[1:], strict=False)]
+    gaps = [(late - early).total_seconds() for early, late in pairwise(starts)]
     assert len(starts) == 100
     assert all(gap == pytest.approx(10 / 3, abs=2e-5) for gap in gaps)
     assert simulation.claims < 210, "one claim for each start and one for its end, and a few"
@@ -269,16 +270,16 @@ def test_instants_are_told_in_the_zone_of_the_start_across_a_clock_change() -> N
 
 
 HISTORY = """
-import random
+import asyncio, hashlib, logging, random
 from datetime import UTC, datetime, timedelta
 from rota import Context, Retry, Rota
 from rota.testing import simulate
 
+logging.disable(logging.CRITICAL)
 app = Rota("memory://", concurrency=3)
 
 @app.task(retry=Retry(5, delay=30, jitter=0.5))
 async def flaky(n: int) -> float:
-    import asyncio
     await asyncio.sleep(random.random() * 20)
     if random.random() < 0.4:
         raise ValueError(n)
@@ -291,7 +292,6 @@ def other(n: int) -> int:
     return n
 
 async def scenario(simulation):
-    import asyncio
     for n in range(40):
         await flaky.submit(n)
         await asyncio.sleep(simulation.random.random() * 10)
@@ -301,21 +301,14 @@ async def scenario(simulation):
 start = datetime(2026, 1, 1, tzinfo=UTC)
 for seed in (1, 1, 2):
     simulation = simulate(app, start, start + timedelta(hours=3), seed=seed, scenario=scenario, workers=2)
-    print(hash_of([(r.id, r.state.value, r.result, r.attempts, r.worker) for r in simulation.runs], simulation.starts()))
-"""
-PRELUDE = """
-import hashlib, logging
-logging.disable(logging.CRITICAL)
-def hash_of(runs, starts):
-    shown = [(i, s, v, w, [(a.fence, a.worker, a.outcome, a.claimed_at, a.ended_at) for a in at]) for i, s, v, at, w in runs]
-    return hashlib.sha256(repr((shown, starts)).encode()).hexdigest()
+    print(hashlib.sha256(repr((simulation.runs, simulation.starts())).encode()).hexdigest())
 """
 
 
 def test_the_same_seed_gives_the_same_history_in_every_process() -> None:
     histories = [
         subprocess.run(
-            [sys.executable, "-c", PRELUDE + HISTORY],
+            [sys.executable, "-c", HISTORY],
             env={**os.environ, "PYTHONHASHSEED": salt},
             capture_output=True,
             text=True,
