@@ -29,8 +29,7 @@ def test_a_crashed_workers_run_is_rescued_after_its_lease() -> None:
         await work.submit()
         await asyncio.sleep(5)
         assert simulation.crash() == "worker-1"
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        gc.collect()
 
     simulation = simulate(app, START, HOUR, scenario=scenario)
     (run,) = simulation.runs
@@ -127,6 +126,8 @@ def test_without_any_worker_runs_wait_until_one_starts_again() -> None:
     simulation = simulate(app, START, HOUR, scenario=scenario)
     assert simulation.starts(work) == [START + timedelta(seconds=900)]
     assert simulation.workers == ["worker-2"]
+    with pytest.raises(UsageError, match="is over"):
+        simulation.crash()
 
 
 def test_a_result_is_awaited_beyond_the_crash_of_the_worker_that_also_awaits_it(

@@ -62,8 +62,6 @@ class Runner:
         except asyncio.CancelledError as error:
             return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
         except BaseException as error:  # SystemExit too: here it is one handler's failure
-            if isinstance(error, GeneratorExit) and _thrown_away(seat):
-                raise
             return raised(error, handler.retry)
 
     async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
@@ -104,11 +102,6 @@ class Runner:
             value = None if result is None else handler.signature.decode_result(result)
             return returned(value, handler)
         return Succeeded(result)
-
-
-def _thrown_away(seat: Seat) -> bool:
-    """Is the call not ending, but only forgotten, together with the loop it waited on?"""
-    return seat.task is not None and asyncio.current_task(seat.task.get_loop()) is not seat.task
 
 
 class _Raised:

@@ -100,8 +100,8 @@ class Simulation:
         self._hired = 0
         self._calls: Counter[str] = Counter()
         self._starts: list[tuple[str, datetime]] = []
-        self._graves: list[asyncio.Task[Any]] = []  # thrown away, their handlers' clean-up would run
-        self._problem: Exception | None = None
+        self._graves: set[asyncio.Task[Any]] = set()  # kept: were they thrown away, their handlers' clean-up would run
+        self._problem: BaseException | None = None
         self._over: list[Run] | None = None
 
     # -- what to see -----------------------------------------------------------------------------------------------
@@ -137,6 +137,11 @@ class Simulation:
         """How often workers asked for work."""
         return self._backend.store.claims
 
+    @property
+    def leaps(self) -> int:
+        """How often time moved: what a simulation costs where nothing happens."""
+        return self._loop.leaps
+
     # -- what to do to it ------------------------------------------------------------------------------------------
 
     def crash(self, worker: str | None = None, restart: float | None = 0.0) -> str:
@@ -145,13 +150,15 @@ class Simulation:
         Unless one is named, it is the oldest that has a run in hand, else the oldest. `restart` seconds later a new
         one starts in its place; None for never. Gives the name of the crashed worker.
         """
+        if self._over is not None:
+            raise UsageError("the simulation is over")
         if worker is None:
             busy = [name for name, engine in self._engines.items() if engine.running]
             worker = next(iter(busy or self._engines), None)
         if worker is None or worker not in self._engines:
             raise UsageError(f"no worker {worker or ''} is alive; there are: {', '.join(self._engines) or 'none'}")
         del self._engines[worker]
-        self._loop.cut_off(worker)
+        self._graves.update(self._loop.cut_off(worker))
         self._backend.store.gone(worker)
         log.info("worker %s crashes", worker)
         if restart is not None:
@@ -188,7 +195,7 @@ class Simulation:
             self._over = self._backend.store.history()
             await self._put_away()
 
-    def _finish(self, problem: Exception | None = None) -> None:
+    def _finish(self, problem: BaseException | None = None) -> None:
         self._problem = self._problem or problem
         if not self._end.done():
             self._end.set_result(None)
@@ -217,7 +224,9 @@ class Simulation:
         doing.set("the scenario")
         try:
             await scenario(self)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # that of `pytest.fail` too, which is no Exception
             self._finish(error)
 
     async def _put_away(self) -> None:
@@ -226,10 +235,8 @@ class Simulation:
         self._loop.set_exception_handler(lambda loop, problem: None)
         await asyncio.gather(*(engine.stop(0) for engine in self._engines.values()), return_exceptions=True)
         await self.app.client().close()
-        self._graves = list(self._loop.stranded())
-        for grave in self._graves:
-            setattr(grave, "_log_destroy_pending", False)  # noqa: B010 (it is no accident that they never end)
-        rest = asyncio.all_tasks() - {asyncio.current_task()} - set(self._graves)
+        self._graves |= self._loop.stranded()
+        rest = asyncio.all_tasks() - {asyncio.current_task()} - self._graves
         for task in rest:
             task.cancel()
         if rest:

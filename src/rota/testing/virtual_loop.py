@@ -43,14 +43,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._leaps.now
 
-    def cut_off(self, name: str) -> None:
-        """Nothing of this worker runs any more, not even its clean-up."""
-        self._cut_off.add(name)
+    @property
+    def leaps(self) -> int:
+        """How often time has moved."""
+        return self._leaps.count
 
-    def stranded(self) -> list[OwnedTask]:
+    def cut_off(self, name: str) -> set[asyncio.Task[Any]]:
+        """Nothing of this worker runs any more, not even its clean-up, as long as the given tasks are kept."""
+        self._cut_off.add(name)
+        return self.stranded()
+
+    def stranded(self) -> set[asyncio.Task[Any]]:
         """The tasks of workers that were cut off."""
         tasks = asyncio.all_tasks(self)
-        return [task for task in tasks if isinstance(task, OwnedTask) and task.owner in self._cut_off]
+        return {task for task in tasks if isinstance(task, OwnedTask) and task.owner in self._cut_off}
 
     # -- what is scheduled -----------------------------------------------------------------------------------------
 
@@ -119,6 +125,7 @@ class _Leaps(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.count = 0
         self.refuse: Callable[[], None] = lambda: None
         self.standstill: Callable[[], None] = lambda: None
         self._still = 0
@@ -129,6 +136,7 @@ class _Leaps(selectors.BaseSelector):
             raise NotSimulated("nothing is left that could ever happen in this simulation")
         if timeout > 0:
             self.now += timeout
+            self.count += 1
             self._still = 0
         self._still += 1
         if self._still > STANDSTILL:
