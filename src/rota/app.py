@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -16,7 +17,6 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Join, Unique
 from rota.domain.intake import Span
 from rota.domain.policy import Limit, Lost, Rate, Retry
-from rota.domain.run import NewRun
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
@@ -26,7 +26,8 @@ from rota.engine.handler import ExecutorName
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
-from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask
+from rota.engine.world import REAL, World
+from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
 from rota.schedules import Schedules
@@ -98,8 +99,8 @@ class Rota:
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
         self._resources = resources
-        self._hooks = Hooks()
-        self._client = Client(self.backend, self._refused)
+        self.hooks = Hooks()
+        self._client = Client(self.backend, self.hooks.refused)
         self._engine: Supervisor | None = None
         self._engine_pid = 0
         self._changing = asyncio.Lock()  # start and stop, one after the other
@@ -184,7 +185,7 @@ class Rota:
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
         """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
         try:
-            self._hooks.add(event, hook)
+            self.hooks.add(event, hook)
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
 
@@ -257,22 +258,47 @@ class Rota:
             return
         for sentence in unknown_tasks(self.settings, self.tasks):
             log.warning(sentence)
-        names = self.names()
-        handlers = {name: task.handler() for name, task in names.items()}
-        specs = [replace(task.spec(), name=name) for name, task in names.items()]
-        engine = Supervisor(
-            f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
-            self.backend,
-            handlers,
-            specs,
-            self.tuning,
-            self._hooks,
-            self._resources,
-        )
+        engine = self.build_engine()
         await self.schedules.declare(self.declared())
         await engine.start()
         self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self
+
+    def build_engine(
+        self,
+        name: str | None = None,
+        backend: Backend | None = None,
+        tuning: Tuning | None = None,
+        hooks: Hooks | None = None,
+        resources: Resources | None = None,
+        world: World = REAL,
+    ) -> Supervisor:
+        """An engine for this app's tasks, not started. What is not given is the app's own."""
+        names = self.names()
+        return Supervisor(
+            name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
+            backend or self.backend,
+            {name: task.handler() for name, task in names.items()},
+            [replace(task.spec(), name=name) for name, task in names.items()],
+            tuning or self.tuning,
+            hooks or self.hooks,
+            resources or self._resources,
+            world,
+        )
+
+    @contextmanager
+    def bound_to(self, url: str | Backend = "memory://") -> Generator[Self]:
+        """For tests: until the block ends, the app lives in this store, and its own is left alone."""
+        backend = connect(url) if isinstance(url, str) else url
+        if self._running() is not None:
+            raise UsageError("the engine is running; bind the app to another store before it starts")
+        before = self.backend, self._client, self.portal
+        self.backend, self._client, self.portal = backend, Client(backend, self.hooks.refused), Portal()
+        try:
+            yield self
+        finally:
+            self.portal.close(self._client.close)
+            self.backend, self._client, self.portal = before
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine."""
@@ -301,10 +327,6 @@ class Rota:
 
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
-
-    def _refused(self, run: NewRun, decision: Decision) -> None:
-        if self._hooks.wanted("refused"):
-            self._hooks.emit(Event("refused", run.task, reason=str(decision.reason)))
 
     # -- seeing and steering ---------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -24,11 +23,13 @@ ROOM_AGAIN = 0.5
 LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
 
+Refusal = Callable[[NewRun, Decision], None]
+
 
 class Client:
     """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
 
-    def __init__(self, backend: Backend, refused: Callable[[NewRun, Decision], None] | None = None) -> None:
+    def __init__(self, backend: Backend, refused: Refusal | None = None) -> None:
         self.backend = backend
         self._refused = refused
         self._pid = os.getpid()
@@ -41,9 +42,13 @@ class Client:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            session = self._sessions[loop] = Session(self.backend)
+            session = self._sessions[loop] = Session(self.backend, self._refused)
         await session.opened()
         return session
+
+    def attach(self, loop: asyncio.AbstractEventLoop, session: "Session") -> None:
+        """What runs on this loop talks to the store of this session: that is how a simulation has its own."""
+        self._sessions[loop] = session
 
     async def __aenter__(self) -> Self:
         (await self.session()).users += 1
@@ -61,22 +66,24 @@ class Client:
     async def put(self, run: NewRun, patience: float = 0.0) -> Decision:
         """Admit a run; while the queue is full, wait for room as long as `patience`."""
         session = await self.session()
-        deadline = time.monotonic() + patience
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + patience
         while True:
             heard = session.heard
             decision = (await patiently(lambda: session.store.put([run]))).items[0]
-            left = deadline - time.monotonic()
+            left = deadline - clock()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
-                if not decision and self._refused is not None:
-                    self._refused(run, decision)
+                if not decision and session.refused is not None:
+                    session.refused(run, decision)
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 
     async def touch(self, run: NewRun) -> Decision:
         """One try, one round trip: whoever touches goes on, whatever the answer."""
-        decision = (await (await self.store()).put([run])).items[0]
-        if not decision and self._refused is not None:
-            self._refused(run, decision)
+        session = await self.session()
+        decision = (await session.store.put([run])).items[0]
+        if not decision and session.refused is not None:
+            session.refused(run, decision)
         return decision
 
     async def news(self, seconds: float = LOOK_AGAIN, since: int | None = None) -> int:
@@ -123,8 +130,10 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
 class Session:
     """An open store on one loop, and who waits for which run there."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, refused: Refusal | None = None, look_again: float = LOOK_AGAIN) -> None:
+        self.refused = refused
         self._backend = backend
+        self._look_again = look_again
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._store: Store | None = None
@@ -204,7 +213,7 @@ class Session:
                     self._look.clear()
                     await self._read()
                     try:
-                        async with asyncio.timeout(LOOK_AGAIN if self._waiting else None):
+                        async with asyncio.timeout(self._look_again if self._waiting else None):
                             await self._look.wait()
                     except TimeoutError:
                         continue

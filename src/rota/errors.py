@@ -39,6 +39,14 @@ class NotRunning(UsageError, RuntimeError):
     """The app is not open on this event loop."""
 
 
+class NotSimulated(UsageError, RuntimeError):
+    """Something waits for the real world where only virtual time passes."""
+
+
+class Restless(RotaError, TimeoutError):
+    """`drain` found no end: something is still due or running."""
+
+
 class StoreError(RotaError):
     """The store cannot do what is asked of it."""
 

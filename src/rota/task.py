@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -418,8 +419,16 @@ def trigger_of(schedule: object) -> Trigger | None:
     return Trigger.parse(schedule)
 
 
-def new_id() -> str:
+def _fresh_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+
+
+id_source: ContextVar[Callable[[], str]] = ContextVar("rota id source", default=_fresh_id)
+"""Where the ids of new runs come from; a simulation brings its own, so that it can be repeated."""
+
+
+def new_id() -> str:
+    return id_source.get()()
 
 
 def default_executor(fn: Callable[..., Any]) -> ExecutorName:

@@ -7,12 +7,12 @@ that has been silent too long no longer deserves its leases.
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from rota.engine.tuning import Tuning
 from rota.engine.worker import Worker
+from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Backend, Store
 
@@ -26,23 +26,25 @@ NOTES_EVERY = 0.5
 
 
 class Heart:
-    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning) -> None:
+    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning, world: World = REAL) -> None:
         self._backend = backend
         self._worker = worker
         self._tuning = tuning
+        self._clock = world.monotonic
         self._main = asyncio.get_running_loop()
-        self._answered_at = time.monotonic()
+        self._answered_at = self._clock()
         self._stopped = threading.Event()
         self._beat_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
+        self._when_empty: float | None = tuning.renew_every  # seconds to the next beat while nothing is held
         self._thread = threading.Thread(target=self._live, name=f"rota-heart-{worker.name[:8]}", daemon=True)
 
     @property
     def silent_for(self) -> float:
         """Seconds since the main loop last answered."""
-        return time.monotonic() - self._answered_at
+        return self._clock() - self._answered_at
 
     def start(self) -> None:
         self._thread.start()
@@ -61,7 +63,7 @@ class Heart:
 
     def _schedule(self) -> None:
         if self._soon is None and self._own is not None:
-            self._soon = self._own.call_later(max(0.0, self._beat_at + NOTES_EVERY - time.monotonic()), self._due)
+            self._soon = self._own.call_later(max(0.0, self._beat_at + NOTES_EVERY - self._clock()), self._due)
 
     def _due(self) -> None:
         self._soon = None
@@ -93,17 +95,17 @@ class Heart:
                     pass
                 self._now.clear()
 
-    async def _beat(self, store: Store) -> float:
-        """Seconds until the next."""
+    async def _beat(self, store: Store) -> float | None:
+        """Seconds until the next; None: not before it is asked for."""
         self._tell(self._answer)
         leases = self._worker.held()
         if not leases:
-            return self._tuning.renew_every
+            return self._when_empty
         if self.silent_for > SILENCE:
             log.error("the event loop has not answered for %.0f s: its leases are let go", self.silent_for)
             return self._tuning.renew_every
-        deadline = time.monotonic() + self._tuning.lease
-        self._beat_at = time.monotonic()
+        deadline = self._clock() + self._tuning.lease
+        self._beat_at = self._clock()
         notes = self._worker.notes()
         try:
             reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
@@ -115,10 +117,42 @@ class Heart:
         return self._tuning.renew_every
 
     def _answer(self) -> None:
-        self._answered_at = time.monotonic()
+        self._answered_at = self._clock()
 
     def _tell(self, what: Callable[[], None]) -> None:
         try:
             self._main.call_soon_threadsafe(what)
         except RuntimeError:  # the main loop is closed: so are we, soon
             self._stopped.set()
+
+
+class LoopHeart(Heart):
+    """A heart without a thread, on the engine's own loop: for a world in which nothing blocks. It rests while nothing
+    is held, so that an idle engine costs nothing."""
+
+    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning, world: World = REAL) -> None:
+        super().__init__(backend, worker, tuning, world)
+        self._when_empty = None
+        self._life: asyncio.Task[None] | None = None
+        worker.filled = self.beat
+
+    @property
+    def silent_for(self) -> float:
+        return 0.0
+
+    def start(self) -> None:
+        self._life = asyncio.create_task(self._live_here(), name="rota heart")
+
+    async def stop(self) -> None:
+        self._stopped.set()
+        self.beat()
+        if self._life is not None:
+            await asyncio.wait((self._life,))
+
+    async def _live_here(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                await self._beat_for_ever()
+            except Exception:
+                log.exception("the heart stumbled, next try in %.0f s", RETRY)
+                await asyncio.sleep(RETRY)

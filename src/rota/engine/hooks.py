@@ -8,13 +8,15 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rota.domain.run import Failure, Run
+from rota.domain.decision import Decision
+from rota.domain.run import Failure, NewRun, Run
 
 log = logging.getLogger("rota")
 
 EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck"]
 AT_ONCE = 1000
 EVENTS: tuple[str, ...] = get_args(EventName)
+Hook = Callable[["Event"], Any]
 
 
 class Event(Struct, frozen=True):
@@ -29,16 +31,27 @@ class Event(Struct, frozen=True):
 
 class Hooks:
     def __init__(self) -> None:
-        self._hooks: dict[str, list[Callable[[Event], Any]]] = {}
+        self._hooks: dict[str, list[Hook]] = {}
         self._running: set[asyncio.Future[Any]] = set()
 
-    def add(self, event: str, hook: Callable[[Event], Any]) -> None:
+    def add(self, event: str, hook: Hook) -> None:
         if event not in EVENTS:
             raise ValueError(f"no event {event!r}; there are {', '.join(EVENTS)}")
         self._hooks.setdefault(event, []).append(hook)
 
     def wanted(self, event: str) -> bool:
         return event in self._hooks
+
+    def adapted(self, adapt: Callable[[Hook], Hook]) -> "Hooks":
+        """The same hooks, called in another way."""
+        others = Hooks()
+        others._hooks = {event: [adapt(hook) for hook in hooks] for event, hooks in self._hooks.items()}
+        return others
+
+    def refused(self, run: NewRun, decision: Decision) -> None:
+        """A submit was refused."""
+        if self.wanted("refused"):
+            self.emit(Event("refused", run.task, reason=str(decision.reason)))
 
     def emit(self, event: Event) -> None:
         for hook in self._hooks.get(event.name, ()):
@@ -60,7 +73,7 @@ class Hooks:
             log.error("a hook failed", exc_info=task.exception())
 
 
-async def _call(hook: Callable[[Event], Any], event: Event) -> None:
+async def _call(hook: Hook, event: Event) -> None:
     """An async hook on the loop, a plain one in a thread: it may block."""
     if inspect.iscoroutinefunction(hook):
         await hook(event)

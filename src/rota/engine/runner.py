@@ -1,7 +1,6 @@
 """One run through its steps: resolve → bind → call → outcome. Whatever happens becomes exactly one Outcome."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
+from rota.engine.world import REAL, World
 
 PATIENCE = 30.0
 """Seconds that a handler told to stop has before its run is settled without it."""
@@ -31,8 +31,9 @@ Arguments = tuple[list[Any], dict[str, Any]]
 
 
 class Runner:
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], world: World = REAL) -> None:
         self._handlers = handlers
+        self._now = world.monotonic
         self._threads = ThreadExecutor()
         self._processes = ProcessExecutor()
 
@@ -49,9 +50,9 @@ class Runner:
         except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
             return Unbindable(Failure("InvalidArguments", storable(why, MESSAGE_LIMIT)))
-        if seat.stop is not None or time.monotonic() >= seat.deadline:
+        if seat.stop is not None or self._now() >= seat.deadline:
             return Released()
-        seat.called_at = time.monotonic()
+        seat.called_at = self._now()
         try:
             if handler.executor == "process":
                 return await self._in_a_child(handler, seat)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from rota.domain.spec import TaskSpec
 from rota.engine.handler import Handler
-from rota.engine.heart import SILENCE, Heart
+from rota.engine.heart import SILENCE, Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.settler import Settler
@@ -19,6 +18,7 @@ from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
 from rota.engine.worker import Worker
+from rota.engine.world import REAL, World
 from rota.store import Backend, Store
 
 log = logging.getLogger("rota")
@@ -58,15 +58,17 @@ class Supervisor:
         tuning: Tuning,
         hooks: Hooks,
         resources: Resources | None = None,
+        world: World = REAL,
     ) -> None:
         self.name = name
         self.loops: list[Loop] = []
         self._backend = backend
-        self._handlers = handlers
+        self._handlers = {name: world.adapt(handler) for name, handler in handlers.items()}
         self._specs = specs
         self._tuning = tuning
         self._hooks = hooks
         self._resources = resources
+        self._world = world
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -95,14 +97,17 @@ class Supervisor:
             self._hooks,
             ticks,
             resources,
+            self._world,
         )
         self._settler.recorded = self._worker.recorded
-        self._heart = Heart(self._backend, self._worker, self._tuning)
+        heart = Heart if self._world.threads else LoopHeart
+        self._heart = heart(self._backend, self._worker, self._tuning, self._world)
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
         self._heart.start()
-        self._watchdog = Watchdog()
-        self._watchdog.start()
-        self._stack.callback(self._watchdog.stop)
+        if self._world.threads:
+            watchdog = Watchdog()
+            watchdog.start()
+            self._stack.callback(watchdog.stop)
         self._watch("settler", self._settler.run)
         self._watch("hints", lambda: self._listen(store))
         self._watch("ticks", ticks.run)
@@ -139,7 +144,7 @@ class Supervisor:
         """Proof of claiming: the worker has talked to the store lately, and the loop answers."""
         claimed = self._worker.claimed_at
         patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
-        return claimed is not None and time.monotonic() - claimed < patience and self._heart.silent_for < SILENCE
+        return claimed is not None and self._world.monotonic() - claimed < patience and self._heart.silent_for < SILENCE
 
     async def _stop(self, grace: float) -> None:
         """Each step is tried, whatever became of the one before."""
@@ -187,11 +192,11 @@ class Supervisor:
     async def _keep_alive(self, loop: Loop, run: Callable[[], Awaitable[None]]) -> None:
         pause = FIRST_PAUSE
         while True:
-            began = time.monotonic()
+            began = self._world.monotonic()
             try:
                 await run()
             except Exception as error:
-                if time.monotonic() - began > CALM:
+                if self._world.monotonic() - began > CALM:
                     pause = FIRST_PAUSE
                 loop.restarts += 1
                 loop.error = f"{type(error).__name__}: {error}"

@@ -5,7 +5,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -25,6 +24,7 @@ from rota.engine.settler import Settler
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
+from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Claim, Hint, Renewal, Report, Store
 
@@ -51,8 +51,10 @@ class Worker:
         hooks: Hooks,
         ticks: Ticks,
         resources: Any = None,
+        world: World = REAL,
     ) -> None:
         self.name = name
+        self._now, self._stopwatch = world.monotonic, world.stopwatch
         self._store = store
         self._handlers = handlers
         self._settler = settler
@@ -61,7 +63,7 @@ class Worker:
         self._resources = resources
         self._hooks = hooks
         self._ticks = ticks
-        self._runner = Runner(handlers)
+        self._runner = Runner(handlers, world)
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0
@@ -74,6 +76,7 @@ class Worker:
         self._stopping = False
         self.beat: Callable[[], None] = lambda: None  # the heart's, once there is one
         self.beat_soon: Callable[[], None] = lambda: None
+        self.filled: Callable[[], None] = lambda: None  # called when the first seat is taken
         self._pending: Report | None = None  # a report whose claim has not been answered yet
         self._hungry = True  # the last claim found as much as it had room for
         self.claimed_at: float | None = None  # monotonic; the proof of life
@@ -105,7 +108,7 @@ class Worker:
         if self._settler.backlog > BACKLOG * self._tuning.concurrency:
             await self._settler.flush()
         free = max(0, self.free)
-        asked_at = time.monotonic()
+        asked_at = self._now()
         claim = await self._ask(list(self._handlers), free)
         for run in claim.runs:
             if self._stopping:
@@ -118,13 +121,13 @@ class Worker:
     async def _ask(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
         n = self._claims + 1
-        if self._pending is None and time.monotonic() - self._reported_at > REPORT_EVERY:
+        if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
             self._pending = self._report()
         claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending)
         if self._pending is not None:
-            self._pending, self._reported_at = None, time.monotonic()
+            self._pending, self._reported_at = None, self._now()
         self._claims = n
-        self.claimed_at = time.monotonic()
+        self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
@@ -157,25 +160,33 @@ class Worker:
         self._tallies.claimed(run)
         with self._lock:
             self._seats[run.lease] = seat
-        self._empty.clear()
+        if self._empty.is_set():
+            self._empty.clear()
+            self.filled()
         seat.task = asyncio.create_task(self._serve(seat), name=f"{run.task} {run.id}")
 
     async def _serve(self, seat: Seat) -> None:
-        started = time.perf_counter()
+        started = self._stopwatch()
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
             self._hooks.emit(Event("started", seat.run.task, seat.run))
-        outcome: Outcome = Interrupted()
+        outcome: Outcome | None = Interrupted()
         try:
             outcome = await self._runner.outcome(seat)
+        except GeneratorExit:  # thrown away together with its loop: there is nobody left to tell
+            outcome = None
+            raise
         except Exception as error:
             log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
             outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
-        finally:  # whatever happens, the run is settled and the seat is free again
-            seconds = round(time.perf_counter() - started, 6)
-            settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
-            self._settler.settle(settlement, seat.run)
-            self._leave(seat)
+        finally:  # whatever else happens, the run is settled and the seat is free again
+            if outcome is not None:
+                self._ended(seat, outcome, round(self._stopwatch() - started, 6))
+
+    def _ended(self, seat: Seat, outcome: Outcome, seconds: float) -> None:
+        settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        self._settler.settle(settlement, seat.run)
+        self._leave(seat)
         _log(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:

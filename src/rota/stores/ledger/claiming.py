@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from rota.domain.gates import Gate, Pass
+from rota.domain.run import after
 from rota.store import IDLE_MEMORY, Report
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.idle import waiting, wake_for
@@ -173,5 +174,5 @@ def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> floa
             if opens_at > book.now:
                 opening = opens_at if opening is None else min(opening, opens_at)
     if opening is not None:
-        coming.append(opening)
+        coming.append(after(opening, 0))  # on the grid of instants: who wakes a hair too early claims in vain
     return wake_for(others, sorted(coming))

@@ -189,6 +189,10 @@ class MemoryBook:
                 found[id] = run
         return list(found.values())
 
+    def next_expiry(self) -> float | None:
+        """No queued run becomes too late before this instant."""
+        return self._expiring[0][0] if self._expiring else None
+
     # -- claiming --------------------------------------------------------------------------------------------------
 
     def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:

@@ -56,7 +56,7 @@ class MemoryBackend:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.skew = 0.0
-        self._store = MemoryStore(self, capacity)
+        self._store = MemoryStore(MemoryBook(capacity), lambda: time.time() + self.skew)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
@@ -64,11 +64,11 @@ class MemoryBackend:
 
 
 class MemoryStore:
-    def __init__(self, backend: MemoryBackend, capacity: int) -> None:
-        self._backend = backend
+    def __init__(self, book: MemoryBook, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._hub = Hub()
-        self._book = MemoryBook(capacity)
+        self._book = book
 
     async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
         return self._step(lambda book: admitting.put(book, runs))
@@ -155,7 +155,7 @@ class MemoryStore:
         """One atomic step: the lock, the store's time, and at the end hints for what came of it."""
         with self._lock:
             book = self._book
-            book.now = max(book.now, round(time.time() + self._backend.skew, DIGITS))
+            book.now = max(book.now, round(self._clock(), DIGITS))
             try:
                 yield book
             finally:

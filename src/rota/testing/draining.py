@@ -1,0 +1,44 @@
+"""drain: run what is due, here and now."""
+
+import asyncio
+
+from rota.app import Rota
+from rota.drained import drained, first_due, first_held
+from rota.errors import Restless
+from rota.store import Store
+
+LOOK_AGAIN = 0.2
+
+
+async def drain(app: Rota, *, timeout: float = 10.0) -> None:
+    """Run everything that is due in the app's store right now, with a real engine, and what comes of it.
+
+    What is due later stays: a retry with a delay, for example, until the clock is moved. Raises Restless if something
+    is still due or running after `timeout` seconds. Handlers that fail do not raise here: ask their runs.
+    """
+    tasks = app.names()
+    engine = app.build_engine()
+    client = app.client()
+    async with client:
+        store = await client.store()
+        heard = await client.news(0)
+        await app.schedules.declare(app.declared())
+        await engine.start()
+        try:
+            async with asyncio.timeout(timeout):
+                while not await drained(store, engine, tasks, everywhere=True):
+                    heard = await client.news(LOOK_AGAIN, heard)
+        except TimeoutError:
+            raise Restless(await _unrest(store, list(tasks), timeout)) from None
+        finally:
+            await engine.stop(0)
+
+
+async def _unrest(store: Store, tasks: list[str], timeout: float) -> str:
+    if held := await first_held(store, tasks):
+        what = f"{held.task} {held.id} still runs in {held.worker}: does its handler wait for something?"
+    elif due := await first_due(store, tasks):
+        what = f"{due.task} {due.id} is still due: does a limit or rate hold it back, or does it submit itself again?"
+    else:
+        what = "something was due or running all the time: does a task submit itself again and again?"
+    return f"not at rest after {timeout:g} s: {what}"

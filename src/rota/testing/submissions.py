@@ -1,0 +1,102 @@
+"""What was submitted, and what was not: asserts for tests of code that submits."""
+
+from typing import Any
+
+import msgspec
+
+from rota.app import Rota
+from rota.domain.arguments import encode_result
+from rota.domain.run import Run
+from rota.errors import InvalidArguments
+from rota.store import RunQuery
+from rota.task import Task
+
+PAGE = 1000
+LISTED = 20
+
+AnyTask = Task[..., ..., Any, Any]
+
+
+async def assert_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwargs: Any) -> Run:
+    """A run of this task is in the store, in whatever state: with these arguments, or with any if none are given.
+
+    Gives the newest such run. Arguments are compared as the handler would get them, defaults filled in.
+    """
+    runs = await _runs(app)
+    for run in runs:
+        if _fits(app, run, task, args, kwargs):
+            return run
+    raise AssertionError(f"{_wanted(task, args, kwargs)} was not submitted; {_instead(app, runs, task)}")
+
+
+async def assert_not_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwargs: Any) -> None:
+    """No run of this task is in the store: with these arguments, or none at all if none are given."""
+    found = [run for run in await _runs(app) if _fits(app, run, task, args, kwargs)]
+    if found:
+        raise AssertionError(f"{_wanted(task, args, kwargs)} was submitted:\n{_listed(app, found)}")
+
+
+async def _runs(app: Rota) -> list[Run]:
+    """All runs, newest first."""
+    found: list[Run] = []
+    cursor: str | None = None
+    async with app.client() as client:
+        store = await client.store()
+        while True:
+            page = await store.runs(RunQuery(limit=PAGE, cursor=cursor))
+            found += page.runs
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+
+def _fits(app: Rota, run: Run, task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    known = app.names().get(task) if isinstance(task, str) else task
+    names = (task,) if isinstance(task, str) else (task.name, *task.aliases)
+    if run.task not in names:
+        return False
+    if not args and not kwargs:
+        return True
+    if known is None:
+        if args:
+            raise InvalidArguments(f"no task {task} is defined here, so its arguments need names")
+        return bool(msgspec.json.decode(run.args) == msgspec.json.decode(encode_result(kwargs)))
+    return _arguments(known, run.args) == _arguments(known, known.encode(args, kwargs))
+
+
+def _arguments(task: AnyTask, encoded: bytes) -> dict[str, object]:
+    args, kwargs = task.signature.decode(encoded)
+    return task.signature.all_arguments(args, kwargs)
+
+
+def _wanted(task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    name = task if isinstance(task, str) else task.name
+    given = [*(repr(value) for value in args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"{name}({', '.join(given)})" if given else name
+
+
+def _instead(app: Rota, runs: list[Run], task: AnyTask | str) -> str:
+    name = task if isinstance(task, str) else task.name
+    same = [run for run in runs if run.task == name]
+    if same:
+        return f"of this task there is:\n{_listed(app, same)}"
+    if runs:
+        return f"there is only:\n{_listed(app, runs)}"
+    return "the store holds no run at all"
+
+
+def _listed(app: Rota, runs: list[Run]) -> str:
+    """Oldest first, as a person would have written them."""
+    lines = [f"  {_told(app, run)}  ({run.state})" for run in reversed(runs[:LISTED])]
+    if len(runs) > LISTED:
+        lines.insert(0, f"  … {len(runs) - LISTED} earlier ones")
+    return "\n".join(lines)
+
+
+def _told(app: Rota, run: Run) -> str:
+    task = app.names().get(run.task)
+    try:
+        named = msgspec.json.decode(run.args) if task is None else _arguments(task, run.args)
+    except (TypeError, ValueError):
+        return f"{run.task}({run.args.decode(errors='replace')})"
+    return f"{run.task}({', '.join(f'{key}={value!r}' for key, value in named.items())})"

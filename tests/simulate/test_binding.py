@@ -1,0 +1,50 @@
+"""bound_to: an app lives in another store for a while."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rota import Rota, State, UsageError
+from rota.testing import drain
+
+
+def portals() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "rota-portal"]
+
+
+async def test_a_bound_app_submits_and_runs_there_and_its_own_store_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "own.db"
+    app = Rota(f"sqlite:///{file}")
+
+    @app.task
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    with app.bound_to("memory://"):
+        run = await greet.submit("Ada")
+        await drain(app)
+        assert (await run.refresh()).state is State.SUCCEEDED
+    assert not file.exists()
+    await greet.submit("Bob")
+    assert (await app.depths())["greet"].queued == 1
+    await app.stop()
+
+
+def test_the_portal_of_a_bound_app_ends_with_the_block() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def greet(name: str) -> None: ...
+
+    before = portals()
+    with app.bound_to("memory://"):
+        greet.submit_sync("Ada")
+        assert len(portals()) == len(before) + 1
+    assert portals() == before
+
+
+async def test_a_running_app_cannot_be_bound_elsewhere() -> None:
+    async with Rota("memory://") as app:
+        with pytest.raises(UsageError, match="the engine is running"), app.bound_to("memory://"):
+            pass

@@ -1,0 +1,158 @@
+"""Crashes in virtual time: a worker is cut off in the middle, and the run is rescued."""
+
+import asyncio
+import gc
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota import Context, Rota, State, UsageError
+from rota.testing import Simulation, simulate
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = START + timedelta(hours=1)
+
+
+def test_a_crashed_workers_run_is_rescued_after_its_lease() -> None:
+    app = Rota("memory://", lease=30)
+    did: list[str] = []
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        did.append(f"begun by {ctx.run.worker}")
+        try:
+            await asyncio.sleep(20)
+        finally:
+            did.append(f"left by {ctx.run.worker}")
+
+    async def scenario(simulation: Simulation) -> None:
+        await work.submit()
+        await asyncio.sleep(5)
+        assert simulation.crash() == "worker-1"
+        gc.collect()
+
+    simulation = simulate(app, START, HOUR, scenario=scenario)
+    (run,) = simulation.runs
+    assert (run.state, run.losses, run.fence) == (State.SUCCEEDED, 1, 2)
+    assert did == ["begun by worker-1", "begun by worker-2", "left by worker-2"], "nothing more of worker-1 runs"
+    first, second = simulation.starts(work)
+    assert timedelta(seconds=30) <= second - first <= timedelta(seconds=40), "a lease, and a look every 5 s"
+
+
+def test_a_worker_that_slept_takes_over_and_none_is_started_anew() -> None:
+    app = Rota("memory://", lease=30)
+
+    @app.task
+    async def work(ctx: Context) -> str | None:
+        await asyncio.sleep(20)
+        return ctx.run.worker
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(600)
+        await work.submit()
+        await asyncio.sleep(5)
+        simulation.crash(restart=None)
+        assert len(simulation.workers) == 1
+
+    simulation = simulate(app, START, HOUR, scenario=scenario, workers=2)
+    (run,) = simulation.runs
+    assert (run.state, run.losses) == (State.SUCCEEDED, 1)
+    assert len(simulation.starts()) == 2
+
+
+def test_a_handler_is_renewed_for_hours_and_called_once() -> None:
+    app = Rota("memory://", lease=30)
+
+    @app.task
+    async def long() -> None:
+        await asyncio.sleep(3 * 3600)
+
+    async def scenario(_: Simulation) -> None:
+        await long.submit()
+
+    simulation = simulate(app, START, START + timedelta(hours=4), scenario=scenario, workers=2)
+    (run,) = simulation.runs
+    assert (run.state, run.losses, len(simulation.starts(long))) == (State.SUCCEEDED, 0, 1)
+
+
+def test_a_crash_inside_a_handler_records_nothing_of_it() -> None:
+    app = Rota("memory://")
+    simulations: list[Simulation] = []
+
+    @app.task(max_losses=3)
+    async def killer() -> str:
+        simulations[0].crash()
+        return "never told"
+
+    async def scenario(simulation: Simulation) -> None:
+        simulations.append(simulation)
+        await killer.submit()
+
+    simulation = simulate(app, START, HOUR, scenario=scenario)
+    (run,) = simulation.runs
+    assert (run.state, run.reason, run.losses, run.result) == (State.FAILED, "poison", 3, None)
+    assert len(simulation.starts(killer)) == 3
+
+
+def test_idle_workers_may_crash_and_what_they_would_have_woken_for_is_done() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    async def scenario(simulation: Simulation) -> None:
+        await work.using(delay=1800).submit()
+        await asyncio.sleep(600)
+        for name in simulation.workers[:2]:
+            simulation.crash(name, restart=None)
+
+    simulation = simulate(app, START, HOUR, scenario=scenario, workers=3)
+    assert simulation.starts(work) == [START + timedelta(seconds=1800)]
+
+
+def test_without_any_worker_runs_wait_until_one_starts_again() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    async def scenario(simulation: Simulation) -> None:
+        simulation.crash(restart=900)
+        assert simulation.workers == []
+        with pytest.raises(UsageError, match="no worker"):
+            simulation.crash()
+        await work.submit()
+
+    simulation = simulate(app, START, HOUR, scenario=scenario)
+    assert simulation.starts(work) == [START + timedelta(seconds=900)]
+    assert simulation.workers == ["worker-2"]
+    with pytest.raises(UsageError, match="is over"):
+        simulation.crash()
+
+
+def test_a_result_is_awaited_beyond_the_crash_of_the_worker_that_also_awaits_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = Rota("memory://", lease=30)
+
+    @app.task
+    async def inner() -> str:
+        return "done"
+
+    @app.task(timeout=7200)
+    async def outer(id: str) -> str:
+        return await inner.handle(id).result()
+
+    async def scenario(simulation: Simulation) -> None:
+        run = await outer.submit((await inner.using(delay=600).submit()).id)
+        await asyncio.sleep(60)
+        simulation.crash()
+        assert await run.result() == "done"
+
+    simulation = simulate(app, START, START + timedelta(hours=3), scenario=scenario)
+    assert len(simulation.starts(outer)) == 2
+    assert {run.state for run in simulation.runs} == {State.SUCCEEDED}
+    caplog.clear()
+    del simulation
+    gc.collect()
+    assert caplog.text == "", "what was cut off goes quietly"

@@ -1,0 +1,426 @@
+"""A simulation: the real engine in virtual time."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rota import Context, InvalidOptions, Limit, QueueFull, Rate, Retry, Rota, RunFailed, Snooze, State, UsageError
+from rota.engine.hooks import Event
+from rota.testing import Simulation, simulate
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(*seconds: float) -> list[datetime]:
+    return [START + timedelta(seconds=each) for each in seconds]
+
+
+def states(simulation: Simulation) -> list[State]:
+    return [run.state for run in simulation.runs]
+
+
+def test_delayed_runs_start_when_they_are_due_and_not_before() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call(name: str) -> str:
+        await asyncio.sleep(90)
+        return name
+
+    async def scenario(simulation: Simulation) -> None:
+        await call.using(delay=3 * 86_400).submit("late")
+        run = await call.submit("soon")
+        assert await run.result() == "soon"
+        assert simulation.now == START + timedelta(seconds=90)
+
+    simulation = simulate(app, START, START + timedelta(days=7), scenario=scenario)
+    assert simulation.starts(call) == at(0, 3 * 86_400)
+    assert [run.state for run in simulation.of("call")] == [State.SUCCEEDED, State.SUCCEEDED]
+    assert [run.attempts[0].seconds for run in simulation.runs] == [90, 90], "durations are virtual too"
+    assert simulation.now == START + timedelta(days=7)
+
+
+def test_retries_wait_their_backoff_in_virtual_time() -> None:
+    app = Rota("memory://")
+
+    @app.task(retry=Retry(4, delay=60, jitter=0))
+    def flaky() -> None:
+        raise ValueError("not yet")
+
+    async def scenario(_: Simulation) -> None:
+        with pytest.raises(RunFailed, match="not yet"):
+            await (await flaky.submit()).result()
+
+    simulation = simulate(app, START, START + timedelta(days=1), scenario=scenario)
+    assert simulation.starts(flaky) == at(0, 60, 180, 420, 900)
+    assert states(simulation) == [State.FAILED]
+
+
+def test_a_timeout_comes_in_virtual_time() -> None:
+    app = Rota("memory://")
+
+    @app.task(timeout=3600)
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    async def scenario(_: Simulation) -> None:
+        await endless.submit()
+
+    (run,) = simulate(app, START, START + timedelta(days=1), scenario=scenario).runs
+    assert (run.state, run.reason) == (State.FAILED, "timed_out")
+    assert run.finished_at == START.timestamp() + 3600
+
+
+def test_a_rate_spaces_starts_and_wakes_nobody_in_vain() -> None:
+    app = Rota("memory://")
+
+    @app.task(rate=Rate(3, per=10))
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        await app.submit_many([call.bind() for _ in range(100)])
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    starts = simulation.starts(call)
+    gaps = [(late - early).total_seconds() for early, late in pairwise(starts)]
+    assert len(starts) == 100
+    assert all(gap == pytest.approx(10 / 3, abs=2e-5) for gap in gaps)
+    assert simulation.claims < 210, "one claim for each start and one for its end, and a few"
+
+
+def test_a_limit_holds_in_virtual_time() -> None:
+    app = Rota("memory://")
+
+    @app.task(limit=Limit(2))
+    async def call() -> None:
+        await asyncio.sleep(10)
+
+    async def scenario(_: Simulation) -> None:
+        await app.submit_many([call.bind() for _ in range(6)])
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario, workers=3)
+    assert simulation.starts(call) == at(0, 0, 10, 10, 20, 20)
+
+
+def test_thirty_idle_days_cost_next_to_nothing() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        await call.submit()
+        await (await call.using(delay=15 * 86_400).submit()).result()
+        await asyncio.sleep(14 * 86_400)
+        await (await call.submit()).result()
+
+    simulation = simulate(app, START, START + timedelta(days=30), scenario=scenario, workers=2)
+    assert simulation.starts(call) == at(0, 15 * 86_400, 29 * 86_400)
+    assert simulation.claims < 30, "polling every five seconds would have been a million"
+    assert simulation.leaps < 400, "a sweep every six hours for each worker, and little else"
+
+
+def test_every_worker_that_slept_for_days_is_woken_by_work() -> None:
+    app = Rota("memory://", concurrency=1)
+    workers: set[str] = set()
+
+    @app.task
+    async def call(ctx: Context) -> None:
+        workers.add(ctx.run.worker or "")
+        await asyncio.sleep(60)
+
+    async def scenario(_: Simulation) -> None:
+        await asyncio.sleep(3 * 86_400)
+        await app.submit_many([call.bind() for _ in range(3)])
+
+    simulation = simulate(app, START, START + timedelta(days=4), scenario=scenario, workers=3)
+    assert workers == {"worker-1", "worker-2", "worker-3"}
+    assert simulation.starts(call) == at(*[3 * 86_400] * 3)
+
+
+def test_a_run_expires_on_time_though_nobody_polls() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        await app.pause("call")
+        await call.using(expires=50_000).submit()
+
+    (run,) = simulate(app, START, START + timedelta(days=3), scenario=scenario).runs
+    assert (run.state, run.reason) == (State.CANCELLED, "expired")
+    assert run.finished_at == START.timestamp() + 50_000
+
+
+def test_while_anything_runs_every_worker_looks_every_five_seconds() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None:
+        await asyncio.sleep(3600)
+
+    async def scenario(_: Simulation) -> None:
+        await asyncio.sleep(3600)
+        await call.submit()
+
+    simulation = simulate(app, START, START + timedelta(hours=3), scenario=scenario, workers=2)
+    assert simulation.claims == pytest.approx(2 * 720, abs=20)
+
+
+def test_charts_count_by_the_virtual_clock() -> None:
+    app = Rota("memory://")
+    minutes: list[tuple[int, int]] = []
+
+    @app.task
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        for _turn in range(5):
+            await call.submit()
+            await asyncio.sleep(60)
+        stats = (await (await app.client().store()).stats(minutes=60)).items
+        minutes.extend((stat.minute - int(START.timestamp() // 60), stat.tally.succeeded) for stat in stats)
+
+    simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [n for _, n in minutes if n] == [1, 1, 1, 1, 1]
+
+
+def test_what_is_due_at_the_end_no_longer_starts() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        await asyncio.sleep(6e-6)  # less than a store's instant: who waits for the end from here wakes a hair early
+        await call.using(at=START + timedelta(hours=1)).submit()
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert states(simulation) == [State.QUEUED]
+
+
+def test_what_runs_at_the_end_is_shown_running() -> None:
+    app = Rota("memory://")
+    told: list[str] = []
+    app.on("failed", lambda event: told.append(event.task))
+
+    @app.task(lost="fail")
+    async def call() -> None:
+        await asyncio.sleep(7200)
+
+    async def scenario(_: Simulation) -> None:
+        await call.submit()
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert states(simulation) == [State.RUNNING]
+    assert told == [], "what is only put away after the end is not told"
+
+
+def test_plain_functions_and_process_tasks_are_called_on_the_loop_and_may_submit() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def last(n: int) -> int:
+        return n
+
+    @app.task
+    def first(n: int) -> int:
+        last.submit_sync(n + 1)
+        return n
+
+    async def scenario(_: Simulation) -> None:
+        await first.submit(1)
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [(run.task, run.result) for run in simulation.runs] == [("first", b"1"), ("last", b"2")]
+
+
+def test_hooks_are_called_at_their_time() -> None:
+    app = Rota("memory://")
+    heard: list[tuple[str, str]] = []
+
+    @app.task(max_pending=1)
+    async def call() -> None:
+        raise ValueError
+
+    def note(event: Event) -> None:
+        heard.append((event.name, event.task))
+
+    app.on("failed", note)
+    app.on("refused", note)
+
+    async def scenario(simulation: Simulation) -> None:
+        await call.using(delay=3600).submit()
+        with pytest.raises(QueueFull):
+            await call.submit()
+        assert simulation.now == START + timedelta(seconds=30), "a full queue is waited for, in virtual time"
+
+    simulate(app, START, START + timedelta(hours=2), scenario=scenario)
+    assert heard == [("refused", "call"), ("failed", "call")]
+
+
+def test_the_app_is_left_as_it_was() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> str:
+        return "done"
+
+    async def scenario(_: Simulation) -> None:
+        await call.submit()
+
+    assert len(simulate(app, START, START + timedelta(hours=1), scenario=scenario).runs) == 1
+
+    async def really() -> int:
+        before = await app.depths()
+        assert before == {}, "nothing of the simulation is in the app's own store"
+        async with app:
+            assert await (await call.submit()).result(timeout=10) == "done"
+        return len(before)
+
+    assert asyncio.run(really()) == 0
+
+
+def test_nothing_of_a_simulation_stays_with_the_app() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None:
+        await asyncio.sleep(60)
+
+    async def scenario(simulation: Simulation) -> None:
+        await call.submit()
+        await asyncio.sleep(30)
+        simulation.crash()
+
+    left = weakref.ref(simulate(app, START, START + timedelta(hours=1), scenario=scenario))
+    gc.collect()
+    assert left() is None
+
+
+def test_instants_are_told_in_the_zone_of_the_start_across_a_clock_change() -> None:
+    app = Rota("memory://")
+    paris = ZoneInfo("Europe/Paris")
+
+    @app.task
+    async def call() -> None: ...
+
+    async def scenario(_: Simulation) -> None:
+        await call.using(delay=4 * 3600).submit()
+
+    start = datetime(2026, 3, 29, 0, 0, tzinfo=paris)
+    simulation = simulate(app, start, datetime(2026, 3, 30, tzinfo=paris), scenario=scenario)
+    (called,) = simulation.starts(call)
+    assert called.isoformat() == "2026-03-29T05:00:00+02:00"
+
+
+HISTORY = """
+import asyncio, hashlib, logging, random
+from datetime import UTC, datetime, timedelta
+from rota import Context, Retry, Rota
+from rota.testing import simulate
+
+logging.disable(logging.CRITICAL)
+app = Rota("memory://", concurrency=3)
+
+@app.task(retry=Retry(5, delay=30, jitter=0.5))
+async def flaky(n: int) -> float:
+    await asyncio.sleep(random.random() * 20)
+    if random.random() < 0.4:
+        raise ValueError(n)
+    if random.random() < 0.2:
+        await other.submit(n)
+    return random.random()
+
+@app.task
+def other(n: int) -> int:
+    return n
+
+async def scenario(simulation):
+    for n in range(40):
+        await flaky.submit(n)
+        await asyncio.sleep(simulation.random.random() * 10)
+        if simulation.random.random() < 0.1:
+            simulation.crash()
+
+start = datetime(2026, 1, 1, tzinfo=UTC)
+for seed in (1, 1, 2):
+    simulation = simulate(app, start, start + timedelta(hours=3), seed=seed, scenario=scenario, workers=2)
+    print(hashlib.sha256(repr((simulation.runs, simulation.starts())).encode()).hexdigest())
+"""
+
+
+def test_the_same_seed_gives_the_same_history_in_every_process() -> None:
+    histories = [
+        subprocess.run(
+            [sys.executable, "-c", HISTORY],
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for salt in ("1", "2")
+    ]
+    first, again, other = histories[0]
+    assert first == again != other
+    assert histories[1] == histories[0]
+
+
+def test_the_dice_of_the_caller_are_put_back() -> None:
+    import random
+
+    random.seed(7)
+    expected = [random.random() for _ in range(3)]
+    random.seed(7)
+    seen = [random.random()]
+
+    app = Rota("memory://")
+
+    @app.task
+    async def call() -> None:
+        random.random()
+        raise Snooze(60)
+
+    async def scenario(_: Simulation) -> None:
+        await call.submit()
+
+    simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [*seen, random.random(), random.random()] == expected
+
+
+@pytest.mark.parametrize("kind", [AssertionError, pytest.fail.Exception])
+def test_a_scenario_that_fails_fails_the_simulation(kind: type[BaseException]) -> None:
+    async def scenario(_: Simulation) -> None:
+        raise kind("as it should not be")
+
+    with pytest.raises(kind, match="as it should not be"):
+        simulate(Rota("memory://"), START, START + timedelta(hours=1), scenario=scenario)
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "workers", "words"),
+    [
+        (datetime(2026, 1, 1), START, 1, "has no time zone"),
+        (START, START, 1, "is not after"),
+        (START, START + timedelta(1), 0, "at least 1"),
+    ],
+)
+def test_a_simulation_that_makes_no_sense_is_refused(
+    start: datetime, until: datetime, workers: int, words: str
+) -> None:
+    with pytest.raises(InvalidOptions, match=words):
+        simulate(Rota("memory://"), start, until, workers=workers)
+
+
+async def test_inside_an_event_loop_it_says_what_to_do() -> None:
+    with pytest.raises(UsageError, match="from a plain function"):
+        simulate(Rota("memory://"), START, START + timedelta(hours=1))
