@@ -70,4 +70,4 @@ class Activity(Struct, frozen=True, omit_defaults=True):
             cool_down = usual if self.breaker.cool_down is None else self.breaker.cool_down
             rest.append(Rest(self.breaker.failures, cool_down, Reason.BREAKER))
         join: Literal["keep", "push"] = "push" if self.mode == "debounce" else "keep"
-        return replace(base, unique="queued", join=join, max_wait=self.max_wait, rest=tuple(rest))
+        return replace(base, unique="queued", join=join, max_wait=self.max_wait, rest=tuple(rest), behind=True)

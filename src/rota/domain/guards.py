@@ -28,6 +28,8 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     max_wait: float | None = None
     rest: tuple[Rest, ...] = ()
     max_pending: int | None = None
+    behind: bool = False
+    """Where an equal one runs, wait for its end."""
     marks: bool = False
     """Write a mark although no guard of this very run reads it: its task has others that do."""
 

@@ -164,7 +164,7 @@ def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Gua
     if overlap == "allow":
         return replace(guards, unique=None)
     if overlap == "queue":
-        return replace(guards, unique="queued", join="keep")
+        return replace(guards, unique="queued", join="keep", behind=True)
     return replace(guards, unique="active", join="refuse")
 
 

@@ -65,8 +65,9 @@ def _admit(book: Book, new: NewRun) -> Decision:
     per_key = spec.limit.per_key if spec and spec.limit else None
     keyed = per_key is not None and new.key is not None and due_at <= book.now
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
-    if new.needs:
-        new = replace(new, needs=holding.await_ends(book, new.needs))
+    needs = (*new.needs, *_behind(book, new)) if new.guards.behind else new.needs
+    if needs:
+        new = replace(new, needs=holding.await_ends(book, needs))
         parked = parked and not new.needs
     book.add(new, parked)
     if not parked and not new.needs:
@@ -94,6 +95,11 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     if guards.max_pending is not None and book.pending(new.task, guards.max_pending) >= guards.max_pending:
         return Decision(new.id, Reason.QUEUE_FULL)
     return None
+
+
+def _behind(book: Book, new: NewRun) -> list[str]:
+    """The equal runs that run now: all holders do, else it would have joined."""
+    return [run.id for run in holding.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 
 def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
