@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import Rota, RunFailed
+from rota import Cron, DailyAt, Every, Monthly, Rota, RunFailed, Weekly
 from rota.stores.memory import MemoryBackend
+from rota.testing import simulate
 from rota.testing.faults import FaultyBackend
 
 
@@ -66,3 +69,60 @@ async def test_2_9_status_per_task_and_the_log_lines(caplog: pytest.LogCaptureFi
             await (await broken.submit()).result(timeout=10)
     for line in ("report", "started", "succeeded in", "broken", "failed after", "Traceback", "ValueError: no data"):
         assert line in caplog.text
+
+
+def test_2_1_daily_at_is_in_the_projects_zone_and_exactly_now_means_tomorrow() -> None:
+    app = Rota("memory://", tz="Asia/Kolkata")
+
+    @app.task(schedule=DailyAt(hour=3, minute=0))
+    async def backup() -> None: ...
+
+    three = datetime(2026, 5, 4, 3, tzinfo=ZoneInfo("Asia/Kolkata"))
+    simulation = simulate(app, three, three + timedelta(days=2, minutes=1))
+    assert simulation.starts(backup) == [three + timedelta(days=1), three + timedelta(days=2)]
+
+
+def test_2_2_every_with_a_jitter_of_0_to_jitter() -> None:
+    app = Rota("memory://")
+
+    @app.task(schedule=Every(seconds=3600, jitter=300))
+    async def sync() -> None: ...
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+    simulation = simulate(app, start, start + timedelta(hours=50))
+    late = [(at - start).total_seconds() - 3600 * n for n, at in enumerate(simulation.starts(sync), start=1)]
+    assert len(late) == 49
+    assert all(0 <= seconds <= 300 for seconds in late)
+    assert max(late) - min(late) > 150
+
+
+def test_2_3_cron_weekly_and_monthly() -> None:
+    app = Rota("memory://")
+    trigger = {"cron": Cron("15 10 * * 1-5"), "weekly": Weekly("mon", 9, 30), "monthly": Monthly(-1, 8, 0)}
+    for name, schedule in trigger.items():
+        app.task(name=name, schedule=schedule)(lambda: None)
+
+    start = datetime(2026, 2, 2, tzinfo=UTC)  # a Monday
+    simulation = simulate(app, start, start + timedelta(days=28))
+    assert len(simulation.starts("cron")) == 20
+    assert [f"{at:%a %d %H:%M}" for at in simulation.starts("weekly")] == [
+        "Mon 02 09:30",
+        "Mon 09 09:30",
+        "Mon 16 09:30",
+        "Mon 23 09:30",
+    ]
+    assert [f"{at:%d %H:%M}" for at in simulation.starts("monthly")] == ["28 08:00"]
+
+
+def test_2_8_no_run_at_start_and_an_overlap_is_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    app = Rota("memory://")
+
+    @app.task(schedule=Every(60))
+    async def slow() -> None:
+        await asyncio.sleep(90)
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+    with caplog.at_level(logging.WARNING, "rota"):
+        simulation = simulate(app, start, start + timedelta(seconds=200))
+    assert [(at - start).total_seconds() for at in simulation.starts(slow)] == [60.0, 180.0]
+    assert "schedule slow: no run for 2026-05-04 00:02:00+00:00: already_running" in caplog.text

@@ -1,0 +1,204 @@
+"""Rows of the first source document: work that follows a user's activity. Numbers are those of the rows."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rota import Activity, Breaker, Decision, Every, Reason, Rota, UserKey
+from rota.domain.spec import TaskSpec
+from rota.stores.memory import MemoryBackend
+from rota.testing import drain, simulate
+from rota.testing.faults import FaultyBackend
+from rota.testing.simulation import Simulation
+
+START = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+def test_0_1_two_trigger_modes_per_user_and_periodic() -> None:
+    app = Rota("memory://")
+    calls: list[tuple[str, float]] = []
+
+    @app.task(activity=Activity(after=1800, key=UserKey()))
+    async def summarise(user_id: str, device_id: str | None = None, agent_id: str | None = None) -> None:
+        calls.append((user_id, (simulation_now() - START).total_seconds()))
+
+    @app.task(schedule=Every(3600))
+    async def clean() -> None:
+        calls.append(("everyone", (simulation_now() - START).total_seconds()))
+
+    running: list[Simulation] = []
+
+    def simulation_now() -> datetime:
+        return running[0].now
+
+    async def scenario(simulation: Simulation) -> None:
+        running.append(simulation)
+        await summarise.touch("u1")
+        await asyncio.sleep(600)
+        await summarise.touch("u2", "phone")
+
+    simulate(app, START, START + timedelta(minutes=61), scenario=scenario)
+    assert calls == [("u1", 1800.0), ("u2", 2400.0), ("everyone", 3600.0)]
+
+
+async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rota.toml").write_text("[tasks.summarise]\nenabled = false\ntimeout = 300\n")
+    monkeypatch.chdir(tmp_path)
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task(activity=Activity(after=1800, key="{user_id}", breaker=Breaker(3)), description="What the user did.")
+    async def summarise(user_id: str) -> None: ...
+
+    async with app:
+        pass
+    async with Rota(backend).client() as elsewhere:
+        (spec,) = (await (await elsewhere.store()).rows(TaskSpec)).items
+    assert (spec.name, spec.enabled, spec.timeout, spec.description) == ("summarise", False, 300, "What the user did.")
+    assert spec.activity == Activity(after=1800, key="{user_id}", breaker=Breaker(3))
+    decision = await Rota(backend).touch("summarise", "u1")
+    assert (bool(decision), decision.reason) == (False, Reason.DISABLED)
+
+
+def test_0_3_composite_keys_of_three_two_or_one_dimensions() -> None:
+    assert UserKey().build("u", "d", "a") == "u:d:a"
+    assert UserKey().build("u") == "u:default:default"
+    assert UserKey(agent=False).build("u", "d", "a") == "u:d"
+    assert UserKey(device=False, agent=False).build("u", "d", "a") == "u"
+    assert UserKey(agent=False).dimensions == ("user_id", "device_id")
+    parts = UserKey().parse(UserKey().build("a:b", "c%", "d"))
+    assert (parts.user_id, parts.device_id, parts.agent_id) == ("a:b", "c%", "d")
+    with pytest.raises(ValueError, match="user_id is empty"):
+        UserKey().build("")
+
+
+def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> None:
+    app = Rota("memory://")
+    seen: list[tuple[str, int]] = []
+
+    @app.task(activity=Activity(after=1800, key="{user}"))
+    async def coalesced(user: str, note: int) -> None:
+        seen.append(("coalesced", note))
+
+    @app.task(activity=Activity(after=1800, key="{user}", mode="debounce", max_wait=3000))
+    async def debounced(user: str, note: int) -> None:
+        seen.append(("debounced", note))
+
+    async def scenario(simulation: Simulation) -> None:
+        for note in range(20):
+            await coalesced.touch("u1", note)
+            await debounced.touch("u1", note)
+            await asyncio.sleep(100)
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [start - START for start in simulation.starts("coalesced")] == [timedelta(seconds=1800)]
+    assert [start - START for start in simulation.starts("debounced")] == [timedelta(seconds=3000)]
+    assert seen == [("coalesced", 17), ("debounced", 19)], "the newest arguments win"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_0_5_skip_if_the_last_execution_is_within_the_interval(fails: bool) -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task(activity=Activity(after=10, key="{user}", spacing=1800))
+    async def summarise(user: str) -> None:
+        if fails:
+            raise RuntimeError("no")
+
+    assert await summarise.touch("u1")
+    backend.skew += 10
+    await drain(app)
+    backend.skew += 1790
+    refused = await summarise.touch("u1")
+    assert (bool(refused), refused.reason) == (False, Reason.RESTING)
+    assert await summarise.touch("u2"), "other keys are free"
+    backend.skew += 11
+    assert await summarise.touch("u1")
+
+
+async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cooled_down() -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+    broken = True
+
+    @app.task(activity=Activity(after=60, key="{user}", breaker=Breaker(3)))
+    async def summarise(user: str) -> None:
+        if broken:
+            raise RuntimeError("no")
+
+    async def touched_and_run() -> Decision:
+        decision = await summarise.touch("u1")
+        backend.skew += 61
+        await drain(app)
+        backend.skew += 61
+        return decision
+
+    for _ in range(3):
+        assert await touched_and_run()
+    assert (await summarise.touch("u1")).reason is Reason.BREAKER
+    backend.skew += 86_400 - 200
+    assert (await summarise.touch("u1")).reason is Reason.BREAKER, "max(3 * 60 * 2, 86400) s"
+    backend.skew += 200
+    broken = False
+    assert await touched_and_run()
+    broken = True
+    for _ in range(2):
+        assert await touched_and_run(), "a success has reset it"
+    assert await touched_and_run()
+    assert (await summarise.touch("u1")).reason is Reason.BREAKER
+
+
+async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+
+    @app.task(activity=Activity(after=60, key="{user}"))
+    async def summarise(user: str) -> None: ...
+
+    @app.task
+    async def plain(user: str) -> None: ...
+
+    @app.task(enabled=False, activity=Activity(after=60))
+    async def off() -> None: ...
+
+    await (await app.client().store()).declare([task.spec() for task in app.tasks.values()])
+    answers = [await app.touch("nobody", "u1"), await app.touch("plain", "u1"), await off.touch()]
+    assert [(bool(answer), answer.reason) for answer in answers] == [
+        (False, Reason.UNKNOWN_TASK),
+        (False, Reason.NO_ACTIVITY),
+        (False, Reason.DISABLED),
+    ]
+    created = await summarise.touch("u1")
+    joined = await summarise.touch("u1")
+    assert (created.reason, joined.reason, joined.run) == (Reason.ACCEPTED, Reason.JOINED, created.run)
+    with pytest.raises(TypeError):
+        await app.touch("summarise", wrong=1)
+
+    backend.calls.clear()
+    await summarise.touch("u1")
+    assert backend.calls == ["put"], "a touch is one round trip"
+    backend.fail("put", "request lost")
+    lost = await summarise.touch("u1")
+    assert (bool(lost), lost.reason) == (False, Reason.UNAVAILABLE)
+
+
+def test_0_beyond_activity_during_a_run_queues_exactly_one_more_behind_it() -> None:
+    app = Rota("memory://")
+
+    @app.task(activity=Activity(after=60, key="{user}", spacing=0))
+    async def summarise(user: str) -> None:
+        await asyncio.sleep(600)
+
+    async def scenario(simulation: Simulation) -> None:
+        await summarise.touch("u1")
+        await asyncio.sleep(100)
+        for _ in range(5):
+            assert await summarise.touch("u1")
+
+    simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
+    assert [(start - START).total_seconds() for start in simulation.starts("summarise")] == [60.0, 660.0]
