@@ -15,7 +15,7 @@ def test_a_trigger_is_told_in_words_and_with_its_next_fires(rota: Called) -> Non
 
     assert told == {
         "text": "cron */15 7-22 * * * Europe/Paris",
-        "words": "every 15 minutes from 07:00 to 22:45, Europe/Paris time",
+        "words": "every 15 minutes from 07:00 to 22:45, Paris time",
         "zone": "Europe/Paris",
         "from": "2027-03-26T23:00:00.000Z",
         "fires": [
@@ -69,7 +69,7 @@ def test_a_terminal_gets_it_all_in_one_view(rota: Called, monkeypatch: pytest.Mo
     out = rota("cron", "30 2 * * *", *SPRING, "--count", "1")
 
     words, text, blank, header, fire, gap, *findings = out.splitlines()
-    assert words == "every day at 02:30, Europe/Paris time"
+    assert words == "every day at 02:30, Paris time"
     assert text == "cron 30 2 * * * Europe/Paris"
     assert (blank, gap) == ("", "")
     assert header.split() == ["day", "local", "UTC", "left"]

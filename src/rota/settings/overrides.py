@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from rota.domain.intake import check_priority
 from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
+from rota.domain.schedule import CatchUp, Overlap
+from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
 from rota.settings.reading import Seconds
 
@@ -70,11 +72,17 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     rate: RateOverride | UnsetType = UNSET
     max_losses: int | UnsetType = UNSET
     lost: Lost | UnsetType = UNSET
+    schedule: str | UnsetType = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    catch_up: CatchUp | UnsetType = UNSET
+    grace: Seconds | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         said = said_in(self)
         Policy(**{name: said[name] for name in ("timeout", "max_losses", "lost") if name in said})
         check_priority(said.get("priority", 0))
+        if "schedule" in said:
+            Trigger.parse(said["schedule"])
         if said.get("max_pending", 1) < 1:
             raise ValueError(f"max_pending={self.max_pending!r}: at least 1")
 

@@ -71,11 +71,11 @@ def test_a_cron_in_words(expr: str, words: str) -> None:
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 OTHERS: list[tuple[Trigger, str]] = [
-    (Cron("*/15 7-22 * * *", "Europe/Paris"), "every 15 minutes from 07:00 to 22:45, Europe/Paris time"),
+    (Cron("*/15 7-22 * * *", "Europe/Paris"), "every 15 minutes from 07:00 to 22:45, Paris time"),
     (DailyAt(9, tz="UTC"), "every day at 09:00 UTC"),
     (Cron("*/15 * * * *", "UTC"), "every 15 minutes, UTC"),
     (DailyAt(), "every day at 03:00"),
-    (Weekly(["mon", "thu"], 9, tz="Asia/Tokyo"), "every Monday and Thursday at 09:00, Asia/Tokyo time"),
+    (Weekly(["mon", "thu"], 9, tz="Asia/Tokyo"), "every Monday and Thursday at 09:00, Tokyo time"),
     (Monthly(-1, 23, 30), "on the last day of every month at 23:30"),
     (Every(minutes=15), "every 15 minutes"),
     (Every(hours=1), "every hour"),

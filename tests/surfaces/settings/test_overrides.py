@@ -3,6 +3,7 @@
 import pytest
 from msgspec import UNSET, Struct
 
+from rota import Rota
 from rota.domain.policy import Limit, Rate, Retry
 from rota.errors import InvalidOptions
 from rota.settings import LimitOverride, RateOverride, RetryOverride, TaskOverride, explain, load, unknown_tasks
@@ -211,3 +212,17 @@ def test_overrides_of_tasks_that_do_not_exist_are_warned_of(rota_toml: Write, mo
     ]
     assert unknown_tasks(settings, ["resize", "greet", "resze", "zzz"]) == []
     assert "no tasks are defined" in unknown_tasks(settings, [])[0]
+
+
+def test_an_operator_can_move_a_schedule(rota_toml: Write) -> None:
+    rota_toml('[tasks.nightly]\nschedule = "daily 04:30"\ncatch_up = "skip"\ngrace = "10m"\n')
+    app = Rota("memory://")
+    app.task(name="nightly", schedule="daily 03:00")(lambda: None)
+    (schedule,) = app.declared()
+    assert (schedule.trigger, schedule.catch_up, schedule.grace) == ("daily 04:30 UTC", "skip", 600.0)
+
+
+def test_a_schedule_that_cannot_be_read_is_refused_where_it_stands(rota_toml: Write) -> None:
+    rota_toml('[tasks.nightly]\nschedule = "daily 25:00"\n')
+    with pytest.raises(InvalidOptions, match="rota.toml"):
+        load()

@@ -28,7 +28,8 @@ def with_zone(words: str, tz: str | None) -> str:
         return words
     if tz == "UTC":
         return f"{words} UTC" if words[-1].isdigit() else f"{words}, UTC"
-    return f"{words}, {tz} time"
+    area, _, place = tz.rpartition("/")
+    return f"{words}, {place.replace('_', ' ') if area and area != 'Etc' else tz} time"
 
 
 def listed(words: Iterable[str]) -> str:
