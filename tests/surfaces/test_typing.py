@@ -12,7 +12,7 @@ PROGRAM = """
 from datetime import UTC, datetime
 from typing import assert_type
 
-from rota import Context, Retry, Rota, RunHandle
+from rota import Activity, Breaker, Context, Cron, DailyAt, Decision, Every, Retry, Rota, RunHandle, Schedule, UserKey
 from rota.task import Bound
 
 app = Rota("memory://")
@@ -37,7 +37,20 @@ def tidy(ctx: Context) -> list[int]:
     return []
 
 
+@app.task(schedule=Cron("*/15 7-22 * * *"), overlap="skip", catch_up="latest", grace=600)
+async def poll(ctx: Context) -> None:
+    assert_type(ctx.nominal, datetime | None)
+
+
+@app.task(activity=Activity(after=1800, key=UserKey(), breaker=Breaker(3)))
+async def summarise(user_id: str, device_id: str | None = None) -> None: ...
+
+
 async def right() -> None:
+    assert_type(await summarise.touch(user_id="u1"), Decision)
+    assert_type(await app.touch("summarise", "u1"), Decision)
+    assert_type(await app.schedules.put("report", DailyAt(9), greet.bind("Ada"), overlap="queue"), Schedule)
+    await app.schedules.put_many([("a", Every(minutes=5), greet.bind("Ada")), ("b", "daily 09:00", tidy.bind())])
     assert_type(await greet("Ada"), str)
     assert_type(resize("a", width=3), int)
     assert_type(await greet.submit("Ada"), RunHandle[str])
@@ -51,6 +64,12 @@ async def right() -> None:
 
 
 async def wrong() -> None:
+    await summarise.touch(3)  # wrong
+    await summarise.touch()  # wrong
+    await app.schedules.put("report", DailyAt(9), greet)  # wrong
+    await app.schedules.put("report", DailyAt(9), greet.bind("Ada"), overlap="twice")  # wrong
+    app.task(schedule=60)  # wrong
+    app.task(schedule=Every(60), catch_up="some")  # wrong
     await greet.submit(3)  # wrong
     await greet.submit()  # wrong
     await greet.submit("a", "b")  # wrong

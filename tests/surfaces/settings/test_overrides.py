@@ -224,5 +224,5 @@ def test_an_operator_can_move_a_schedule(rota_toml: Write) -> None:
 
 def test_a_schedule_that_cannot_be_read_is_refused_where_it_stands(rota_toml: Write) -> None:
     rota_toml('[tasks.nightly]\nschedule = "daily 25:00"\n')
-    with pytest.raises(InvalidOptions, match="rota.toml"):
+    with pytest.raises(InvalidOptions, match=r"rota\.toml"):
         load()
