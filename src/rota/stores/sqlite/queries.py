@@ -22,9 +22,10 @@ WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queu
 
 # For many (task, unique_key) at once: each is looked up in the index.
 HOLDERS_OF = f"""
-SELECT {STANDINGS} FROM json_each(?) AS name CROSS JOIN runs
-WHERE task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
-  AND state IN ('queued', 'running', 'paused')
+SELECT {STANDINGS} FROM (
+    SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
+    WHERE task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
+      AND state IN ('queued', 'running', 'paused'))
 """
 
 WAITERS = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT run FROM waits WHERE ended = ?)"
