@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -249,7 +250,7 @@ class TestZonesThatChange:
     TRIGGER = "daily 09:00 Europe/Paris"
     REAL = instant(2026, 11, 16, 8)
 
-    def believed(self, at: float, **fields: object) -> Schedule:
+    def believed(self, at: float, **fields: Any) -> Schedule:
         schedule = known(self.TRIGGER, **fields)
         assert schedule.next_at == self.REAL
         return replace(schedule, next_at=at, fires_at=at)

@@ -57,7 +57,7 @@ from rota.testing.contract.hinting import HintContract  # noqa: E402
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
 from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
-from rota.testing.contract.needing import NeedsContract  # noqa: E402
+from rota.testing.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from rota.testing.contract.noting import NoteContract  # noqa: E402
 from rota.testing.contract.offering import (  # noqa: E402
     OfferContract,
@@ -106,6 +106,7 @@ class StoreContract(
     ReadContract,
     SweepContract,
     ForgetContract,
+    BehindContract,
     NeedsContract,
     WaitingRunContract,
     ScheduleDeclareContract,

@@ -277,3 +277,53 @@ class NeedsContract(Staged):
         await stage.cancel(parent)
         assert (await stage.ask_for(new_run(max_pending=6))).reason is Reason.QUEUE_FULL
         assert await stage.ask_for(new_run(max_pending=7))
+
+
+class BehindContract(Staged):
+    """A run that comes behind an equal one: it waits for the end of the one that runs, by its guard alone."""
+
+    def behind(self, key: str = "k") -> NewRun:
+        return new_run(unique="queued", key=key, behind=True)
+
+    async def test_it_waits_for_the_equal_one_that_runs(self, stage: Stage) -> None:
+        await stage.put(self.behind())
+        running = await stage.take()
+        second = self.behind()
+        await stage.put(second)
+        assert (await stage.see(second)).needs == (running.id,)
+        assert (await stage.claim()).runs == []
+        await stage.settle(decide(running, Succeeded()))
+        assert (await stage.take()).id == second.id
+
+    async def test_nobody_runs_and_it_starts_at_once(self, stage: Stage) -> None:
+        first = self.behind()
+        await stage.put(first)
+        assert (await stage.see(first)).needs == ()
+        assert (await stage.take()).id == first.id
+
+    async def test_a_third_joins_the_one_that_waits_behind(self, stage: Stage) -> None:
+        await stage.put(self.behind())
+        await stage.take()
+        second = self.behind()
+        await stage.put(second)
+        third = await stage.ask_for(self.behind())
+        assert (third.reason, third.run) == (Reason.JOINED, second.id)
+        assert (await stage.claim()).runs == [], "joining does not let it go"
+
+    async def test_another_key_waits_for_nobody(self, stage: Stage) -> None:
+        await stage.put(self.behind())
+        await stage.take()
+        other = self.behind("other")
+        await stage.put(other)
+        assert (await stage.take()).id == other.id
+
+    async def test_one_that_is_to_be_tried_again_gives_way_to_the_one_behind_it(self, stage: Stage) -> None:
+        await stage.put(self.behind())
+        running = await stage.take()
+        second = self.behind()
+        await stage.put(second)
+        await stage.settle(decide(running, Failed(BOOM)))
+        ended = await stage.see(running)
+        assert (ended.state, ended.reason) == (State.CANCELLED, Reason.SUPERSEDED)
+        heir = await stage.take()
+        assert (heir.id, heir.failures) == (second.id, 1)

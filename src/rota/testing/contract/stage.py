@@ -44,6 +44,7 @@ def new_run(
     rest: tuple[Rest, ...] = (),
     max_pending: int | None = None,
     needs: Sequence[str] = (),
+    behind: bool = False,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
@@ -51,7 +52,7 @@ def new_run(
         wire=wire.encode(args, Origin(), policy),
         key=key,
         unique_key=(key or "only") if unique else None,
-        guards=Guards(unique, join, max_wait, rest, max_pending),
+        guards=Guards(unique, join, max_wait, rest, max_pending, behind),
         priority=priority,
         delay=delay,
         at=at,
