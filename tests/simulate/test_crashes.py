@@ -8,6 +8,8 @@ import pytest
 
 from rota import Context, Rota, State, UsageError
 from rota.testing import Simulation, simulate
+from rota.testing.contract import new_run
+from rota.testing.virtual_store import VirtualBackend
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = START + timedelta(hours=1)
@@ -29,6 +31,7 @@ def test_a_crashed_workers_run_is_rescued_after_its_lease() -> None:
         await work.submit()
         await asyncio.sleep(5)
         assert simulation.crash() == "worker-1"
+        await asyncio.sleep(20)  # its timer is over
         gc.collect()
 
     simulation = simulate(app, START, HOUR, scenario=scenario)
@@ -73,6 +76,19 @@ def test_a_handler_is_renewed_for_hours_and_called_once() -> None:
     simulation = simulate(app, START, START + timedelta(hours=4), scenario=scenario, workers=2)
     (run,) = simulation.runs
     assert (run.state, run.losses, len(simulation.starts(long))) == (State.SUCCEEDED, 0, 1)
+
+
+async def test_when_a_worker_has_no_seat_left_the_idle_ones_look_for_themselves() -> None:
+    """It may have been the one that was to wake for the next run, and the others do not poll."""
+    backend = VirtualBackend(lambda: 1000.0, pause=5)
+    async with backend.open() as store, store.changes() as hints:
+        await store.put([new_run(id="now"), new_run(id="later", delay=60)])
+        assert (await store.claim("ada", 1, ["other"], 1, 30)).wake is None
+        assert [run.id for run in (await store.claim("bob", 1, ["greet"], 1, 30)).runs] == ["now"]
+        async with asyncio.timeout(10):
+            assert (await anext(hints)).workers == {"ada"}
+        assert (await store.claim("bob", 2, ["greet"], 0, 30)).wake == 5, "who has no seat left polls"
+        assert (await store.claim("ada", 2, ["greet"], 1, 30)).wake == 60
 
 
 def test_a_crash_inside_a_handler_records_nothing_of_it() -> None:

@@ -15,8 +15,8 @@ from rota.stores.memory.store import CAPACITY, MemoryStore
 
 
 class VirtualBackend:
-    """Its hints are never lost: as long as nothing runs anywhere, a worker sleeps until it is hinted or something
-    becomes due, were it for weeks. As soon as anything runs, every worker looks each `pause`, as always."""
+    """Its hints are never lost: a worker with a free seat sleeps until it is hinted or something becomes due, were it
+    for weeks. One without looks every `pause`, as always; and so does everyone while a crashed one's leases stand."""
 
     url = "memory://"
     poll = FAR
@@ -34,18 +34,18 @@ class VirtualStore(MemoryStore):
     def __init__(self, book: MemoryBook, clock: Callable[[], float], pause: float) -> None:
         super().__init__(book, clock)
         self._pause = pause
+        self._cut_off: set[str] = set()
         self.claims = 0
 
     async def claim(
         self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
     ) -> Claim:
         self.claims += 1
-        quiet = not self._book.leases
         claim = await super().claim(worker, n, tasks, free, lease, report)
-        if quiet and self._book.leases:
+        if claim.runs and len(claim.runs) >= free:  # what it would have woken for is up to the others now
             self._rouse(besides=worker)
         waits = [] if claim.wake is None else [claim.wake]
-        if self._book.leases or free <= 0:  # what runs may be lost or end: to be looked after as always
+        if free <= 0 or self._orphans():
             waits.append(self._pause)
         if (expiry := self._book.next_expiry()) is not None:
             waits.append(max(0.0, expiry - claim.now))
@@ -57,8 +57,13 @@ class VirtualStore(MemoryStore):
 
     def gone(self, worker: str) -> None:
         """A worker was cut off. It takes no hint, and what it would have woken for is up to the others."""
+        self._cut_off.add(worker)
         self._book.wake([worker])
         self._rouse()
+
+    def _orphans(self) -> bool:
+        """Are there leases that nobody renews?"""
+        return bool(self._cut_off) and any(self._book.runs[id].worker in self._cut_off for id in self._book.leases)
 
     def _rouse(self, besides: str | None = None) -> None:
         """Every idle worker looks, and sees for itself how long it may sleep now."""
