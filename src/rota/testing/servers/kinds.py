@@ -1,5 +1,6 @@
 """The servers that a suite runs against: the required ones, and those that this machine happens to have."""
 
+import functools
 import os
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -44,7 +45,7 @@ def postgres_kinds(templates: Path | None = None) -> dict[str, Kind]:
 
     kinds: dict[str, Kind] = {"postgres-18": lambda: postgres(binaries.postgres_of_wheel())}
     for programs in binaries.postgres_of_machine():
-        kinds.setdefault(f"postgres-{programs.major}", lambda programs=programs: postgres(programs))
+        kinds.setdefault(f"postgres-{programs.major}", functools.partial(postgres, programs))
     if (program := binaries.pgbouncer_of_machine()) is not None:
         kinds["pgbouncer"] = lambda: _pooled(program, postgres(binaries.postgres_of_wheel()))
     return {**kinds, **_given("postgres-url", "ROTA_TEST_POSTGRES_URL")}

@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -72,13 +73,20 @@ class PostgresServer(Server):
         self._started.signal(signal.SIGQUIT)
         self._started.wait()
 
+    def close(self) -> None:
+        if not self.running:
+            # Only a killed server leaves the file, and with it a System V segment that only a restart would remove.
+            for memory in self._lock_file()[6:7]:
+                ctypes.CDLL(None).shmctl(int(memory.split()[1]), 0, None)
+        super().close()
+
     def _prepare(self) -> None:
         if self._data.exists():
             return
         if self._template is None:
             make_cluster(self.programs, self._data, self.account)
         else:
-            copy_cluster(make_template(self.programs, self._template), self._data, self.account)
+            copy_template(self.programs, self._template, self._data, self.account)
 
     def _command(self) -> list[str]:
         settings = {**self.options, "port": str(self.port), "unix_socket_directories": str(self.folder)}
@@ -95,11 +103,6 @@ class PostgresServer(Server):
             return [line.strip() for line in (self._data / "postmaster.pid").read_text().split("\n")]
         except OSError:
             return []
-
-    def _left_behind(self) -> None:
-        # Only a killed server leaves the file, and with it a System V segment that nothing but a restart would remove.
-        for memory in self._lock_file()[6:7]:
-            ctypes.CDLL(None).shmctl(int(memory.split()[1]), 0, None)
 
 
 def make_cluster(programs: Program, data: Path, account: int | None) -> None:
@@ -120,11 +123,9 @@ def make_cluster(programs: Program, data: Path, account: int | None) -> None:
         raise ServerFailed(f"initdb of PostgreSQL {programs.version} failed.\n{made.stdout}{made.stderr}")
 
 
-def make_template(programs: Program, template: Path) -> Path:
-    """The cluster at this path, made by whoever comes first; other processes wait for it."""
-    account = unprivileged_account()
-    with template.with_name(f"{template.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def copy_template(programs: Program, template: Path, data: Path, account: int | None) -> None:
+    """A copy of the cluster at this path, which is made by whoever comes first; one process at a time."""
+    with _locked(template):
         if not template.exists():
             # Elsewhere first: the unprivileged account may not reach a test run's folder, and half a cluster is none.
             workshop = private_folder("initdb", account)
@@ -133,12 +134,21 @@ def make_template(programs: Program, template: Path) -> Path:
                 shutil.move(workshop / "data", template)
             finally:
                 shutil.rmtree(workshop, ignore_errors=True)
-    return template
-
-
-def copy_cluster(template: Path, data: Path, account: int | None) -> None:
-    shutil.copytree(template, data, symlinks=True)
+        shutil.copytree(template, data, symlinks=True)
     if account is not None:
         for place, _, files in os.walk(data):
             for path in (place, *(os.path.join(place, file) for file in files)):
                 os.chown(path, account, account)
+
+
+def remove_template(template: Path) -> None:
+    """Remove it if it is there; whoever needs it afterwards makes it anew."""
+    with _locked(template):
+        shutil.rmtree(template, ignore_errors=True)
+
+
+@contextmanager
+def _locked(template: Path) -> Generator[None]:
+    with template.with_name(f"{template.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

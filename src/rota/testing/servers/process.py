@@ -68,7 +68,9 @@ class GuardedProcess:
         try:
             code = self._guard.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            raise ServerFailed(f"Process {self.pid} is still running after {PATIENCE:g} s.\n{self.log_tail()}") from None
+            raise ServerFailed(
+                f"Process {self.pid} is still running after {PATIENCE:g} s.\n{self.log_tail()}"
+            ) from None
         self.let_go()
         return code
 

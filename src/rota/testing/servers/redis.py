@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rota.testing.servers.binaries import Program
 from rota.testing.servers.places import Address, free_port
+from rota.testing.servers.process import ServerFailed
 from rota.testing.servers.resp import RedisError, Reply, ask
 from rota.testing.servers.server import Server
 
@@ -40,6 +41,13 @@ class RedisServer(Server):
     def address(self) -> Address:
         return self._address
 
+    @property
+    def port(self) -> int:
+        """Its loopback port; only a server with `tcp` has one."""
+        if isinstance(self._address, Path):
+            raise ServerFailed(f"{self.name} listens on {self._address} only; start it with tcp=True to have a port.")
+        return self._address[1]
+
     def url_at(self, address: Address, database: int = 0) -> str:
         if isinstance(address, Path):
             return f"unix://{address}?db={database}"
@@ -52,6 +60,10 @@ class RedisServer(Server):
     def info(self, section: str) -> dict[str, str]:
         lines = str(self.ask("INFO", section)).splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def follows(self) -> bool:
+        """Whether it is a replica that is connected to its primary."""
+        return self.info("replication").get("master_link_status") == "up"
 
     def configuration(self) -> list[str]:
         """The lines of its file at the first start. Afterwards the file is the server's: it may rewrite it."""

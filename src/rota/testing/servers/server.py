@@ -109,7 +109,6 @@ class Server(ABC):
         """End it if it runs, and remove its folder; it cannot be started again."""
         if self._process is not None:
             self._process.let_go()
-        self._left_behind()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
@@ -133,13 +132,11 @@ class Server(ABC):
         return self._process
 
     @abstractmethod
+    def _prepare(self) -> None:
+        """Puts into the folder what it needs to start; called before each start."""
+
+    @abstractmethod
     def _command(self) -> list[str]: ...
 
     @abstractmethod
     def _is_ready(self) -> bool: ...
-
-    def _prepare(self) -> None:
-        """What has to lie in the folder before it starts; again before each start."""
-
-    def _left_behind(self) -> None:
-        """Removes what a killed server leaves outside its folder."""
