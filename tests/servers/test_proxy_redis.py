@@ -12,6 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import TimeoutError as TimedOut
+from redis.retry import Retry as BlockingRetry
 
 from rota.testing.proxy import Fault, FaultProxy
 from rota.testing.servers import RedisServer
@@ -98,7 +99,7 @@ async def test_a_black_hole_swallows_one_request_and_all_that_follow_on_its_conn
     valkey: RedisServer, proxy: FaultProxy, client: Redis, namespace: str
 ) -> None:
     proxy.fail_next("black hole")
-    lost = asyncio.create_task(client.incr(namespace))
+    lost = asyncio.ensure_future(client.incr(namespace))
     await proxy.until_struck()
     assert not lost.done()
     proxy.heal()
@@ -164,8 +165,8 @@ def test_it_works_in_a_thread_of_its_own_and_on_a_unix_socket(
     valkey: RedisServer, namespace: str, short_folder: Path
 ) -> None:
     with FaultProxy(valkey.address, listen=short_folder / "proxy.sock") as proxy:
-        once = redis.retry.Retry(NoBackoff(), 0)
-        with closing(redis.Redis.from_url(valkey.url_at(proxy.address), retry=once)) as client:
+        url, once = valkey.url_at(proxy.address), BlockingRetry(NoBackoff(), 0)
+        with closing(redis.Redis.from_url(url, retry=once, single_connection_client=True)) as client:
             client.ping()
             proxy.fail_next("cut after", match=b"INCR")
             with pytest.raises(Disconnected):
