@@ -15,13 +15,13 @@ from redis.cluster import RedisCluster as ClusterClient
 from rota.testing.servers import (
     HasUrl,
     RedisCluster,
+    RedisSentinel,
     RedisServer,
     ServerFailed,
     redis_of_machine,
     redis_of_wheel,
     valkey_of_wheel,
 )
-from tests.server_fixtures import Servers
 from tests.servers.watching import alive, all_gone, family
 
 MAKERS: dict[str, Callable[[], RedisServer]] = {
@@ -137,10 +137,11 @@ def test_only_its_owner_reaches_it(valkey: RedisServer) -> None:
         assert server.ask("CONFIG", "GET", "bind") == ["bind", "127.0.0.1"]
 
 
-def test_each_kind_answers_through_the_fixture(any_redis: HasUrl, servers: Servers) -> None:
+def test_each_kind_answers_through_the_fixture(any_redis: HasUrl) -> None:
     assert any_redis.url.startswith(("unix://", "redis://", "rediss://", "redis+cluster://", "redis+sentinel://"))
-    if isinstance(any_redis, RedisServer):
-        assert any_redis.ask("PING") == "PONG"
+    server = any_redis.primary if isinstance(any_redis, RedisSentinel) else any_redis
+    if isinstance(server, RedisServer):
+        assert server.ask("PING") == "PONG"
 
 
 def test_closing_a_stopped_server_is_no_error() -> None:

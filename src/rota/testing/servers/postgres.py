@@ -26,7 +26,7 @@ class PostgresServer(Server):
 
     `options` are settings of postgresql.conf. By default nothing is synced: what was committed survives `kill`, though
     it would not survive a power cut; for that, ask for `{"fsync": "on"}`. `template` is a folder that need not exist
-    yet: the first server makes its cluster there, and all that share it copy it, which takes a fifth of the time.
+    yet: the first server makes its cluster there, and all that share it copy it, which is quicker.
     """
 
     graceful = signal.SIGINT  # "fast"; SIGTERM would wait until the last client has left
