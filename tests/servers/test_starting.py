@@ -86,6 +86,7 @@ def test_programs_in_a_closed_folder_are_copied_to_where_another_account_runs_th
     assert copy.path != original.path
     assert open_to_others(copy.path)
     assert original.version in said.stdout
+    shutil.rmtree(copy.path.parents[2])
 
 
 def test_a_copy_is_open_to_others_though_the_original_was_closed(
@@ -99,6 +100,7 @@ def test_a_copy_is_open_to_others_though_the_original_was_closed(
     copy = binaries.readable(Program(closed / "bin", "18.0"), package=closed)
     assert open_to_others(copy.path)
     assert stat.S_IMODE((copy.path / "postgres").stat().st_mode) == 0o705
+    shutil.rmtree(copy.path.parents[1])
 
 
 def test_folders_are_short_enough_for_a_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
