@@ -4,6 +4,7 @@
 
 What needs more than rota itself is imported by its full name: `rota.testing.contract` needs pytest and
 pytest-asyncio, `rota.testing.comparison` needs hypothesis. pytest finds `rota.testing.plugin` by itself.
+There are also real servers, `rota.testing.servers`, and a proxy that loses replies, `rota.testing.proxy`.
 """
 
 from importlib import import_module
