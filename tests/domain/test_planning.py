@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -250,8 +249,8 @@ class TestZonesThatChange:
     TRIGGER = "daily 09:00 Europe/Paris"
     REAL = instant(2026, 11, 16, 8)
 
-    def believed(self, at: float, **fields: Any) -> Schedule:
-        schedule = known(self.TRIGGER, **fields)
+    def believed(self, at: float, catch_up: CatchUp = "latest") -> Schedule:
+        schedule = known(self.TRIGGER, catch_up=catch_up)
         assert schedule.next_at == self.REAL
         return replace(schedule, next_at=at, fires_at=at)
 

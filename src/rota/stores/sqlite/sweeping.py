@@ -41,7 +41,8 @@ DELETE FROM runs WHERE seq IN (
 
 
 OVER = """
-SELECT json_group_array(json(schedule)) FROM (SELECT schedule FROM schedules WHERE look_at IS NULL LIMIT ?)
+SELECT json_group_array(json(schedule)) FROM (
+    SELECT schedule FROM schedules WHERE look_at IS NULL AND schedule ->> '$.next_at' IS NULL LIMIT ?)
 """
 
 
