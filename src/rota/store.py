@@ -170,7 +170,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):
-    """Which rows to read, in the order of their names: these, or those of a task (and key), or all behind `after`.
+    """Which rows to read, in the order of their names: these, or all behind `after`. Schedules, marks and decisions
+    may be those of one task, marks and decisions those of one key.
 
     A page that is full may not be the last one: go on behind the name of its last row.
     """

@@ -181,7 +181,9 @@ def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
     found = kinds[kind]
     names = sorted(found if query.names is None else found.keys() & set(query.names))
     rows = [found[name] for name in names if name > query.after]
-    return [row for row in rows if query.task is None or getattr(row, "task", None) == query.task][: query.limit]
+    if kind is Schedule and query.task is not None:
+        rows = [row for row in rows if row.task == query.task]
+    return rows[: query.limit]
 
 
 def _about(row: Decided | Marked, query: RowQuery) -> bool:
