@@ -4,13 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks import report, triggers
 from benchmarks.compare import compare
 from benchmarks.crowded import crowded
 from benchmarks.growth import growth
 from benchmarks.harness import run_harness
 from benchmarks.lone import lone_submit
 from benchmarks.memory import memory
-from benchmarks.report import RESULTS, show, write
 from benchmarks.settings import Settings
 
 
@@ -44,10 +44,18 @@ def measure(settings: Settings, keep: bool) -> None:
     costs += crowded(settings)
     tell("memory")
     costs += memory(settings)
-    show(versus, costs)
+    tell("triggers")
+    speeds = triggers.triggers(settings.trigger_rounds)
+    report.show(versus, costs)
+    triggers.show(speeds)
     if keep:
-        write(versus, costs, settings)
-        tell(f"written to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS.name}")
+        triggers.write(speeds)
+        report.write(versus, costs, settings)
+        tell(f"written to {_shown(report.RESULTS)}")
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name)
 
 
 if __name__ == "__main__":

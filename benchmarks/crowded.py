@@ -1,24 +1,15 @@
 """A crowded key is no one else's trouble: claims of other keys, with many runs waiting on one key and with none."""
 
 import asyncio
-import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from statistics import median
 
 from benchmarks.figures import Cost
 from benchmarks.settings import Settings
+from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Limit, Rota
 from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.run import Run
 from rota.store import Store
-
-BATCH = 100
-TURNS = 30
-WARM_UP = 30
-LEASE = 3600.0
 
 
 class Keys:
@@ -66,25 +57,16 @@ def crowded(settings: Settings) -> list[Cost]:
     beside: list[float] = []
     for _ in range(settings.rounds):
         quiet, crowd = asyncio.run(_both(settings.crowd))
-        alone.append(median(quiet.times[WARM_UP:]))
-        beside.append(median(crowd.times[WARM_UP:]))
+        alone.append(middle_of(quiet.times))
+        beside.append(middle_of(crowd.times))
     name = f"claim a run of another key with {settings.crowd:,} waiting on one key, beside none"
     return [Cost(name, "µs", beside, alone, goal=1.5)]
 
 
 async def _both(crowd: int) -> tuple[Keys, Keys]:
-    async with _keys(0) as quiet, _keys(crowd) as crowd_keys:
-        for n in range(WARM_UP + TURNS):
-            for keys in (quiet, crowd_keys) if n % 2 else (crowd_keys, quiet):
-                await keys.turn()
-    return quiet, crowd_keys
-
-
-@asynccontextmanager
-async def _keys(crowd: int) -> AsyncIterator[Keys]:
-    with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
-        app = Rota(f"sqlite:///{Path(folder) / 'rota.db'}")
-        async with app.backend.open() as store:
-            keys = Keys(app, store)
-            await keys.open(crowd)
-            yield keys
+    async with fresh_store() as (one, quiet_store), fresh_store() as (other, crowded_store):
+        quiet, crowded = Keys(one, quiet_store), Keys(other, crowded_store)
+        await quiet.open(0)
+        await crowded.open(crowd)
+        await take_turns(quiet, crowded)
+    return quiet, crowded

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.report import machine, write_harness
+from benchmarks.report import HARNESS, machine, write_section
 from benchmarks.stage import ROOT
 
 ADAPTER = Path(__file__).with_name("adapter.py")
@@ -33,5 +33,5 @@ def run_harness(harness: Path, more: Sequence[str]) -> int:
         print("some workloads failed: RESULTS.md stays as it was", file=sys.stderr)
         return 1
     tables = report.removeprefix("# Results").strip()
-    write_harness(f"`make bench HARNESS=path`, {machine()}\n\n{tables}")
+    write_section(HARNESS, f"`make bench HARNESS=path`, {machine()}\n\n{tables}")
     return 0

@@ -16,7 +16,10 @@ from benchmarks.figures import Cost, Versus, middle, short
 from benchmarks.settings import Settings
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-HARNESS_HEADING = "## By an outside harness"
+CRONSIM = "## Beside cronsim"
+NEXT = "\n## "
+REPEAT = "## How to repeat"
+HARNESS = "## By an outside harness"
 
 
 class Grid(Struct, frozen=True):
@@ -83,39 +86,43 @@ def show(versus: Sequence[Versus], found: Sequence[Cost]) -> None:
 
 
 def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -> None:
-    """Keeps what a harness has said before."""
-    own = "\n\n".join(
-        (
-            "# Results",
-            "Machines differ and have moods: read the ratios. Each is the median over the rounds of what was measured "
-            "back to back, with the least and the most beside it.",
-            _setting(settings),
-            "## Goals",
-            "\n".join(f"- {sentence}" for sentence in goals(versus, found)),
-            "## Beside Huey",
-            beside_huey(versus).markdown(),
-            "A ratio says how many times better rota on SQLite is than Huey on SQLite; below 1 it is worse. "
-            "The memory store has no second process: its worker drains in the process that submitted.",
-            "## Against itself",
-            costs(found).markdown(),
-            "## How to repeat",
-            "`make bench`, or `python -m benchmarks --rounds 3 --runs 20000`. A fast look, which writes nothing, is "
-            "`python -m benchmarks --quick`.",
-        )
+    """Keeps the sections that others have written before."""
+    kept = {heading: section(heading) for heading in (CRONSIM, HARNESS)}
+    parts = (
+        "# Results",
+        "Machines differ and have moods: read the ratios. Each is the median over the rounds of what was measured "
+        "back to back, with the least and the most beside it.",
+        _setting(settings),
+        "## Goals",
+        "\n".join(f"- {sentence}" for sentence in goals(versus, found)),
+        "## Beside Huey",
+        beside_huey(versus).markdown(),
+        "A ratio says how many times better rota on SQLite is than Huey on SQLite; below 1 it is worse. "
+        "The memory store has no second process: its worker drains in the process that submitted.",
+        "## Against itself",
+        costs(found).markdown(),
+        kept[CRONSIM],
+        REPEAT,
+        "`make bench`, or `python -m benchmarks --rounds 3 --runs 20000`; one part of it is "
+        "`python -m benchmarks.triggers`. A fast look, which writes nothing, is `python -m benchmarks --quick`.",
+        kept[HARNESS],
     )
-    RESULTS.write_text(f"{own}\n{_kept()}")
+    RESULTS.write_text("\n\n".join(part for part in parts if part) + "\n")
 
 
-def write_harness(text: str) -> None:
-    own = RESULTS.read_text().split(HARNESS_HEADING)[0].rstrip() if RESULTS.exists() else "# Results"
-    RESULTS.write_text(f"{own}\n\n{HARNESS_HEADING}\n\n{text.strip()}\n")
+def write_section(heading: str, text: str) -> None:
+    """Puts a section into the place of the one of that heading, or at the end."""
+    whole = RESULTS.read_text() if RESULTS.exists() else "# Results\n"
+    new = f"{heading}\n\n{text.strip()}"
+    old = section(heading)
+    RESULTS.write_text(whole.replace(old, new) if old else f"{whole.rstrip()}\n\n{new}\n")
 
 
-def _kept() -> str:
-    if not RESULTS.exists():
-        return ""
-    _, heading, after = RESULTS.read_text().partition(HARNESS_HEADING)
-    return f"\n{heading}{after}" if heading else ""
+def section(heading: str) -> str:
+    """The section as it stands there; empty if it does not."""
+    whole = RESULTS.read_text() if RESULTS.exists() else ""
+    _, found, after = whole.partition(f"{heading}\n")
+    return f"{found}{after.split(NEXT)[0]}".rstrip()
 
 
 def _goal(v: Versus) -> str:

@@ -14,7 +14,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     shallow: int = 1_000
     deep: int = 1_000_000
     crowd: int = 100_000
+    trigger_rounds: int = 9
 
     def quick(self) -> "Settings":
         """A fast look: noisy, and not written down."""
-        return Settings(rounds=1, runs=min(self.runs, 4_000), cap=3.0, paced=100, lone=100, deep=20_000, crowd=5_000)
+        few = {"paced": 100, "lone": 100, "deep": 20_000, "crowd": 5_000, "trigger_rounds": 3}
+        return Settings(rounds=1, runs=min(self.runs, 4_000), cap=3.0, **few)

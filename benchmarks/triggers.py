@@ -1,4 +1,6 @@
-"""`python -m benchmarks.triggers`: the next fire of a cron expression, beside cronsim, in zones whose clocks change.
+"""The next fire of a cron expression, beside cronsim, in zones whose clocks change.
+
+A part of `python -m benchmarks`; alone it is `python -m benchmarks.triggers`.
 
 Both go from fire to fire, each from the one before. cronsim keeps its place between two fires; ours is asked anew with
 `next_after`, as a scheduler asks. Taken in turns, medians over the rounds.
@@ -9,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import version
 from statistics import median
 from zoneinfo import ZoneInfo
 
@@ -17,7 +20,8 @@ from msgspec import Struct
 from rich.console import Console
 
 from benchmarks.figures import short
-from benchmarks.report import Grid
+from benchmarks.report import CRONSIM, Grid, machine, write_section
+from benchmarks.settings import Settings
 from rota.domain.triggers import Cron
 
 GOAL = 5.0
@@ -63,7 +67,7 @@ class Speed(Struct, frozen=True):
         return median(self.cronsim) / median(self.rota)
 
 
-def triggers(rounds: int = 9) -> list[Speed]:
+def triggers(rounds: int) -> list[Speed]:
     return [_speed(name, expr, zone, fires, rounds) for name, expr, zone, fires in NAMED_SET]
 
 
@@ -87,7 +91,7 @@ def grid(rows: list[Speed]) -> Grid:
         heads,
         [
             (
-                f"{row.name}: {row.expr}",
+                f"{row.name}: `{row.expr}`",
                 row.zone,
                 f"{short(row.ratio)}x",
                 short(median(row.rota)),
@@ -130,12 +134,28 @@ def _timed(run: Callable[[], object], fires: int) -> float:
     return (time.perf_counter() - began) / fires * 1e6
 
 
-def main() -> int:
-    rows = triggers()
+def show(rows: list[Speed]) -> None:
     console = Console(width=130)
     console.print(grid(rows).rich())
     for goal in goals(rows):
         console.print(goal)
+
+
+def write(rows: list[Speed]) -> None:
+    parts = (
+        f"- {machine()} cronsim {version('cronsim')}.\n- {len(rows[0].rota)} rounds, of 10 to 300 fires each.",
+        "\n".join(f"- {goal}" for goal in goals(rows)),
+        grid(rows).markdown(),
+        "Microseconds per fire. cronsim keeps its place between two fires; rota is asked anew with `next_after`, as a "
+        "scheduler asks, or at once for all with `upcoming`.",
+    )
+    write_section(CRONSIM, "\n\n".join(parts))
+
+
+def main() -> int:
+    rows = triggers(Settings().trigger_rounds)
+    show(rows)
+    write(rows)
     return 0 if all(goal.startswith("Met") for goal in goals(rows)) else 1
 
 

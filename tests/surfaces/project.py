@@ -15,7 +15,6 @@ PATIENCE = 60.0
 
 TASKS = '''
 import asyncio
-import time
 from pathlib import Path
 
 from rota import Context, Retry, Rota
@@ -39,11 +38,10 @@ def trip(message: str) -> None:
 
 
 @app.task
-def hold(ctx: Context, flag: Path) -> str:
-    """Ends when the flag is there."""
+def hold(ctx: Context, gate: Path) -> str:
+    """Ends when the gate is opened."""
     ctx.progress(0.5, "halfway")
-    while not flag.exists():
-        time.sleep(0.005)
+    gate.read_bytes()
     return "held"
 
 
@@ -98,6 +96,12 @@ class Project:
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
+    def gate(self) -> Path:
+        """A named pipe: whoever reads it waits until somebody opens it for writing, as `open_gate` does."""
+        gate = self.folder / "gate"
+        os.mkfifo(gate)
+        return gate
+
     @contextmanager
     def start(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
         """A command that goes on; killed at the end of the block if it still does."""
@@ -114,6 +118,11 @@ class Project:
                 yield process
             finally:
                 process.kill()
+
+
+def open_gate(gate: Path) -> None:
+    """Lets the run that waits at the gate go on; waits itself for a run that has not come so far."""
+    gate.write_bytes(b"")
 
 
 def line_with(process: "subprocess.Popen[str]", word: str) -> str:

@@ -11,12 +11,12 @@ from rota.cli.watch import Look
 from rota.cli.watch_view import Bar
 from rota.domain.run import Progress, Run, State
 from tests.surfaces.called import Called, waiting
-from tests.surfaces.project import Project, line_with
+from tests.surfaces.project import Project, line_with, open_gate
 
 
 def test_a_run_is_followed_from_the_queue_to_its_result(project: Project) -> None:
-    flag = project.folder / "flag"
-    run = project.rota("submit", "hold", f"flag={flag}").out.strip()
+    gate = project.gate()
+    run = project.rota("submit", "hold", f"gate={gate}").out.strip()
 
     with (
         project.start("watch", run[-8:]) as lines,
@@ -27,7 +27,7 @@ def test_a_run_is_followed_from_the_queue_to_its_result(project: Project) -> Non
         with project.start("worker", "--grace", "60") as worker:
             running = line_with(lines, "halfway").rstrip("\n").split("\t")
             half = json.loads(line_with(objects, "halfway"))
-            flag.touch()
+            open_gate(gate)
             end = line_with(lines, "succeeded").rstrip("\n").split("\t")
             last = json.loads(line_with(objects, "succeeded"))
             assert (lines.wait(60), objects.wait(60)) == (0, 0)

@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-from tests.surfaces.project import Project, line_with, sentence
+from tests.surfaces.project import Project, line_with, open_gate, sentence
 
 
 def test_a_worker_told_to_stop_finishes_its_run_and_exits_0(project: Project) -> None:
-    flag = project.folder / "flag"
-    run = project.rota("submit", "hold", f"flag={flag}").out.strip()
+    gate = project.gate()
+    run = project.rota("submit", "hold", f"gate={gate}").out.strip()
 
     with project.start("worker", "--concurrency", "2", "--grace", "60") as worker:
         said = line_with(worker, "rota worker:")
         line_with(worker, f"hold {run} started")
         worker.send_signal(signal.SIGTERM)
-        flag.touch()
+        open_gate(gate)
         rest, _ = worker.communicate(timeout=60)
 
     assert f"4 tasks on {project.url} ({project.database.resolve()}); 2 seats" in said

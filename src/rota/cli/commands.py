@@ -10,6 +10,7 @@ from rota.cli.apps import Target
 from rota.cli.call import call
 from rota.cli.clear import clear
 from rota.cli.completion import completion
+from rota.cli.cron import cron
 from rota.cli.dev import dev
 from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
@@ -46,6 +47,7 @@ app.command(runs)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
 app.command(clear, group=LOOK)
+app.command(cron, group=LOOK)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(completion, group=CARE)

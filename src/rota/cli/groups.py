@@ -12,6 +12,9 @@ Shared = Annotated[T, Parameter(parse=False)]
 Flag = Parameter(negative="", show_default=False)
 """An option that is said or not said."""
 
+More = Annotated[str, Parameter(help="More of them.")]
+"""Each of those that follow the first."""
+
 WORK = Group("Run work", sort_key=1)
 LOOK = Group("Look and steer", sort_key=2)
 CARE = Group("Take care", sort_key=3)

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from rota.cli.apps import Target
-from rota.cli.groups import LOOK, Flag, Shared
+from rota.cli.groups import LOOK, Flag, More, Shared
 from rota.cli.ids import find, find_all
 from rota.cli.records import run_record
 from rota.cli.run_view import run_columns, run_page
@@ -19,6 +19,7 @@ from rota.store import Page, RunQuery, Wish
 
 MOST = 1000
 
+RunId = Annotated[str, Parameter(help="The run's id, or its first or last 6 or more characters.")]
 Note = Annotated[str | None, Parameter(help="Why; kept with the run.")]
 
 runs = App(name="runs", help="Look at runs; retry, cancel, pause and resume them.", group=LOOK)
@@ -45,14 +46,8 @@ def ls(
 
 
 @runs.command(name="show")
-def show_run(id: str, /, *, target: Shared[Target], show: Shared[Show]) -> None:
-    """Show everything about one run.
-
-    Parameters
-    ----------
-    id
-        The run's id, or its first or last 6 or more characters.
-    """
+def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Show everything about one run."""
 
     async def read() -> Page:
         async with target.client() as client:
@@ -64,16 +59,8 @@ def show_run(id: str, /, *, target: Shared[Target], show: Shared[Show]) -> None:
 
 
 @runs.command
-def retry(id: str, /, *ids: str, target: Shared[Target], show: Shared[Show]) -> None:
-    """Do ended runs again, each as a new run; twice gives the same new run.
-
-    Parameters
-    ----------
-    id
-        The run's id, or its first or last 6 or more characters.
-    ids
-        More of them.
-    """
+def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) -> None:
+    """Do ended runs again, each as a new run; twice gives the same new run."""
 
     async def put() -> list[dict[str, object]]:
         async with target.client() as client:
@@ -84,44 +71,20 @@ def retry(id: str, /, *ids: str, target: Shared[Target], show: Shared[Show]) -> 
 
 
 @runs.command
-def cancel(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Cancel runs: queued ones end at once, running ones are told to.
-
-    Parameters
-    ----------
-    id
-        The run's id, or its first or last 6 or more characters.
-    ids
-        More of them.
-    """
+def cancel(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Cancel runs: queued ones end at once, running ones are told to."""
     _ask(Wish.CANCEL, (id, *ids), note, target, show, "had ended before; what has ended stays as it is")
 
 
 @runs.command
-def pause(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Hold runs: queued ones at once; running ones are stopped and go on from their checkpoint.
-
-    Parameters
-    ----------
-    id
-        The run's id, or its first or last 6 or more characters.
-    ids
-        More of them.
-    """
+def pause(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Hold runs: queued ones at once; running ones are stopped and go on from their checkpoint."""
     _ask(Wish.PAUSE, (id, *ids), note, target, show, "had ended or been paused before")
 
 
 @runs.command
-def resume(id: str, /, *ids: str, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Let paused runs go on.
-
-    Parameters
-    ----------
-    id
-        The run's id, or its first or last 6 or more characters.
-    ids
-        More of them.
-    """
+def resume(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let paused runs go on."""
     _ask(Wish.RESUME, (id, *ids), note, target, show, "could not be resumed: only what is paused can be")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from rota.cli.apps import Target
-from rota.cli.groups import LOOK, Flag, Shared
+from rota.cli.groups import LOOK, Flag, More, Shared
 from rota.cli.known import check_known_somewhere
 from rota.cli.records import record as plain
 from rota.cli.show import Column, Record, Show
@@ -19,6 +19,9 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Subject, Wish
 from rota.task import Task
+
+TaskName = Annotated[str, Parameter(help="The task's name.")]
+Note = Annotated[str | None, Parameter(help="Why.")]
 
 tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
 
@@ -64,44 +67,21 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
 
 @tasks.command
 def pause(
-    name: str,
+    name: TaskName,
     /,
-    *names: str,
-    note: Annotated[str | None, Parameter(help="Why.")] = None,
+    *names: More,
+    note: Note = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take tasks that neither app nor store know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken.
-
-    Parameters
-    ----------
-    name
-        The task's name.
-    names
-        More of them.
-    """
+    """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken."""
     _ask(Wish.PAUSE, (name, *names), note, unknown_ok, target, show)
 
 
 @tasks.command
-def resume(
-    name: str,
-    /,
-    *names: str,
-    note: Annotated[str | None, Parameter(help="Why.")] = None,
-    target: Shared[Target],
-    show: Shared[Show],
-) -> None:
-    """Let paused tasks go on.
-
-    Parameters
-    ----------
-    name
-        The task's name.
-    names
-        More of them.
-    """
+def resume(name: TaskName, /, *names: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let paused tasks go on."""
     _ask(Wish.RESUME, (name, *names), note, False, target, show)
 
 

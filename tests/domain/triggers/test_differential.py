@@ -82,7 +82,7 @@ def single_range_stepped(case: Case, theirs: list[datetime]) -> bool:
 
 
 def seconds_lose_dst_rules(case: Case, theirs: list[datetime]) -> bool:
-    """With a seconds field it drops the rules for fixed times (DESIGN §7)."""
+    """With a seconds field it drops its rules for fixed times at clock changes."""
     return case.seconds and not case.wild and bool(case.changes(theirs))
 
 
@@ -117,7 +117,7 @@ def date_left_out(case: Case, theirs: list[datetime]) -> bool:
 
 
 def repeats_fixed_times(case: Case, theirs: list[datetime]) -> bool:
-    """It fires fixed times in both passes of a repeated hour (DESIGN §7)."""
+    """It fires fixed times in both passes of a repeated hour, where ours fires in the first."""
     return not case.wild and any(after < before for before, after in case.changes(theirs))
 
 

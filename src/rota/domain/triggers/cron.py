@@ -1,4 +1,4 @@
-"""Cron: our own engine, because the libraries measured break at clock changes (DESIGN §7)."""
+"""Cron: our own engine, because the libraries measured break at clock changes: tests/domain/triggers shows how."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo

@@ -1,0 +1,159 @@
+"""Does the pace of the fires go with how long the runs take, and with the policies?"""
+
+from collections.abc import Callable, Iterator
+from math import ceil
+
+from msgspec.structs import replace
+
+from rota.domain.lint.finding import Finding
+from rota.domain.lint.subject import View, told
+from rota.domain.policy import Retry
+
+COUNTED = 1000
+"""Retries whose waits are added up; more of them outlast anything."""
+
+
+def overrun(view: View) -> Iterator[Finding]:
+    """Fires closer than a run is long."""
+    interval, duration = view.interval, view.subject.duration
+    if interval is None or duration is None or duration <= interval:
+        return
+    facts = f"A run usually takes {told(duration)}, but fires can be {told(interval)} apart"
+    slower = f"Fire at most every {told(duration)}, or make the task faster"
+    match view.subject.overlap:
+        case "queue" if duration > (view.mean_interval or 0):
+            yield Finding("overrun", "warning", f"{facts}: waiting runs pile up without end.", f"{slower}.")
+        case "queue":
+            yield Finding("overrun", "note", f"{facts}: some runs start late, behind the one before.", f"{slower}.")
+        case "allow":
+            beside = ceil(duration / interval)
+            yield Finding("overrun", "warning", f"{facts}: up to {beside} runs go on side by side.", f"{slower}.")
+        case _:
+            more = f'{slower}, or write overlap="queue" if no fire may be left out.'
+            yield Finding("overrun", "warning", f"{facts}: fires that meet a running run are skipped.", more)
+
+
+def jitter_overrun(view: View) -> Iterator[Finding]:
+    every, duration = view.every, view.subject.duration
+    if every is None or duration is None or not every.jitter:
+        return
+    interval, jitter = every.interval.total_seconds(), every.jitter.total_seconds()
+    if interval - jitter < duration <= interval:
+        yield Finding(
+            "jitter-overrun",
+            "warning",
+            f"With its jitter, fires can be as little as {told(interval - jitter)} apart, "
+            f"less than the {told(duration)} that a run usually takes.",
+            f"Keep the jitter within {told(interval - duration)}, or fire less often."
+            if duration < interval
+            else "Leave the jitter out, or fire less often.",
+        )
+
+
+def jitter_grace(view: View) -> Iterator[Finding]:
+    every, grace = view.every, view.subject.grace
+    if every and grace is not None and every.jitter.total_seconds() > grace:
+        yield Finding(
+            "jitter-grace",
+            "error",
+            f"The jitter can make a run {told(every.jitter.total_seconds())} late, "
+            f"but after its grace of {told(grace)} it may no longer start.",
+            "Give a grace that is longer than the jitter.",
+        )
+
+
+def grace_interval(view: View) -> Iterator[Finding]:
+    interval, grace = view.interval, view.subject.grace
+    if interval is not None and grace is not None and grace > interval:
+        yield Finding(
+            "grace-interval",
+            "warning",
+            f"The grace of {told(grace)} is longer than the {told(interval)} between two fires, "
+            "so a late run can still start after the next one is due.",
+            f"A grace of up to {told(interval)} lets each run start in its own turn only.",
+        )
+
+
+def catch_up_overlap(view: View) -> Iterator[Finding]:
+    if view.subject.catch_up == "all" and view.subject.overlap == "skip":
+        yield Finding(
+            "catch-up-overlap",
+            "error",
+            'catch_up="all" asks for every missed run, but overlap="skip" drops all that meet a running one.',
+            'Write overlap="queue" to make up for each in turn, or catch_up="latest" for the last one only.',
+        )
+
+
+def catch_up_grace(view: View) -> Iterator[Finding]:
+    interval, grace = view.interval, view.subject.grace
+    if view.subject.catch_up == "all" and interval is not None and grace is not None and grace < interval:
+        yield Finding(
+            "catch-up-grace",
+            "warning",
+            f'catch_up="all" asks for every missed run, but those missed more than {told(grace)} ago (grace) '
+            "may no longer start.",
+            'Leave grace out to make up for all of them, or write catch_up="latest".',
+        )
+
+
+def timeout_duration(view: View) -> Iterator[Finding]:
+    timeout, duration = view.subject.timeout, view.subject.duration
+    if timeout is not None and duration is not None and timeout < duration:
+        yield Finding(
+            "timeout-duration",
+            "error",
+            f"The timeout of {told(timeout)} is shorter than the {told(duration)} that a run usually takes, "
+            "so most runs are cut off.",
+            f"Give a timeout well above {told(duration)}.",
+        )
+
+
+def timeout_interval(view: View) -> Iterator[Finding]:
+    interval, timeout = view.interval, view.subject.timeout
+    if interval is not None and timeout is not None and timeout > interval:
+        outcome = {"queue": "makes the next ones wait", "allow": "goes on beside the next ones"}
+        yield Finding(
+            "timeout-interval",
+            "note",
+            f"The timeout of {told(timeout)} is longer than the {told(interval)} between two fires: "
+            f"a run that hangs {outcome.get(view.subject.overlap or '', 'makes the next ones be skipped')} until then.",
+            f"A timeout of up to {told(interval)} ends a run before the next fire.",
+        )
+
+
+def retries_interval(view: View) -> Iterator[Finding]:
+    interval, retry = view.interval, view.subject.retry
+    if interval is None or not retry.limit:
+        return
+    lasting = _lasting(retry, view.subject.duration or 0)
+    if lasting > interval:
+        count = "1 retry" if retry.limit == 1 else f"{retry.limit} retries"
+        yield Finding(
+            "retries-interval",
+            "note",
+            f"A run that fails through its {count} lasts {told(lasting)}, "
+            f"longer than the {told(interval)} between two fires.",
+            "Retry less often or sooner, or leave it to the next fire: it comes anyway.",
+        )
+
+
+def _lasting(retry: Retry, duration: float) -> float:
+    """Seconds from the first call to the end of the last, if all fail."""
+    steady = replace(retry, jitter=0.0)
+    counted = min(retry.limit, COUNTED)
+    waits = sum(steady.wait(failures, "") for failures in range(1, counted + 1))
+    more = (retry.limit - counted) * steady.wait(counted, "")
+    return waits + more + duration * (retry.limit + 1)
+
+
+RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
+    overrun,
+    jitter_overrun,
+    jitter_grace,
+    grace_interval,
+    catch_up_overlap,
+    catch_up_grace,
+    timeout_duration,
+    timeout_interval,
+    retries_interval,
+)
