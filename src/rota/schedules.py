@@ -64,7 +64,12 @@ class Schedules:
         """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
         is wrong."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
-        schedules = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        return await self.put_made(
+            [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        )
+
+    async def put_made(self, schedules: Sequence[Schedule]) -> Sequence[Schedule]:
+        """The same for schedules that are made already."""
         planned = await self._plan(schedules)
         for schedule in planned:
             if schedule.next_at is None:
@@ -138,10 +143,13 @@ class Schedules:
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
         """A run for every tick from `start` to `end`, one after the other. A tick whose run is still known is not
-        repeated."""
-        schedule = await self.get(id)
+        repeated; one that lies ahead is refused, for it comes by itself."""
+        reply = await self._found(id)
         try:
-            runs = backfill(schedule, instant(start, "start"), instant(end, "end"))
+            last = instant(end, "end")
+            if last > reply.now:
+                raise ValueError(f"end={end} lies ahead; a backfill makes runs of ticks that have passed")
+            runs = backfill(reply.items[0], instant(start, "start"), last)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
         store = await self._client().store()

@@ -16,6 +16,7 @@ from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
 from rota.cli.migrate import migrate_store
 from rota.cli.runs import runs
+from rota.cli.schedules import schedules
 from rota.cli.show import Show
 from rota.cli.submit import submit
 from rota.cli.tasks import tasks
@@ -44,6 +45,7 @@ app.command(call, group=WORK)
 app.command("rota.cli.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
 app.command(tasks)
 app.command(runs)
+app.command(schedules)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
 app.command(clear, group=LOOK)
