@@ -180,6 +180,10 @@ class Rota:
         found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
         return [schedule for schedule in found if schedule is not None]
 
+    def specs(self) -> list[TaskSpec]:
+        """What a start publishes of this app's tasks, under all their names."""
+        return [replace(task.spec(), name=name) for name, task in self.names().items()]
+
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
         """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
         try:
@@ -258,12 +262,11 @@ class Rota:
             log.warning(sentence)
         names = self.names()
         handlers = {name: task.handler() for name, task in names.items()}
-        specs = [replace(task.spec(), name=name) for name, task in names.items()]
         engine = Supervisor(
             f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
             self.backend,
             handlers,
-            specs,
+            self.specs(),
             self.tuning,
             self._hooks,
             self._resources,

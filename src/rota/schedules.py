@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rota.client import Client, patiently
+from rota.domain.decision import Decision
 from rota.domain.intake import Span, Timed, instant
 from rota.domain.planning import backfill, first_tick, run_now
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -139,7 +140,7 @@ class Schedules:
         """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
         reply = await self._found(id)
         run = run_now(reply.items[0], new_id(), reply.now)
-        return self._handle(accept(await self._client().put(run)).run)
+        return self._handle(accept(await self._client().put(run)))
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
         """A run for every tick from `start` to `end`, one after the other. A tick whose run is still known is not
@@ -154,7 +155,7 @@ class Schedules:
             raise InvalidOptions(f"schedule {id}: {error}") from None
         store = await self._client().store()
         decisions = (await patiently(lambda: store.put(runs))).items
-        return [self._handle(accept(decision).run) for decision in decisions]
+        return [self._handle(accept(decision)) for decision in decisions]
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
         """Delete what this app declared once and no longer does."""
@@ -202,8 +203,8 @@ class Schedules:
         await self._found(id)
         return False
 
-    def _handle(self, run: str) -> RunHandle[Any]:
-        return RunHandle(self._client(), run)
+    def _handle(self, decision: Decision) -> RunHandle[Any]:
+        return RunHandle(self._client(), decision.run, decision=decision)
 
 
 def _spelled(at: float | None) -> str:

@@ -12,9 +12,12 @@ from rota.cli.clear import clear
 from rota.cli.completion import completion
 from rota.cli.cron import cron
 from rota.cli.dev import dev
+from rota.cli.diff import diff, sync
 from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
+from rota.cli.lint import lint_schedules
 from rota.cli.migrate import migrate_store
+from rota.cli.preview import preview
 from rota.cli.runs import runs
 from rota.cli.schedules import schedules
 from rota.cli.show import Show
@@ -24,7 +27,10 @@ from rota.cli.watch import watch
 from rota.cli.worker import worker
 from rota.cli.workers import workers
 
-EXIT_CODES = "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; 130 interrupted."
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; "
+    "3 rota diff found changes; 130 interrupted."
+)
 
 app = App(
     name="rota",
@@ -49,7 +55,11 @@ app.command(schedules)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
 app.command(clear, group=LOOK)
+app.command(preview, group=LOOK)
 app.command(cron, group=LOOK)
+app.command(diff, group=CARE)
+app.command(sync, group=CARE)
+app.command(lint_schedules, name="lint", group=CARE)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(completion, group=CARE)

@@ -68,7 +68,7 @@ def cron(
         show.records(fires, COLUMNS, "It does not fire.")
         if findings:
             show.line("")
-            show.records([], [], render=lambda: _lines(findings))
+            show.records([], [], render=lambda: finding_lines(findings))
     else:
         show.records(fires, COLUMNS)
         for finding in findings:
@@ -116,7 +116,7 @@ def _screen(instant: object) -> str:
     return str(instant).replace("T", " ").removesuffix("Z").removesuffix(".000")
 
 
-def _lines(findings: Sequence[Finding]) -> RenderableType:
+def finding_lines(findings: Sequence[Finding]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -85,13 +85,14 @@ def words_of(trigger: str) -> str:
         return trigger
 
 
-def coming(schedule: Schedule, count: int = NEXT_SHOWN) -> list[float]:
-    """Its next ticks."""
+def coming(facts: Facts, count: int = NEXT_SHOWN) -> list[float]:
+    """Its next ticks; the first may be overdue."""
+    schedule = facts.schedule
     found = [] if schedule.next_at is None else [schedule.next_at]
     try:
         timing = Timing.of(schedule)
         while found and len(found) < count:
-            behind = timing.next_after(found[-1])
+            behind = timing.next_after(max(found[-1], facts.now))
             if behind is None:
                 break
             found.append(behind)
@@ -146,7 +147,7 @@ def whole(facts: Facts) -> dict[str, object]:
         "anchor": _iso(schedule.anchor),
         "since": _iso(schedule.since),
         "version": schedule.version,
-        "upcoming": [iso(nominal) for nominal in coming(schedule)],
+        "upcoming": [iso(nominal) for nominal in coming(facts)],
         "firings": [
             {
                 "nominal": iso(fate.firing.nominal),

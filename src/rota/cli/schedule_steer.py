@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -20,6 +20,7 @@ from rota.domain.intake import instant
 from rota.domain.planning import ticks_between
 from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
+from rota.handle import RunHandle
 from rota.schedules import Schedules
 
 UNASKED = 20
@@ -73,16 +74,18 @@ def run_now(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) ->
     Refused where the schedule's overlap says so: while an earlier run is unfinished.
     """
 
-    async def put() -> str:
+    async def put() -> RunHandle[Any]:
         async with opened(target) as (stored, _):
             await find_schedule(stored, id)
-            return (await stored.run_now(id)).id
+            return await stored.run_now(id)
 
     run = asyncio.run(put())
+    if not run.created:
+        show.note("joined: this run was there already")
     if show.json:
-        show.value({"id": run, "schedule": id})
+        show.value({"id": run.id, "schedule": id, "created": run.created})
     else:
-        show.line(run)
+        show.line(run.id)
 
 
 def backfill(

@@ -31,7 +31,7 @@ def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
     return [
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
         Column("left", lambda r: _left(facts[r["id"]]), right=True),
-        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", from_width=130),
+        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", from_width=150),
         Column("passed", lambda r: _passed(facts[r["id"]]), right=True, from_width=60),
         Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", from_width=60),
         Column("last_run", piped=True),
@@ -40,7 +40,7 @@ def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
         Column("trigger", piped=True),
         Column("words", title="when", elastic=True, from_width=80),
         Column("zone", piped=True),
-        Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, from_width=100),
+        Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, from_width=125),
         Column("note", piped=True),
         Column("owner", piped=True),
     ]
@@ -96,7 +96,7 @@ def schedule_page(facts: Facts, decided: Sequence[Decided]) -> RenderableType:
         _facts(facts, decided),
         *_section("Arguments", Text(clean(to_json(args_of(schedule), indent=2)))),
     ]
-    ticks = coming(schedule)
+    ticks = coming(facts)
     if ticks:
         parts += _section("Next" + (" (once it is resumed)" if schedule.paused else ""), _ticks(facts, ticks))
     if facts.fates:
