@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rota.cli.instants import wall, zone_of
 from rota.cli.records import from_json, record
+from rota.cli.schedule_view import owner_words
 from rota.cli.show import to_json
 from rota.cli.text import iso, one_line, plural
 from rota.cli.timetable import Timetable
@@ -22,7 +23,7 @@ WORDS = {
     "changed": "",
     "moved": "its zone has changed",
     "undeclared": "no longer in the code; rota sync --prune deletes it",
-    "taken": "belongs to someone else; this app's does not run",
+    "taken": "this app's does not run: the one in the store was",
 }
 INSTANTS = ("start", "end")
 
@@ -57,7 +58,7 @@ def change_page(
     """What would be changed, or was."""
     parts: list[RenderableType] = []
     for change in changes:
-        parts += _lines(change, table, "deleted" if done and change.kind == "undeclared" else WORDS[change.kind])
+        parts += _lines(change, table, _words(change, table, done))
     if not changes:
         parts.append(Text("No changes: the store is as the code says.", style="green"))
     if owed:
@@ -66,14 +67,20 @@ def change_page(
     return Group(*parts)
 
 
+def _words(change: Change, table: Timetable, done: bool) -> str:
+    if change.kind == "taken":
+        return f"{WORDS['taken']} {owner_words(table.stored[change.id])}"
+    return "deleted" if done and change.kind == "undeclared" else WORDS[change.kind]
+
+
 def _lines(change: Change, table: Timetable, words: str) -> list[Text]:
     head = Text.assemble((f"{SIGN[change.kind]} {change.of} {one_line(change.id)}", STYLE[change.kind]))
     if words:
         head.append(f"  {words}", style="dim")
+    if change.kind == "taken":
+        return [head]
     lines = [head, *(_field_line(field) for field in change.fields)]
-    if change.of == "schedule" and change.kind != "taken":
-        lines += _next_lines(change, table)
-    return lines
+    return lines + (_next_lines(change, table) if change.of == "schedule" else [])
 
 
 def _field_line(field: Field) -> Text:

@@ -10,7 +10,9 @@ from rota.cli.text import iso
 from rota.domain.run import Run
 
 FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
-INSTANTS = frozenset({"created_at", "due_at", "expires_at", "claimed_at", "until", "finished_at", "ended_at"})
+INSTANTS = frozenset(
+    {"created_at", "due_at", "expires_at", "claimed_at", "until", "finished_at", "ended_at", "nominal"}
+)
 
 
 def run_record(run: Run) -> dict[str, object]:

@@ -14,7 +14,7 @@ from rota.cli.apps import Target, check_shared
 from rota.cli.groups import Flag, Shared
 from rota.cli.instants import own_zone, read_instant, wall
 from rota.cli.known import unknown
-from rota.cli.schedule_facts import facts_of, whole
+from rota.cli.schedule_facts import Facts, facts_of, whole, words_of
 from rota.cli.show import Show
 from rota.cli.stored_schedules import opened
 from rota.cli.values import gather
@@ -74,15 +74,17 @@ def put(
         end=_instant(end, "--end", clock),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    record = asyncio.run(_put(target, id, when, timed, call))
+    made = asyncio.run(_put(target, id, when, timed, call))
     if show.json:
-        show.value(record)
-        return
-    next_at = wall(datetime.fromisoformat(str(record["next_at"])).timestamp(), ZoneInfo(str(record["zone"])), 0.0)
-    show.line(f"{record['id']} calls {record['task']} {record['words']}; next {next_at}")
+        show.value(whole(made))
+    else:
+        schedule = made.schedule
+        next_at = "never" if schedule.next_at is None else wall(schedule.next_at, ZoneInfo(made.zone), made.now)
+        paused = "; it is paused" if schedule.paused else ""
+        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{paused}")
 
 
-async def _put(target: Target, id: str, trigger: Trigger, timed: Timed, call: Call) -> dict[str, object]:
+async def _put(target: Target, id: str, trigger: Trigger, timed: Timed, call: Call) -> Facts:
     app = target.app() if target.reference is not None else None
     check_shared(target.backend())
     async with opened(target) as (stored, store):
@@ -94,7 +96,7 @@ async def _put(target: Target, id: str, trigger: Trigger, timed: Timed, call: Ca
         (kept,) = await stored.put_made([schedule])
         now = (await store.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(store, [kept], target.tz(), now, most=1)
-        return whole(facts)
+        return facts
 
 
 async def _made(app: Rota | None, store: Store, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:

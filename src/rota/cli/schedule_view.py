@@ -123,7 +123,7 @@ def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
         ("starts", at(schedule.start)),
         ("ends", at(schedule.end)),
         ("timeout", None if (timeout := policy_of(schedule).timeout) is None else span(timeout)),
-        ("owner", owner_words(schedule)),
+        ("owned", owner_words(schedule)),
         ("since", at(schedule.since)),
         *[(str(word.reason), _decided_words(word, facts.now)) for word in decided],
         ("note", schedule.note),
@@ -156,7 +156,7 @@ def grace_words(schedule: Schedule) -> str:
 
 
 def owner_words(schedule: Schedule) -> str:
-    return f"the code of the app {schedule.owner!r}" if schedule.owner else "nobody's code: it was put at run time"
+    return f"declared by the code of the app {schedule.owner!r}" if schedule.owner else "put at run time"
 
 
 def _decided_words(word: Decided, now: float) -> str:

@@ -16,7 +16,8 @@ Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
 and no longer does; a start leaves it alone. taken: it belongs to someone else, so a start leaves it alone."""
 
 SAID = ("trigger", "task", "key", "priority", "guards", "overlap", "catch_up", "grace", "start", "end")
-PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in ("name", "paused"))
+UNSAID = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
+PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNSAID)
 
 
 class Field(Struct, frozen=True):
@@ -103,9 +104,16 @@ def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
     return found
 
 
-def _fields(before: Struct, after: Struct, names: Sequence[str]) -> list[Field]:
-    pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
-    return [Field(name, one, two) for name, one, two in pairs if one != two]
+def _fields(before: Struct, after: Struct, names: Sequence[str], prefix: str = "") -> list[Field]:
+    """What is said otherwise, down to the fields of what is nested."""
+    found: list[Field] = []
+    for name in names:
+        one, two = getattr(before, name), getattr(after, name)
+        if isinstance(one, Struct) and isinstance(two, Struct) and type(one) is type(two):
+            found += _fields(one, two, one.__struct_fields__, f"{prefix}{name}.")
+        elif one != two:
+            found.append(Field(f"{prefix}{name}", one, two))
+    return found
 
 
 def _body_fields(before: Schedule, after: Schedule) -> list[Field]:
