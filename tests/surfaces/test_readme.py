@@ -46,7 +46,9 @@ def test_the_schedules_run_as_written(tmp_path: Path) -> None:
 
 
 def test_every_command_in_the_readme_exists() -> None:
-    commands = re.findall(r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry|put|pause|backfill))?)", "".join(blocks("sh")), re.MULTILINE)
+    commands = re.findall(
+        r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry|put|pause|backfill))?)", "".join(blocks("sh")), re.MULTILINE
+    )
     assert len(commands) >= 7
     for command in commands:
         done = subprocess.run(

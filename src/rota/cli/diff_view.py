@@ -1,15 +1,13 @@
 """How a difference looks: a line per change, and a line per field that is said otherwise."""
 
 from collections.abc import Sequence
-from enum import Enum
 from zoneinfo import ZoneInfo
 
-from msgspec import Struct
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rota.cli.instants import wall, zone_of
-from rota.cli.records import from_json, record
+from rota.cli.records import plain_value
 from rota.cli.schedule_view import owner_words
 from rota.cli.show import to_json
 from rota.cli.text import iso, one_line, plural
@@ -25,7 +23,6 @@ WORDS = {
     "undeclared": "no longer in the code; rota sync --prune deletes it",
     "taken": "this app's does not run: the one in the store was",
 }
-INSTANTS = ("start", "end")
 
 
 def change_record(change: Change) -> dict[str, object]:
@@ -34,7 +31,7 @@ def change_record(change: Change) -> dict[str, object]:
         "of": change.of,
         "id": change.id,
         "fields": {
-            field.name: {"before": _plain(field.name, field.before), "after": _plain(field.name, field.after)}
+            field.name: {"before": plain_value(field.name, field.before), "after": plain_value(field.name, field.after)}
             for field in change.fields
         },
         "next_before": None if change.next_before is None else iso(change.next_before),
@@ -84,7 +81,7 @@ def _lines(change: Change, table: Timetable, words: str) -> list[Text]:
 
 
 def _field_line(field: Field) -> Text:
-    before, after = (_short(_plain(field.name, value)) for value in (field.before, field.after))
+    before, after = (_short(plain_value(field.name, value)) for value in (field.before, field.after))
     return Text.assemble((f"    {field.name}  ", "dim"), (before, "red"), " → ", (after, "green"))
 
 
@@ -113,22 +110,6 @@ def _at(change: Change, instant: float | None, table: Timetable) -> str:
 def _owed_words(owed: Owed) -> str:
     words = plural(owed.runs, "run") if owed.runs else "no run"
     return f"{words}; missed {owed.missed.words}" if owed.missed else words
-
-
-def _plain(name: str, value: object) -> object:
-    match value:
-        case bytes():
-            return from_json(value)
-        case Enum():
-            return str(value.value)
-        case Struct():
-            return record(value)
-        case tuple():
-            return [str(item) for item in value]
-        case float() if name in INSTANTS:
-            return iso(value)
-        case _:
-            return value
 
 
 def _short(value: object) -> str:

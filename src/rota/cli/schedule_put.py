@@ -64,7 +64,8 @@ def put(
 
     The task is looked up in the app, else among those that workers have published.
     """
-    zone = tz or target.tz()
+    app = target.app() if target.reference is not None else None
+    zone = tz or (app.settings.tz if app else target.tz())
     when, clock = _trigger(id, trigger, zone)
     timed = Timed(
         overlap=overlap,
@@ -74,7 +75,7 @@ def put(
         end=_instant(end, "--end", clock),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    made = asyncio.run(_put(target, id, when, timed, call))
+    made = asyncio.run(_put(target, app, id, when, timed, call))
     if show.json:
         show.value(whole(made))
     else:
@@ -84,8 +85,7 @@ def put(
         show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{paused}")
 
 
-async def _put(target: Target, id: str, trigger: Trigger, timed: Timed, call: Call) -> Facts:
-    app = target.app() if target.reference is not None else None
+async def _put(target: Target, app: Rota | None, id: str, trigger: Trigger, timed: Timed, call: Call) -> Facts:
     check_shared(target.backend())
     async with opened(target) as (stored, store):
         if target.backend().url.startswith("memory:"):

@@ -49,7 +49,7 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
     seats = sum(worker.report.seats for worker in workers.items if live(worker, workers.now))
     return Timetable(
         now=published.now,
-        tz=target.tz(),
+        tz=app.settings.tz if app else target.tz(),
         owner=app.settings.name if app else "",
         declared=app.declared() if app else [],
         stored={schedule.id: schedule for schedule in schedules},
