@@ -144,6 +144,17 @@ def test_the_next_ticks_of_an_overdue_one_go_on_from_now(rota: Called) -> None:
     assert ticks[1] > datetime.now(UTC)
 
 
+def test_an_overdue_one_is_told_as_late(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("hourly"), ago=5 * HOUR)
+    declare(rota, made("fine", "daily 09:00"))
+    on_terminal(monkeypatch)
+
+    table = rota("schedules", "ls")
+
+    assert "4 h late" in table.splitlines()[1]
+    assert rota.err == "1 schedule is overdue: does a worker run? rota workers tells\n"
+
+
 def test_pausing_and_resuming_twice_is_no_error_but_told(rota: Called) -> None:
     declare(rota, made("hourly"))
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app import Rota
-from rota.cli.apps import Target
+from rota.cli.apps import Target, check_shared
 from rota.cli.diff_view import change_page, change_record, owed_record
 from rota.cli.groups import Flag, Shared
 from rota.cli.schedule_steer import who
@@ -69,6 +69,7 @@ def sync(
             "default, which other apps have too; give this one its own with Rota(name=…), ROTA_NAME or name in "
             "the project file"
         )
+    check_shared(app.backend)
     found = asyncio.run(_sync(target, app, prune))
     left = [change for change in found.changes if change.kind == "undeclared" and not prune]
     _tell(show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True)

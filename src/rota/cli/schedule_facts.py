@@ -9,7 +9,7 @@ from rota.cli.records import from_json
 from rota.cli.text import iso
 from rota.domain import wire
 from rota.domain.decision import Reason
-from rota.domain.planning import tick_id
+from rota.domain.planning import ON_TIME, tick_id
 from rota.domain.policy import Policy
 from rota.domain.run import Run
 from rota.domain.schedule import Firing, Schedule
@@ -50,6 +50,12 @@ class Facts(Struct, frozen=True):
     @property
     def state(self) -> str:
         return "paused" if self.schedule.paused else "ended" if self.schedule.ended else "active"
+
+    @property
+    def overdue(self) -> bool:
+        """Its time to fire came a while ago, and nobody was there."""
+        at = self.schedule.fires_at
+        return at is not None and not self.schedule.paused and self.now - at > ON_TIME
 
     @property
     def last(self) -> Fate | None:

@@ -14,7 +14,6 @@ from rota.cli.schedule_facts import Facts, Fate, args_of, coming, policy_of, wor
 from rota.cli.show import Column, to_json
 from rota.cli.text import clean, coarse, one_line, relative, span
 from rota.domain.decision import Decided, Reason
-from rota.domain.planning import ON_TIME
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
 
 OVERLAP = {
@@ -22,6 +21,8 @@ OVERLAP = {
     "queue": "queue: at most one run waits behind the one that runs",
     "allow": "allow: runs may go on side by side",
 }
+ID_SHOWN = 12
+"""Of a run's id, the end: it is enough to find it."""
 STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 
 
@@ -32,7 +33,7 @@ def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
         Column("left", lambda r: _left(facts[r["id"]]), right=True),
         Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", from_width=150),
-        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, from_width=60),
+        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, from_width=90),
         Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", from_width=60),
         Column("last_run", piped=True),
         Column("id", title="schedule"),
@@ -73,8 +74,11 @@ def _left(facts: Facts) -> str | Text:
     at = facts.schedule.next_at
     if at is None or facts.schedule.paused:
         return ""
-    away = at - facts.now
-    return coarse(away) if away >= 0 else Text(f"{coarse(-away)} late", style="bold red" if away < -ON_TIME else "")
+    return Text(_away(at, facts.now), style="bold red" if facts.overdue else "")
+
+
+def _away(at: float, now: float) -> str:
+    return coarse(at - now) if at >= now else f"{coarse(now - at)} late"
 
 
 def _last_at(facts: Facts) -> str:
@@ -168,7 +172,8 @@ def _decided_words(word: Decided, now: float) -> str:
 def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for nominal in ticks:
-        grid.add_row(wall(nominal, ZoneInfo(facts.zone), facts.now), Text(relative(nominal, facts.now), style="dim"))
+        away = f"in {coarse(nominal - facts.now)}" if nominal >= facts.now else _away(nominal, facts.now)
+        grid.add_row(wall(nominal, ZoneInfo(facts.zone), facts.now), _dim(away))
     return grid
 
 
@@ -179,7 +184,7 @@ def _fates(facts: Facts) -> RenderableType:
         grid.add_row(
             wall(fate.firing.nominal, ZoneInfo(facts.zone), facts.now),
             fate_text(fate),
-            _dim(fate.run.id if fate.run is not None else ""),
+            _dim(fate.run.id[-ID_SHOWN:] if fate.run is not None else ""),
             told,
         )
     return grid

@@ -13,11 +13,10 @@ from rota.cli.schedule_steer import backfill, delete, pause, resume, run_now
 from rota.cli.schedule_view import schedule_columns, schedule_page
 from rota.cli.show import Show
 from rota.cli.stored_schedules import ScheduleId, find_schedule, opened
+from rota.cli.text import iso, plural
 from rota.domain.decision import Decided, Reason
 from rota.domain.schedule import FIRINGS_KEPT
 from rota.store import RowQuery
-
-ASKED = (Reason.PAUSED, Reason.RESUMED)
 
 schedules = App(name="schedules", help="Look at schedules; put, pause, resume, delete and run them.", group=LOOK)
 for command in (put, pause, resume, delete, run_now, backfill):
@@ -38,6 +37,10 @@ def ls(
     found = asyncio.run(_listed(target, task))
     records = [brief(facts) for facts in found]
     show.records(records, schedule_columns(found), "No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
+    overdue = sum(facts.overdue for facts in found)
+    if overdue and show.terminal and not show.json:
+        are = "is" if overdue == 1 else "are"
+        show.note(f"{plural(overdue, 'schedule')} {are} overdue: does a worker run? rota workers tells")
 
 
 @schedules.command(name="show")
@@ -45,7 +48,13 @@ def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Sho
     """Show everything about one schedule: in words, its next ticks, and what became of the last thirty."""
     facts, decided = asyncio.run(_one(target, id))
     told = [
-        {"reason": str(word.reason), "by": word.by, "note": word.note, "count": word.count, "last_at": word.last_at}
+        {
+            "reason": str(word.reason),
+            "by": word.by,
+            "note": word.note,
+            "count": word.count,
+            "last_at": iso(word.last_at),
+        }
         for word in decided
     ]
     show.document(whole(facts) | {"asked": told}, lambda: schedule_page(facts, decided))
@@ -72,4 +81,5 @@ async def _one(target: Target, id: str) -> tuple[Facts, list[Decided]]:
         schedule = await find_schedule(stored, id)
         about = await store.rows(Decided, RowQuery(task=schedule.task, key=schedule.key))
         (facts,) = await facts_of(store, [schedule], target.tz(), about.now, FIRINGS_KEPT)
-        return facts, [word for word in about.items if word.reason in ASKED][:1]
+        said = Reason.PAUSED if schedule.paused else Reason.RESUMED
+        return facts, [word for word in about.items if word.reason is said]

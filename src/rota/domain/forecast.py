@@ -107,12 +107,15 @@ def collisions(fires: Sequence[Fire]) -> list[Collision]:
 
 
 def _fires(schedule: Schedule, start: float, end: float) -> Iterator[Fire]:
-    """After `start`; with the jitter that each tick has."""
+    """After `start`; with the jitter that each tick has. ValueError, if at all, before the first."""
     timing = Timing.of(schedule)
     nominal = timing.next_after(start)
     while nominal is not None and nominal <= end:
         yield Fire(timing.fires_at(nominal), schedule.id, schedule.task)
-        nominal = timing.next_after(nominal)
+        try:
+            nominal = timing.next_after(nominal)
+        except ValueError:  # its exclusions leave nothing more
+            return
 
 
 def _met(schedule: Schedule, fires: Iterator[Fire], seconds: float) -> Iterator[Fire]:
