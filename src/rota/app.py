@@ -182,6 +182,10 @@ class Rota:
         found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
         return [schedule for schedule in found if schedule is not None]
 
+    def specs(self) -> list[TaskSpec]:
+        """What a start publishes of this app's tasks, under all their names."""
+        return [replace(task.spec(), name=name) for name, task in self.names().items()]
+
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
         """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
         try:
@@ -279,7 +283,7 @@ class Rota:
             name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
             backend or self.backend,
             {name: task.handler() for name, task in names.items()},
-            [replace(task.spec(), name=name) for name, task in names.items()],
+            self.specs(),
             tuning or self.tuning,
             hooks or self.hooks,
             resources or self._resources,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rota.client import Client, patiently
+from rota.domain.decision import Decision
 from rota.domain.intake import Span, Timed, instant
 from rota.domain.planning import backfill, first_tick, run_now
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -64,7 +65,12 @@ class Schedules:
         """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
         is wrong."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
-        schedules = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        return await self.put_made(
+            [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        )
+
+    async def put_made(self, schedules: Sequence[Schedule]) -> Sequence[Schedule]:
+        """The same for schedules that are made already."""
         planned = await self._plan(schedules)
         for schedule in planned:
             if schedule.next_at is None:
@@ -134,19 +140,22 @@ class Schedules:
         """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
         reply = await self._found(id)
         run = run_now(reply.items[0], new_id(), reply.now)
-        return self._handle(accept(await self._client().put(run)).run)
+        return self._handle(accept(await self._client().put(run)))
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
         """A run for every tick from `start` to `end`, one after the other. A tick whose run is still known is not
-        repeated."""
-        schedule = await self.get(id)
+        repeated; one that lies ahead is refused, for it comes by itself."""
+        reply = await self._found(id)
         try:
-            runs = backfill(schedule, instant(start, "start"), instant(end, "end"))
+            last = instant(end, "end")
+            if last > reply.now:
+                raise ValueError(f"end={end} lies ahead; a backfill makes runs of ticks that have passed")
+            runs = backfill(reply.items[0], instant(start, "start"), last)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
         store = await self._client().store()
         decisions = (await patiently(lambda: store.put(runs))).items
-        return [self._handle(accept(decision).run) for decision in decisions]
+        return [self._handle(accept(decision)) for decision in decisions]
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
         """Delete what this app declared once and no longer does."""
@@ -194,8 +203,8 @@ class Schedules:
         await self._found(id)
         return False
 
-    def _handle(self, run: str) -> RunHandle[Any]:
-        return RunHandle(self._client(), run)
+    def _handle(self, decision: Decision) -> RunHandle[Any]:
+        return RunHandle(self._client(), decision.run, decision=decision)
 
 
 def _spelled(at: float | None) -> str:

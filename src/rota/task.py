@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -379,19 +380,46 @@ def run_by_spec(
         if args:
             raise UnknownTask(f"nothing is known of a task {task}, so its arguments need names")
         return unchecked_run(task, kwargs, options)
-    if len(args) > len(spec.parameters):
-        raise InvalidArguments(f"{task} takes {len(spec.parameters)} arguments, {len(args)} were given")
-    named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}
     try:
-        if spec.key is not None and options.key is None:
-            key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
-            options = replace(options, key=key.fill(named))
-        encoded = encode_result(named)
+        encoded, options = _call_by_spec(spec, args, kwargs, options)
         return new_run(new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
     except TypeError as error:
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:
         raise InvalidOptions(f"{task}: {error}") from None
+
+
+def schedule_by_spec(
+    id: str,
+    trigger: Trigger,
+    timed: Timed,
+    spec: TaskSpec,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] = MappingProxyType({}),
+    options: Options = Options(),  # noqa: B008
+) -> Schedule:
+    """A schedule of a task whose code is elsewhere. Of a task that nobody has published, only its name is known: its
+    arguments are kept as they are."""
+    if args and not spec.executor:
+        raise UnknownTask(f"nothing is known of a task {spec.name}, so its arguments need names")
+    try:
+        encoded, options = _call_by_spec(spec, args, kwargs, options)
+        return new_schedule(id, trigger, timed, spec.name, encoded, spec.policy, options, spec.priority, spec.guards)
+    except (TypeError, ValueError) as error:
+        raise InvalidOptions(f"schedule {id}: {error}") from None
+
+
+def _call_by_spec(
+    spec: TaskSpec, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
+) -> tuple[bytes, Options]:
+    """The arguments by name, and the key that they make."""
+    if len(args) > len(spec.parameters):
+        raise TypeError(f"it takes {len(spec.parameters)} arguments, {len(args)} were given")
+    named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}
+    if spec.key is not None and options.key is None:
+        key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
+        options = replace(options, key=key.fill(named))
+    return encode_result(named), options
 
 
 def touch_by_spec(spec: TaskSpec, activity: Activity, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:

@@ -72,6 +72,8 @@ def test_the_demo_shows_tasks_that_ran_and_ends_by_itself(project: Project) -> N
     assert (done.code, done.err) == (0, "")
     assert "quick succeeded" in done.out
     assert f"rota demo on sqlite:///{project.folder}/.rota/demo.db" in done.out
+    (schedule,) = project.rota("schedules", "ls", "--url", f"sqlite:///{project.folder}/.rota/demo.db").rows
+    assert (schedule["task"], schedule["words"]) == ("regular", "every 5 seconds")
     assert len(done.out.splitlines()) < 30
 
 

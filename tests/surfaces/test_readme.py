@@ -14,27 +14,41 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_five_minute_tour_runs_as_written(tmp_path: Path) -> None:
-    jobs, program = blocks("python")
-    (tmp_path / "jobs.py").write_text(jobs)
-    (tmp_path / "pyproject.toml").write_text("")
+def run(folder: Path, program: str) -> str:
+    """What a program prints that stands beside the README's jobs.py."""
+    jobs, *_ = blocks("python")
+    (folder / "jobs.py").write_text(jobs)
+    (folder / "pyproject.toml").write_text("")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(tmp_path)},
+        cwd=folder,
+        env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "hello Ada\n"
-    assert (tmp_path / ".rota" / "rota.db").exists()
+    assert (folder / ".rota" / "rota.db").exists()
+    return done.stdout
+
+
+def test_the_five_minute_tour_runs_as_written(tmp_path: Path) -> None:
+    assert run(tmp_path, blocks("python")[1]) == "hello Ada\n"
+
+
+def test_the_schedules_run_as_written(tmp_path: Path) -> None:
+    said = run(tmp_path, blocks("python")[2])
+
+    assert re.fullmatch(r"next at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00\n", said)
 
 
 def test_every_command_in_the_readme_exists() -> None:
-    commands = re.findall(r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry))?)", "".join(blocks("sh")), re.MULTILINE)
+    commands = re.findall(
+        r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry|put|pause|backfill))?)", "".join(blocks("sh")), re.MULTILINE
+    )
     assert len(commands) >= 7
     for command in commands:
         done = subprocess.run(

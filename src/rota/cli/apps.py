@@ -10,6 +10,7 @@ from rota.app import Rota
 from rota.client import Client
 from rota.errors import InvalidOptions
 from rota.settings import app_reference, default_url, project_folder
+from rota.settings import load as settings
 from rota.store import Backend
 from rota.stores import connect
 
@@ -44,6 +45,10 @@ class Target:
             return connect(self.url)
         return self.app().backend if self.reference else connect(default_url())
 
+    def tz(self) -> str:
+        """The zone of what names none: as the app has it, where it says which store; else as the project has it."""
+        return load(self.reference).settings.tz if self.reference and self.url is None else settings().tz
+
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client, None]:
         """A client of that store, closed at the end."""
@@ -52,6 +57,12 @@ class Target:
             yield client
         finally:
             await client.close()
+
+
+def check_shared(backend: Backend) -> None:
+    """What is put has to outlast the command."""
+    if backend.url.startswith("memory:"):
+        raise InvalidOptions("memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)")
 
 
 def load(reference: str) -> Rota:

@@ -12,10 +12,14 @@ from rota.cli.clear import clear
 from rota.cli.completion import completion
 from rota.cli.cron import cron
 from rota.cli.dev import dev
+from rota.cli.diff import diff, sync
 from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
+from rota.cli.lint import lint_schedules
 from rota.cli.migrate import migrate_store
+from rota.cli.preview import preview
 from rota.cli.runs import runs
+from rota.cli.schedules import schedules
 from rota.cli.show import Show
 from rota.cli.submit import submit
 from rota.cli.tasks import tasks
@@ -24,7 +28,10 @@ from rota.cli.why import why_not
 from rota.cli.worker import worker
 from rota.cli.workers import workers
 
-EXIT_CODES = "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; 130 interrupted."
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; "
+    "3 rota diff found changes; 130 interrupted."
+)
 
 app = App(
     name="rota",
@@ -45,11 +52,16 @@ app.command(call, group=WORK)
 app.command("rota.cli.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
 app.command(tasks)
 app.command(runs)
+app.command(schedules)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
+app.command(preview, group=LOOK)
 app.command(cron, group=LOOK)
+app.command(diff, group=CARE)
+app.command(sync, group=CARE)
+app.command(lint_schedules, name="lint", group=CARE)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(completion, group=CARE)

@@ -12,16 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from rota.cli.groups import Shared
+from rota.cli.instants import own_zone, read_instant
 from rota.cli.show import Column, Show
 from rota.cli.text import iso, span
 from rota.domain.lint import Finding, Subject, lint
-from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
+from rota.domain.triggers import Trigger
 from rota.domain.triggers.words import WEEKDAYS
 from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions
 
 MOST = 1000
-YEARS = range(1970, 9000)
 STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 COLUMNS = [
@@ -68,7 +68,7 @@ def cron(
         show.records(fires, COLUMNS, "It does not fire.")
         if findings:
             show.line("")
-            show.records([], [], render=lambda: _lines(findings))
+            show.records([], [], render=lambda: finding_lines(findings))
     else:
         show.records(fires, COLUMNS)
         for finding in findings:
@@ -84,29 +84,11 @@ def _read(text: str, tz: str | None) -> tuple[Trigger, ZoneInfo]:
             trigger = trigger.in_zone(zone)
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
-    return trigger, ZoneInfo(zone or _own_zone(trigger) or "UTC")
-
-
-def _own_zone(trigger: Trigger) -> str | None:
-    match trigger:
-        case Excluding(trigger=inner):
-            return _own_zone(inner)
-        case Cron(tz=tz) | DailyAt(tz=tz) | Weekly(tz=tz) | Monthly(tz=tz):
-            return tz
-        case _:
-            return None
+    return trigger, ZoneInfo(zone or own_zone(trigger) or "UTC")
 
 
 def _instant(text: str | None, zone: ZoneInfo) -> datetime:
-    if text is None:
-        return datetime.now(UTC).replace(microsecond=0)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidOptions(f"--from {text}: not an ISO 8601 time; write it like 2026-11-15T09:00") from None
-    if moment.year not in YEARS:
-        raise InvalidOptions(f"--from {text}: a year from {YEARS.start} to {YEARS.stop - 1}")
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    return datetime.now(UTC).replace(microsecond=0) if text is None else read_instant(text, "--from", zone)
 
 
 def _fires(trigger: Trigger, now: datetime, count: int) -> list[datetime]:
@@ -134,7 +116,7 @@ def _screen(instant: object) -> str:
     return str(instant).replace("T", " ").removesuffix("Z").removesuffix(".000")
 
 
-def _lines(findings: Sequence[Finding]) -> RenderableType:
+def finding_lines(findings: Sequence[Finding]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

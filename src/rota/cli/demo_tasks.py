@@ -1,4 +1,5 @@
-"""The demo's tasks: one that is quick, one that is slow, one that fails now and then, one that comes later."""
+"""The demo's tasks: one that is quick, one that is slow, one that fails now and then, one that comes later,
+and one that its schedule brings."""
 
 import asyncio
 import random
@@ -7,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from rota.app import Rota
 from rota.domain.policy import Retry
+from rota.domain.triggers import Every
 from rota.engine.context import Context
 from rota.handle import RunHandle
 
@@ -48,6 +50,13 @@ async def delayed(note: str) -> str:
     return note
 
 
+async def regular(ctx: Context) -> str:
+    """Comes every five seconds, by its schedule."""
+    await asyncio.sleep(random.uniform(0.1, 0.4))
+    nominal = ctx.nominal
+    return "by hand" if nominal is None else f"the tick of {nominal:%H:%M:%S}"
+
+
 def demo_app(url: str) -> tuple[Rota, Callable[[], Awaitable[RunHandle[object]]]]:
     """The demo's app, and a way to submit one of its tasks at random."""
     app = Rota(url, concurrency=6, lease=5.0, grace=10.0)
@@ -55,6 +64,7 @@ def demo_app(url: str) -> tuple[Rota, Callable[[], Awaitable[RunHandle[object]]]
     read = app.task(slow)
     ask = app.task(retry=Retry(3, delay=1.0, max_delay=5.0))(flaky)
     remind = app.task(delayed)
+    app.task(schedule=Every(seconds=5))(regular)
 
     async def submit() -> RunHandle[object]:
         roll = random.random()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE, TALL = 96, 30
 TASK_WIDTH = len("delayed")
 BARS = " ▁▂▃▄▅▆▇█"
-TASK_STYLE = {"quick": "cyan", "slow": "magenta", "flaky": "yellow", "delayed": "blue"}
+TASK_STYLE = {"quick": "cyan", "slow": "magenta", "flaky": "yellow", "delayed": "blue", "regular": "green"}
 
 
 def scene(demo: "Demo", width: int, height: int) -> RenderableType:

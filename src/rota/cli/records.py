@@ -10,7 +10,12 @@ from rota.cli.text import iso
 from rota.domain.run import Run
 
 FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
-INSTANTS = frozenset({"created_at", "due_at", "expires_at", "claimed_at", "until", "finished_at", "ended_at"})
+INSTANTS = frozenset(
+    {
+        *("created_at", "due_at", "expires_at", "claimed_at", "until", "finished_at", "ended_at", "nominal"),
+        *("start", "end"),
+    }
+)
 
 
 def run_record(run: Run) -> dict[str, object]:
@@ -21,10 +26,11 @@ def run_record(run: Run) -> dict[str, object]:
 
 
 def record(struct: Struct) -> dict[str, object]:
-    return {name: _plain(name, getattr(struct, name)) for name in struct.__struct_fields__}
+    return {name: plain_value(name, getattr(struct, name)) for name in struct.__struct_fields__}
 
 
-def _plain(name: str, value: object) -> object:
+def plain_value(name: str, value: object) -> object:
+    """The value of a field as JSON has it."""
     match value:
         case bytes():
             return from_json(value)
@@ -35,7 +41,7 @@ def _plain(name: str, value: object) -> object:
         case Struct():
             return record(value)
         case tuple():
-            return [_plain(name, item) for item in cast("tuple[object, ...]", value)]
+            return [plain_value(name, item) for item in cast("tuple[object, ...]", value)]
         case _:
             return value
 

@@ -61,6 +61,7 @@ def run_columns(page: "Page") -> list[Column]:
             elastic=True,
             from_width=90,
         ),
+        Column("origin", lambda r: _dim(origin_brief(run(r))), lambda r: origin_words(run(r)), from_width=120),
     ]
 
 
@@ -134,7 +135,7 @@ def _facts(run: "Run", now: float) -> Table:
         ("priority", str(run.priority)),
         ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
         ("policy", policy_words(run)),
-        ("origin", f"{run.origin.kind} of {run.origin.of}" if run.origin.of else run.origin.kind),
+        ("origin", origin_words(run)),
         ("worker", run.worker),
         ("progress", progress(run) or None),
         ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
@@ -148,6 +149,24 @@ def _facts(run: "Run", now: float) -> Table:
         if value is not None:
             grid.add_row(name, Text(clean(value)))
     return grid
+
+
+def origin_words(run: "Run") -> str:
+    """What made it; of a schedule, for which tick."""
+    origin = run.origin
+    tick = "" if origin.nominal is None else f", tick of {iso(origin.nominal)}"
+    match origin.kind:
+        case "schedule":
+            return f"schedule {origin.of}{tick}"
+        case "run_now":
+            return f"schedule {origin.of}, run by hand"
+        case _:
+            return f"{origin.kind} of {origin.of}{tick}" if origin.of else origin.kind
+
+
+def origin_brief(run: "Run") -> str:
+    """The same for a column: whose run it is, where it has room."""
+    return run.origin.of or "" if run.origin.kind in ("schedule", "run_now") else run.origin.kind
 
 
 def policy_words(run: "Run") -> str:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app import Rota
-from rota.cli.apps import Target
+from rota.cli.apps import Target, check_shared
 from rota.cli.endings import judge, tell_result, too_late
 from rota.cli.groups import Flag, Shared
 from rota.cli.known import unknown
@@ -94,8 +94,7 @@ def _unchecked(name: str, given: Given, options: Options) -> NewRun:
 
 async def _put(backend: Backend, new: NewRun, wait: bool, timeout: float | None) -> Submitted:
     """Durable when this returns; with the ended run if it was waited for."""
-    if backend.url.startswith("memory:"):
-        raise InvalidOptions("memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)")
+    check_shared(backend)
     client = Client(backend)
     try:
         decision = accept(await client.put(new, WAIT))

@@ -52,6 +52,12 @@ def plan_move(schedule: Schedule) -> Tick | None:
 
 def backfill(schedule: Schedule, first: float, last: float) -> list[NewRun]:
     """A run for every tick from `first` to `last`, each waiting for the end of the one before."""
+    runs = _chain(schedule, Timing.of(schedule), ticks_between(schedule, first, last))
+    return [replace(run, at=None, expires_at=None) for run in runs]
+
+
+def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:
+    """The nominal times from `first` to `last`; ValueError if there are more than a backfill may make."""
     timing = Timing.of(schedule)
     nominals: list[float] = []
     at = timing.next_after(first - GRAIN)
@@ -60,7 +66,7 @@ def backfill(schedule: Schedule, first: float, last: float) -> list[NewRun]:
             raise ValueError(f"more than {BACKFILL_CAP:,} ticks lie between; backfill a shorter time")
         nominals.append(at)
         at = timing.next_after(at)
-    return [replace(run, at=None, expires_at=None) for run in _chain(schedule, timing, nominals)]
+    return nominals
 
 
 def run_now(schedule: Schedule, id: str, now: float) -> NewRun:

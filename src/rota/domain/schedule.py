@@ -73,6 +73,16 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str | None = None
     recent: tuple[Firing, ...] = ()
 
+    @property
+    def next(self) -> datetime | None:
+        """The nominal time of its next tick, in UTC; None when no tick is left. A paused one fires none of them."""
+        return None if self.next_at is None else datetime.fromtimestamp(self.next_at, UTC)
+
+    @property
+    def ended(self) -> bool:
+        """No tick is left."""
+        return self.next_at is None
+
     def same_times(self, other: "Schedule") -> bool:
         """Do both fire at the same times? Their anchors apart: the first one counts."""
         return (self.trigger, self.start, self.end) == (other.trigger, other.start, other.end)

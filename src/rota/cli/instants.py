@@ -1,0 +1,47 @@
+"""Instants on wall clocks: those that people type, and those they read."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
+from rota.errors import InvalidOptions
+
+YEARS = range(1970, 9000)
+
+
+def own_zone(trigger: Trigger) -> str | None:
+    """The zone that a trigger names."""
+    match trigger:
+        case Excluding(trigger=inner):
+            return own_zone(inner)
+        case Cron(tz=tz) | DailyAt(tz=tz) | Weekly(tz=tz) | Monthly(tz=tz):
+            return tz
+        case _:
+            return None
+
+
+def zone_of(text: str, otherwise: str) -> ZoneInfo:
+    """The zone in whose time a schedule is told: that of its trigger's text, else the app's."""
+    try:
+        return ZoneInfo(own_zone(Trigger.parse(text)) or otherwise)
+    except ValueError:  # a trigger of a newer version
+        return ZoneInfo(otherwise)
+
+
+def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
+    """ISO 8601; by the clock of the zone, unless it names its own."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidOptions(f"{option} {text}: not an ISO 8601 time; write it like 2026-11-15T09:00") from None
+    if moment.year not in YEARS:
+        raise InvalidOptions(f"{option} {text}: a year from {YEARS.start} to {YEARS.stop - 1}")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def wall(instant: float, zone: ZoneInfo, now: float) -> str:
+    """On the wall clock of a zone: `Mon 16 Nov 09:00 CET`, with seconds and the year where they matter."""
+    moment, today = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(now, zone)
+    year = "" if moment.year == today.year else f" {moment:%Y}"
+    seconds = f":{moment:%S}" if moment.second else ""
+    return f"{moment:%a %d %b}{year} {moment:%H:%M}{seconds} {moment:%Z}"

@@ -1,0 +1,198 @@
+"""How schedules look on a terminal: a list of them, and one in full."""
+
+from collections.abc import Mapping, Sequence
+from zoneinfo import ZoneInfo
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.instants import wall
+from rota.cli.run_view import STATE_STYLE, outcome
+from rota.cli.schedule_facts import Facts, Fate, args_of, coming, policy_of, words_of
+from rota.cli.show import Column, to_json
+from rota.cli.text import clean, coarse, one_line, relative, span
+from rota.domain.decision import Decided, Reason
+from rota.domain.schedule import CATCH_UP_CAP, Schedule
+
+OVERLAP = {
+    "skip": "skip: a tick makes no run while an earlier one is unfinished",
+    "queue": "queue: at most one run waits behind the one that runs",
+    "allow": "allow: runs may go on side by side",
+}
+ID_SHOWN = 12
+"""Of a run's id, the end: it is enough to find it."""
+STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
+
+
+def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
+    """Each schedule in its own zone's time: that is how it is written and meant."""
+    facts: Mapping[object, Facts] = {each.schedule.id: each for each in listed}
+    return [
+        Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
+        Column("left", lambda r: _left(facts[r["id"]]), right=True),
+        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", from_width=150),
+        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, from_width=90),
+        Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", from_width=60),
+        Column("last_run", piped=True),
+        Column("id", title="schedule"),
+        Column("task", from_width=90),
+        Column("trigger", piped=True),
+        Column("words", title="when", elastic=True, from_width=80),
+        Column("zone", piped=True),
+        Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, from_width=125),
+        Column("note", piped=True),
+        Column("owner", piped=True),
+    ]
+
+
+def state_text(facts: Facts) -> Text:
+    note = f": {one_line(facts.schedule.note)}" if facts.schedule.note and facts.schedule.paused else ""
+    return Text(f"{facts.state}{note}", style=STYLE[facts.state])
+
+
+def fate_text(fate: Fate | None) -> Text:
+    if fate is None:
+        return Text()
+    if fate.run is not None:
+        return Text(fate.word, style=STATE_STYLE.get(fate.word, ""))
+    return Text(fate.word.replace("_", " "), style="dim" if fate.made or _harmless(fate) else "yellow")
+
+
+def _harmless(fate: Fate) -> bool:
+    return fate.firing.reason is Reason.JOINED
+
+
+def _next(facts: Facts) -> str | Text:
+    if facts.schedule.next_at is None or facts.schedule.paused:
+        return Text(facts.state, style=STYLE[facts.state])
+    return wall(facts.schedule.next_at, ZoneInfo(facts.zone), facts.now)
+
+
+def _left(facts: Facts) -> str | Text:
+    at = facts.schedule.next_at
+    if at is None or facts.schedule.paused:
+        return ""
+    return Text(_away(at, facts.now), style="bold red" if facts.overdue else "")
+
+
+def _away(at: float, now: float) -> str:
+    return coarse(at - now) if at >= now else f"{coarse(now - at)} late"
+
+
+def _last_at(facts: Facts) -> str:
+    return wall(facts.last.firing.nominal, ZoneInfo(facts.zone), facts.now) if facts.last else ""
+
+
+def _passed(facts: Facts) -> str:
+    return relative(facts.last.firing.nominal, facts.now) if facts.last else ""
+
+
+def schedule_page(facts: Facts, decided: Sequence[Decided]) -> RenderableType:
+    """Everything about one schedule."""
+    schedule = facts.schedule
+    parts: list[RenderableType] = [
+        Text.assemble((clean(schedule.id), "bold"), "  ", state_text(facts)),
+        Text(words_of(schedule.trigger)),
+        Text(schedule.trigger, style="dim"),
+        Text(),
+        _facts(facts, decided),
+        *_section("Arguments", Text(clean(to_json(args_of(schedule), indent=2)))),
+    ]
+    ticks = coming(facts)
+    if ticks:
+        parts += _section("Next" + (" (once it is resumed)" if schedule.paused else ""), _ticks(facts, ticks))
+    if facts.fates:
+        parts += _section("Last firings", _fates(facts))
+    return Group(*parts)
+
+
+def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
+    schedule = facts.schedule
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+
+    def at(instant: float | None) -> str | None:
+        return None if instant is None else wall(instant, ZoneInfo(facts.zone), facts.now)
+
+    rows = (
+        ("task", schedule.task),
+        ("key", schedule.key),
+        ("priority", str(schedule.priority)),
+        ("overlap", overlap_words(schedule)),
+        ("catch-up", catch_up_words(schedule)),
+        ("grace", grace_words(schedule)),
+        ("starts", at(schedule.start)),
+        ("ends", at(schedule.end)),
+        ("timeout", None if (timeout := policy_of(schedule).timeout) is None else span(timeout)),
+        ("owned", owner_words(schedule)),
+        ("since", at(schedule.since)),
+        *[(str(word.reason), _decided_words(word, facts.now)) for word in decided],
+        ("note", schedule.note),
+    )
+    for name, value in rows:
+        if value is not None:
+            grid.add_row(name, Text(clean(value)))
+    return grid
+
+
+def overlap_words(schedule: Schedule) -> str:
+    unique = schedule.guards.unique
+    own = f" (by its task's unique={unique!r})" if unique == "done" else ""
+    return f"{OVERLAP[schedule.overlap]}{own}"
+
+
+def catch_up_words(schedule: Schedule) -> str:
+    words = {
+        "latest": "latest: of ticks that nobody was there for, the last is made up",
+        "all": f"all: ticks that nobody was there for are made up one after the other, the last {CATCH_UP_CAP}",
+        "skip": "skip: ticks that nobody was there for are left out",
+    }
+    return words[schedule.catch_up]
+
+
+def grace_words(schedule: Schedule) -> str:
+    if schedule.grace is None:
+        return "none: however late, a run still starts"
+    return f"{span(schedule.grace)}: a run that could not start by then never does"
+
+
+def owner_words(schedule: Schedule) -> str:
+    return f"declared by the code of the app {schedule.owner!r}" if schedule.owner else "put at run time"
+
+
+def _decided_words(word: Decided, now: float) -> str:
+    by = f" by {word.by}" if word.by else ""
+    note = f": {one_line(word.note)}" if word.note else ""
+    return f"{relative(word.last_at, now)}{by}{note}"
+
+
+def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for nominal in ticks:
+        away = f"in {coarse(nominal - facts.now)}" if nominal >= facts.now else _away(nominal, facts.now)
+        grid.add_row(wall(nominal, ZoneInfo(facts.zone), facts.now), _dim(away))
+    return grid
+
+
+def _fates(facts: Facts) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for fate in reversed(facts.fates):
+        told = _dim(outcome(fate.run, facts.now)) if fate.run is not None else Text()
+        grid.add_row(
+            wall(fate.firing.nominal, ZoneInfo(facts.zone), facts.now),
+            fate_text(fate),
+            _dim(fate.run.id[-ID_SHOWN:] if fate.run is not None else ""),
+            told,
+        )
+    return grid
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]

@@ -1,0 +1,77 @@
+"""What the code declares and what the store keeps, read together at one moment of the store's clock."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from rota.app import Rota
+from rota.cli.apps import Target
+from rota.cli.stored_schedules import opened
+from rota.cli.workers import live
+from rota.domain.difference import started
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import InvalidOptions
+from rota.store import Stat, WorkerSeen, bucket_seconds
+
+LOOKED_BACK = 2 * 24 * 60
+"""Minutes of recorded durations: all that a store keeps."""
+
+
+class Timetable(Struct, frozen=True):
+    """`owner` is the app's name; without an app, nothing is declared. `durations` are the usual ones by task."""
+
+    now: float
+    tz: str
+    owner: str
+    declared: Sequence[Schedule]
+    stored: Mapping[str, Schedule]
+    specs: Sequence[TaskSpec]
+    published: Mapping[str, TaskSpec]
+    durations: Mapping[str, float]
+    seats: int
+
+    def started(self) -> dict[str, Schedule]:
+        """All schedules as they are once this code has started."""
+        try:
+            return started(self.declared, self.stored, self.now)
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from None
+
+
+async def read_timetable(target: Target, app: Rota | None) -> Timetable:
+    async with opened(target) as (stored, store):
+        schedules = await stored.list()
+        published = await store.rows(TaskSpec)
+        workers = await store.rows(WorkerSeen)
+        stats = await store.stats(LOOKED_BACK)
+    seats = sum(worker.report.seats for worker in workers.items if live(worker, workers.now))
+    return Timetable(
+        now=published.now,
+        tz=app.settings.tz if app else target.tz(),
+        owner=app.settings.name if app else "",
+        declared=app.declared() if app else [],
+        stored={schedule.id: schedule for schedule in schedules},
+        specs=app.specs() if app else [],
+        published={spec.name: spec for spec in published.items},
+        durations=usual_durations(stats.items),
+        seats=seats,
+    )
+
+
+def usual_durations(stats: Iterable[Stat]) -> dict[str, float]:
+    """Seconds that half of the calls of each task stay within."""
+    calls: dict[str, Counter[int]] = defaultdict(Counter)
+    for stat in stats:
+        calls[stat.tally.task].update(stat.tally.durations)
+    return {task: _median(counts) for task, counts in calls.items() if counts}
+
+
+def _median(counts: Mapping[int, int]) -> float:
+    half, seen = sum(counts.values()) / 2, 0
+    for index in sorted(counts):
+        seen += counts[index]
+        if seen >= half:
+            return bucket_seconds(index)
+    return 0.0

@@ -1,0 +1,124 @@
+"""Difference: what a start of this code would change in a store. Pure: both sides come in as values."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from rota.domain import wire
+from rota.domain.planning import first_tick, plan_firing, plan_move
+from rota.domain.policy import Policy
+from rota.domain.schedule import Missed, Schedule, declared
+from rota.domain.spec import TaskSpec
+
+Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
+"""moved: the same, but its zone has changed since its next tick was computed. undeclared: this app declared it once
+and no longer does; a start leaves it alone. taken: it belongs to someone else, so a start leaves it alone."""
+
+SAID = ("trigger", "task", "key", "priority", "guards", "overlap", "catch_up", "grace", "start", "end")
+UNSAID = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
+PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNSAID)
+
+
+class Field(Struct, frozen=True):
+    """One thing that is said otherwise."""
+
+    name: str
+    before: object
+    after: object
+
+
+class Change(Struct, frozen=True):
+    """Of a schedule, or (`of` task) of what is published of a task. The next ticks are of before and after."""
+
+    kind: Kind
+    of: Literal["schedule", "task"]
+    id: str
+    fields: tuple[Field, ...] = ()
+    next_before: float | None = None
+    next_after: float | None = None
+
+
+class Owed(Struct, frozen=True):
+    """What a schedule that is due makes at once when a worker starts: so many runs, and a range that has none."""
+
+    schedule: str
+    task: str
+    runs: int
+    missed: Missed | None
+
+
+def started(new: Sequence[Schedule], stored: Mapping[str, Schedule], now: float) -> dict[str, Schedule]:
+    """All schedules as they are once this code has started. ValueError for a trigger that cannot be planned."""
+    after = dict(stored)
+    for schedule in new:
+        known = stored.get(schedule.id)
+        if known is None or known.owner == schedule.owner:
+            after[schedule.id] = declared(first_tick(schedule, now), known, now)
+    return after
+
+
+def schedule_changes(new: Sequence[Schedule], stored: Mapping[str, Schedule], owner: str, now: float) -> list[Change]:
+    after = started(new, stored, now)
+    changes = [change for schedule in new if (change := _change(schedule, stored.get(schedule.id), after))]
+    names = {schedule.id for schedule in new}
+    gone = [known for known in stored.values() if known.owner == owner and known.id not in names]
+    return changes + [Change("undeclared", "schedule", known.id, next_before=known.next_at) for known in gone]
+
+
+def _change(new: Schedule, known: Schedule | None, after: Mapping[str, Schedule]) -> Change | None:
+    then = after[new.id]
+    if known is None:
+        return Change("added", "schedule", new.id, next_after=then.next_at)
+    if known.owner != new.owner:
+        field = Field("owner", known.owner, new.owner)
+        return Change("taken", "schedule", new.id, (field,), known.next_at, known.next_at)
+    if then is known:
+        move = plan_move(known)
+        return None if move is None else Change("moved", "schedule", new.id, (), known.next_at, move.then)
+    fields = (*_fields(known, then, SAID), *_body_fields(known, then))
+    return Change("changed", "schedule", new.id, fields, known.next_at, then.next_at)
+
+
+def task_changes(new: Sequence[TaskSpec], published: Mapping[str, TaskSpec]) -> list[Change]:
+    """A task that was only paused before anyone published it counts as added."""
+    found: list[Change] = []
+    for spec in new:
+        known = published.get(spec.name)
+        if known is None or not known.executor:
+            found.append(Change("added", "task", spec.name))
+        elif fields := _fields(known, spec, PUBLISHED):
+            found.append(Change("changed", "task", spec.name, tuple(fields)))
+    return found
+
+
+def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
+    """What is due now and was not fired yet, nobody having been there."""
+    found: list[Owed] = []
+    for schedule in schedules.values():
+        if schedule.paused or schedule.fires_at is None or schedule.fires_at > now:
+            continue
+        tick = plan_firing(schedule, now)
+        if tick.runs or tick.missed:
+            found.append(Owed(schedule.id, schedule.task, len(tick.runs), tick.missed))
+    return found
+
+
+def _fields(before: Struct, after: Struct, names: Sequence[str], prefix: str = "") -> list[Field]:
+    """What is said otherwise, down to the fields of what is nested."""
+    found: list[Field] = []
+    for name in names:
+        one, two = getattr(before, name), getattr(after, name)
+        if isinstance(one, Struct) and isinstance(two, Struct) and type(one) is type(two):
+            found += _fields(one, two, one.__struct_fields__, f"{prefix}{name}.")
+        elif one != two:
+            found.append(Field(f"{prefix}{name}", one, two))
+    return found
+
+
+def _body_fields(before: Schedule, after: Schedule) -> list[Field]:
+    """Its arguments, and the policy that its runs carry."""
+    one, two = (wire.decode_or_blank(schedule.body) for schedule in (before, after))
+    args = Field("args", bytes(one.args), bytes(two.args))
+    policies = (one.policy or Policy(), two.policy or Policy())
+    return ([args] if args.before != args.after else []) + _fields(*policies, Policy.__struct_fields__)

@@ -1,0 +1,388 @@
+"""`rota schedules`: what fires next, what became of the last firing, and a hand on it."""
+
+import getpass
+import io
+import socket
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota import Rota
+from rota.domain.intake import Timed
+from rota.domain.planning import tick_id
+from rota.domain.spec import TaskSpec
+from tests.surfaces.called import Called
+from tests.surfaces.timetables import HOUR, beside, declare, fire, made, on_terminal
+
+
+def test_what_fires_next_is_listed_first_and_what_does_not_fire_last(rota: Called) -> None:
+    declare(rota, made("later", "every 3h"), made("soon", "every 1h"), made("held", "every 1m"))
+    rota("schedules", "pause", "held", "--note", "a moment")
+
+    listed = rota.json("schedules", "ls")
+
+    assert [(each["id"], each["state"]) for each in listed] == [
+        ("soon", "active"),
+        ("later", "active"),
+        ("held", "paused"),
+    ]
+    assert 3500 < listed[0]["left"] <= 3600
+    assert (listed[0]["words"], listed[0]["trigger"], listed[2]["note"]) == ("every hour", "every 1h", "a moment")
+    assert listed[0]["last"] is None
+
+
+def test_one_whose_last_tick_has_passed_has_ended(rota: Called) -> None:
+    end = datetime.now(UTC) - timedelta(minutes=30)
+    declare(rota, made("old", timed=Timed(end=end)), ago=2 * HOUR)
+    fire(rota)
+
+    (listed,) = rota.json("schedules", "ls")
+
+    assert (listed["state"], listed["next_at"], listed["left"]) == ("ended", None, None)
+
+
+def test_the_last_firing_is_told_with_what_became_of_its_run(rota: Called) -> None:
+    declare(rota, made("hourly"), ago=HOUR + 60)
+    fire(rota)
+
+    (fired,) = rota.json("schedules", "ls")
+    rota("runs", "cancel", fired["last_run"])
+    (ended,) = rota.json("schedules", "ls")
+
+    assert (fired["last"], ended["last"]) == ("queued", "cancelled")
+    assert fired["last_run"] == tick_id("hourly", datetime.fromisoformat(fired["last_at"]).timestamp())
+    assert 50 < fired["passed"] < 120
+    assert rota.json("runs", "show", fired["last_run"])["origin"] == {
+        "kind": "schedule",
+        "of": "hourly",
+        "nominal": fired["last_at"],
+    }
+
+
+def test_a_tick_that_made_no_run_says_why(rota: Called) -> None:
+    declare(rota, made("hourly"), made("careful", timed=Timed(catch_up="skip")), ago=2 * HOUR + 60)
+    fire(rota, ago=HOUR + 30)
+    fire(rota, ago=30)
+
+    rows = {each["id"]: each for each in rota.json("schedules", "ls")}
+    firings = rota.json("schedules", "show", "hourly")["firings"]
+
+    assert (rows["hourly"]["last"], rows["hourly"]["last_run"]) == ("already_queued", None)
+    assert [(each["reason"], each["state"]) for each in firings] == [("already_queued", None), ("accepted", "queued")]
+
+
+def test_ticks_that_nobody_was_there_for_are_told_as_missed(rota: Called) -> None:
+    declare(rota, made("careful", timed=Timed(catch_up="skip")), ago=5 * HOUR + 600)
+    fire(rota)
+
+    (listed,) = rota.json("schedules", "ls")
+
+    assert (listed["last"], listed["last_run"]) == ("missed", None)
+
+
+def test_the_list_can_be_of_one_task_and_goes_into_a_pipe_with_a_header(rota: Called) -> None:
+    declare(rota, made("mine"), made("other", task="resize"))
+
+    header, line = rota("schedules", "ls", "--task", "resize").splitlines()
+
+    row = dict(zip(header.split("\t"), line.split("\t"), strict=True))
+    assert (row["id"], row["task"], row["words"], row["state"]) == ("other", "resize", "every hour", "active")
+
+
+def test_a_terminal_shows_times_in_the_zone_of_the_schedule(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("tokyo", "daily 09:00 Asia/Tokyo"), made("utc", "daily 09:00"))
+    on_terminal(monkeypatch)
+
+    lines = {line.split("  ")[0].split()[-1]: line for line in rota("schedules", "ls").splitlines()[1:]}
+
+    assert "09:00 JST" in lines["JST"]
+    assert "every day at 09:00, Asia/Tokyo time" in lines["JST"]
+    assert "09:00 UTC" in lines["UTC"]
+
+
+def test_no_schedules_is_said(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_terminal(monkeypatch)
+
+    assert rota("schedules", "ls").startswith("No schedules; give a task one with @app.task(schedule=DailyAt(9))")
+
+
+def test_everything_about_one_is_shown(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(overlap="queue", catch_up="skip", grace=600)
+    declare(rota, made("report", "daily 09:00 Europe/Paris", timed, owner="shop"))
+    rota("schedules", "pause", "report", "--note", "moving house")
+
+    told = rota.json("schedules", "show", "report")
+    on_terminal(monkeypatch)
+    page = rota("schedules", "show", "report")
+
+    assert told["args"] == {"name": "Ada"}
+    assert (told["overlap"], told["catch_up"], told["grace"], told["owner"]) == ("queue", "skip", 600, "shop")
+    assert len(told["upcoming"]) == 5
+    assert told["upcoming"][0] == told["next_at"]
+    assert (told["asked"][0]["reason"], told["asked"][0]["note"]) == ("paused", "moving house")
+    assert told["asked"][0]["by"] == f"{getpass.getuser()}@{socket.gethostname()}"
+    for words in (
+        "report  paused: moving house",
+        "every day at 09:00, Paris time",
+        "queue: at most one run waits behind the one that runs",
+        "skip: ticks that nobody was there for are left out",
+        "10 m 00 s: a run that could not start by then never does",
+        "declared by the code of the app 'shop'",
+        f"by {getpass.getuser()}@{socket.gethostname()}: moving house",
+        "Next (once it is resumed)",
+    ):
+        assert words in page, words
+
+
+def test_the_next_ticks_of_an_overdue_one_go_on_from_now(rota: Called) -> None:
+    declare(rota, made("hourly"), ago=5 * HOUR + 600)
+
+    told = rota.json("schedules", "show", "hourly")
+
+    ticks = [datetime.fromisoformat(at) for at in told["upcoming"]]
+    assert ticks[0] < datetime.now(UTC) - timedelta(hours=4)
+    assert ticks[1] > datetime.now(UTC)
+
+
+def test_an_overdue_one_is_told_as_late(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("hourly"), ago=5 * HOUR)
+    declare(rota, made("fine", "daily 09:00"))
+    on_terminal(monkeypatch)
+
+    table = rota("schedules", "ls")
+
+    assert "4 h late" in table.splitlines()[1]
+    assert rota.err == "1 schedule is overdue: does a worker run? rota workers tells\n"
+
+
+def test_pausing_and_resuming_twice_is_no_error_but_told(rota: Called) -> None:
+    declare(rota, made("hourly"))
+
+    said = [
+        rota("schedules", "pause", "hourly", "--note", "a moment"),
+        rota("schedules", "pause", "hourly"),
+        rota("schedules", "resume", "hourly"),
+        rota("schedules", "resume", "hourly"),
+    ]
+    told = rota.json("schedules", "pause", "hourly")
+
+    assert said == [
+        "hourly is paused\n",
+        "hourly was paused already: a moment\n",
+        "hourly fires again\n",
+        "hourly was not paused\n",
+    ]
+    assert (told["changed"], told["paused"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",),
+        ("pause",),
+        ("resume",),
+        ("delete",),
+        ("run-now",),
+        ("backfill", "--from", "2026-11-01", "--to", "2026-11-02"),
+    ],
+)
+def test_an_unknown_schedule_is_named_with_the_likely_one(rota: Called, command: tuple[str, ...]) -> None:
+    declare(rota, made("hourly"))
+    verb, *options = command
+
+    rota("schedules", verb, "hurly", *options, code=1)
+
+    assert rota.err == "rota: no schedule hurly; did you mean hourly?\n"
+
+
+def test_a_deleted_schedule_is_gone_and_what_code_declares_comes_back(rota: Called) -> None:
+    declare(rota, made("mine"), made("coded", owner="shop"))
+
+    assert rota("schedules", "delete", "mine") == "mine is deleted\n"
+    assert rota.err == ""
+    assert rota.json("schedules", "delete", "coded") == {"id": "coded", "deleted": True, "owner": "shop"}
+    assert rota.err == "the code of the app 'shop' declares it: its next start puts it back\n"
+    assert rota.json("schedules", "ls") == []
+
+
+def test_run_now_makes_a_run_beside_the_ticks_as_overlap_has_it(rota: Called) -> None:
+    declare(rota, made("strict"), made("patient", timed=Timed(overlap="queue")))
+    before = {each["id"]: each["next_at"] for each in rota.json("schedules", "ls")}
+
+    run = rota("schedules", "run-now", "strict").strip()
+    rota("schedules", "run-now", "strict", code=1)
+    refused = rota.err
+    first = rota.json("schedules", "run-now", "patient")
+    again = rota.json("schedules", "run-now", "patient")
+    joined = rota.err
+
+    assert rota.json("runs", "show", run)["origin"]["of"] == "strict"
+    assert "already_queued" in refused
+    assert (first["created"], again["created"]) == (True, False)
+    assert first["id"] == again["id"]
+    assert joined == "joined: this run was there already\n"
+    assert {each["id"]: each["next_at"] for each in rota.json("schedules", "ls")} == before
+
+
+def test_a_backfill_makes_a_run_per_tick_once(rota: Called) -> None:
+    declare(rota, made("report", "daily 09:00 Europe/Paris"))
+    asked = ("schedules", "backfill", "report", "--from", "2026-10-24T09:00", "--to", "2026-10-26T08:59:59")
+
+    made_first = rota.json(*asked)
+    again = rota.json(*asked)
+
+    nominals = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z"]  # the clock goes back between the two
+    assert [each["nominal"] for each in made_first] == nominals
+    assert again == made_first
+    assert len(rota.json("runs", "ls")) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_large_backfill_needs_a_yes(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("quarterly", "cron */15 * * * *"))
+    asked = ("schedules", "backfill", "quarterly", "--from", "2026-11-01T00:00", "--to", "2026-11-01T05:00")
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    rota(*asked, code=2)
+    alone = rota.err
+    monkeypatch.setattr("sys.stdin", Terminal("\n"))
+    rota(*asked, code=1)
+    declined = rota.err
+    nothing = rota.json("runs", "ls")
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    agreed = rota.json(*asked)
+
+    assert alone == "rota: this makes 21 runs of greet; say so with --yes\n"
+    assert declined == "Make 21 runs of greet, one after the other? [y/N] rota: nothing was made\n"
+    assert nothing == []
+    assert len(agreed) == 21
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "says"),
+    [
+        ("2026-11-01", "2026-11-01T08:00", "report has no tick from 2026-11-01 to 2026-11-01T08:00"),
+        ("2026-11-01", "2099-01-01", "more than 1,000 ticks lie between; backfill a shorter time"),
+        ("yesterday", "2026-11-01", "--from yesterday: not an ISO 8601 time"),
+    ],
+)
+def test_a_wrong_backfill_is_one_sentence(rota: Called, start: str, end: str, says: str) -> None:
+    declare(rota, made("report", "daily 09:00"))
+
+    rota("schedules", "backfill", "report", "--from", start, "--to", end, "--yes", code=2)
+
+    assert says in rota.err
+    assert rota.err.count("\n") == 1
+
+
+def test_a_tick_that_lies_ahead_is_not_backfilled(rota: Called) -> None:
+    declare(rota, made("hourly", "cron 0 * * * *"))
+    now = datetime.now(UTC)
+    end = (now + timedelta(hours=2)).isoformat()
+
+    rota("schedules", "backfill", "hourly", "--from", now.isoformat(), "--to", end, code=2)
+
+    assert "lies ahead; a backfill makes runs of ticks that have passed" in rota.err
+    assert rota.json("runs", "ls") == []
+
+
+def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Rota(rota.url, tz="Europe/Paris")
+
+    @app.task(key="{path}", timeout=30)
+    def resize(path: str, width: int = 800) -> None: ...
+
+    beside(monkeypatch, app)
+    options = ("--overlap", "queue", "--grace", "10m", "--priority", "5", "--start", "2099-01-01T12:00")
+
+    made_first = rota.json("schedules", "put", "thumbs", "daily 09:00", "resize", "path=5", "width=640", *options)
+    said = rota("schedules", "put", "thumbs", "every 6h", "resize", "--args", '["a.png"]')
+    changed = rota.json("schedules", "show", "thumbs")
+    rota("schedules", "put", "thumbs", "every 6h", "resize", code=2)
+
+    assert made_first["args"] == {"path": "5", "width": 640}
+    assert (made_first["trigger"], made_first["key"]) == ("daily 09:00 Europe/Paris", "5")
+    assert (made_first["overlap"], made_first["grace"], made_first["priority"]) == ("queue", 600, 5)
+    assert made_first["start"] == "2099-01-01T11:00:00.000Z"  # noon in Paris
+    assert made_first["next_at"] == "2099-01-02T08:00:00.000Z"
+    assert said.startswith("thumbs calls resize every 6 hours; next ")
+    assert (changed["key"], changed["args"], changed["start"]) == ("a.png", {"path": "a.png"}, None)
+    assert "missing a required argument: 'path'" in rota.err
+
+
+def test_a_put_goes_by_what_workers_published(rota: Called) -> None:
+    spec = TaskSpec("resize", executor="thread", parameters=("path", "width"), key="{path}", priority=7)
+    rota.store(lambda store: store.declare([spec]))
+
+    told = rota.json("schedules", "put", "thumbs", "every 6h", "resize", "--args", '["a.png", 640]')
+    rota("schedules", "put", "thumbs", "every 6h", "resize", "--args", "[1, 2, 3]", code=2)
+
+    assert (told["key"], told["priority"], told["args"]) == ("a.png", 7, {"path": "a.png", "width": 640})
+    assert "it takes 2 arguments, 3 were given" in rota.err
+
+
+def test_a_put_of_a_task_that_nobody_knows_is_taken_on_demand(rota: Called) -> None:
+    rota.store(lambda store: store.declare([TaskSpec("resize", executor="thread")]))
+
+    rota("schedules", "put", "x", "every 6h", "risize", "n=1", code=2)
+    refused = rota.err
+    told = rota.json("schedules", "put", "x", "every 6h", "risize", "n=1", "--unknown-ok")
+    rota("schedules", "put", "x", "every 6h", "risize", "--args", "[1]", "--unknown-ok", code=2)
+
+    assert "no task risize is defined in app or store; did you mean resize? (--unknown-ok takes any name)" in refused
+    assert (told["task"], told["args"]) == ("risize", {"n": 1})
+    assert "nothing is known of a task risize, so its arguments need names" in rota.err
+
+
+@pytest.mark.parametrize(
+    ("trigger", "options", "says"),
+    [
+        ("daily 25:00", (), "hour=25 is not 0 to 23"),
+        ("*/0 * * * *", (), "schedule x: "),
+        ("daily 09:00", ("--tz", "Europe/Pari"), "did you mean Europe/Paris"),
+        ("daily 09:00", ("--grace", "soon"), "--grace: 'soon' is not a duration"),
+        ("daily 09:00", ("--start", "soon"), "--start soon: not an ISO 8601 time"),
+        ("daily 09:00", ("--catch-up", "all", "--overlap", "skip"), "catch_up='all' wants a run for every tick"),
+        ("daily 09:00", ("--priority", "101"), "priority=101"),
+        ("daily 09:00", ("--end", "2001-01-01"), "does not fire any more"),
+        ("at 2001-01-01T00:00:00Z", (), "does not fire any more"),
+        ("daily 09:00", ("--overlap", "sometimes"), "--overlap"),
+        ("daily 09:00", ("--url", "memory://"), "memory:// ends with this command"),
+    ],
+)
+def test_a_wrong_put_is_one_sentence_and_exit_2(
+    rota: Called, trigger: str, options: tuple[str, ...], says: str
+) -> None:
+    if "--url" in options:
+        rota.url = "memory://"
+        options = ()
+
+    rota("schedules", "put", "x", trigger, "greet", *options, "--unknown-ok", code=2)
+
+    assert says in rota.err
+    assert rota.err.startswith("rota: ")
+    assert rota.err.count("\n") == 1
+
+
+def test_what_code_declares_is_not_put_over(rota: Called) -> None:
+    declare(rota, made("coded", owner="shop"))
+
+    rota("schedules", "put", "coded", "every 6h", "greet", "--unknown-ok", code=2)
+
+    assert "declared by the code of an app, which would change it back" in rota.err
+
+
+def test_a_run_tells_which_tick_made_it(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("hourly"), ago=HOUR + 60)
+    fire(rota)
+    (run,) = rota.json("runs", "ls")
+    (line,) = rota("runs", "ls").splitlines()[1:]
+    on_terminal(monkeypatch)
+
+    assert line.split("\t")[-1] == f"schedule hourly, tick of {run['origin']['nominal']}"
+    assert rota("runs", "ls").splitlines()[1].split()[-1] == "hourly"
+    assert f"schedule hourly, tick of {run['origin']['nominal']}" in rota("runs", "show", run["id"])
