@@ -134,11 +134,11 @@ class WorkerSeen(Struct, frozen=True):
 
 
 class Marked(Struct, frozen=True):
-    """What is known of one (task, key)."""
+    """What is known of one (task, key). As an edit, no mark clears it."""
 
     task: str
     key: str
-    mark: Mark
+    mark: Mark | None
 
 
 class Stat(Struct, frozen=True):
@@ -290,6 +290,10 @@ class Store(Protocol):
 
         A schedule that is declared as it was keeps its next tick; nothing is ever removed.
         """
+        ...
+
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        """Set and clear marks; false where it was so already."""
         ...
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:

@@ -11,6 +11,7 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known_somewhere
 from rota.cli.show import Show
 from rota.cli.text import plural
+from rota.cli.who import who
 from rota.client import Client
 from rota.errors import RotaError
 from rota.store import Subject, Wish
@@ -48,7 +49,7 @@ async def _clear(target: Target, task: str, note: str | None, ask: bool) -> int:
             await _confirm(client, task)
         store = await client.store()
         total = 0
-        while ended := (await store.ask(Wish.DROP, [task], note, of=Subject.TASKS)).items[0]:
+        while ended := (await store.ask(Wish.DROP, [task], note, who(), of=Subject.TASKS)).items[0]:
             total += ended
         return total
 

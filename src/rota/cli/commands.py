@@ -17,6 +17,7 @@ from rota.cli.doctor import doctor
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
 from rota.cli.lint import lint_schedules
 from rota.cli.migrate import migrate_store
+from rota.cli.move import move_store
 from rota.cli.preview import preview
 from rota.cli.runs import runs
 from rota.cli.schedules import schedules
@@ -64,6 +65,7 @@ app.command(sync, group=CARE)
 app.command(lint_schedules, name="lint", group=CARE)
 app.command(doctor, group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
+app.command(move_store, name="move", group=CARE)
 app.command(completion, group=CARE)
 
 

@@ -11,10 +11,10 @@ from rota.app import Rota
 from rota.cli.apps import Target, check_shared
 from rota.cli.diff_view import change_page, change_record, owed_record
 from rota.cli.groups import Flag, Shared
-from rota.cli.schedule_steer import who
 from rota.cli.show import Column, Show
 from rota.cli.text import plural
 from rota.cli.timetable import Timetable, read_timetable
+from rota.cli.who import who
 from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
 from rota.domain.planning import plan_move
 from rota.errors import InvalidOptions

@@ -12,6 +12,7 @@ from rota.cli.records import run_record
 from rota.cli.run_view import run_columns, run_page
 from rota.cli.show import Column, Show
 from rota.cli.text import plural
+from rota.cli.who import who
 from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
 from rota.handle import RunHandle
@@ -95,7 +96,7 @@ def _ask(wish: Wish, given: tuple[str, ...], note: str | None, target: Target, s
         async with target.client() as client:
             found = await find_all(client, given)
             store = await client.store()
-            heard = (await store.ask(wish, found, note)).items
+            heard = (await store.ask(wish, found, note, who())).items
             states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
             return [{"id": i, "asked": bool(yes), "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
 

@@ -1,8 +1,6 @@
 """`rota schedules pause|resume|delete|run-now|backfill`: a hand on what fires."""
 
 import asyncio
-import getpass
-import socket
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -16,6 +14,7 @@ from rota.cli.instants import read_instant, zone_of
 from rota.cli.show import Column, Show
 from rota.cli.stored_schedules import ScheduleId, find_schedule, opened
 from rota.cli.text import iso, one_line, plural
+from rota.cli.who import who
 from rota.domain.intake import instant
 from rota.domain.planning import ticks_between
 from rota.domain.schedule import Schedule
@@ -27,15 +26,6 @@ UNASKED = 20
 """Runs that a backfill makes without asking."""
 
 Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in its history.")]
-
-
-def who() -> str:
-    """Who sits here, for the record."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name
-        user = "someone"
-    return f"{user}@{socket.gethostname()}"
 
 
 def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:

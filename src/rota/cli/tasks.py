@@ -15,6 +15,7 @@ from rota.cli.known import check_known_somewhere
 from rota.cli.records import record as plain
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import one_line, span
+from rota.cli.who import who
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Subject, Wish
@@ -93,7 +94,7 @@ def _ask(wish: Wish, names: tuple[str, ...], note: str | None, unknown_ok: bool,
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
             store = await client.store()
-            changed = (await store.ask(wish, names, note, of=Subject.TASKS)).items
+            changed = (await store.ask(wish, names, note, who(), of=Subject.TASKS)).items
             specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
             return [
                 {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}

@@ -120,6 +120,8 @@ class Tick(Struct, frozen=True, omit_defaults=True):
 
 def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
     """What a declaration makes of the schedule that a store knows; the known one itself if nothing changes."""
+    if known is None and new.version:
+        return new  # it comes from another store, and stands where it stood there
     if known is None:
         return replace(new, version=1, since=now, paused=False, note=None, recent=())
     if not new.same_times(known):

@@ -21,7 +21,7 @@ class FaultyBackend:
     def __init__(self, backend: Backend, mute: bool = False) -> None:
         self.mute = mute
         self._backend = backend
-        self._faults: dict[str, list[Fault | BaseException]] = {}
+        self._faults: dict[str, list[Fault | BaseException | None]] = {}
         self.calls: list[str] = []
 
     @property
@@ -40,8 +40,10 @@ class FaultyBackend:
     def skew(self, seconds: float) -> None:
         self._backend.skew = seconds
 
-    def fail(self, verb: str, fault: Fault | BaseException, times: int = 1) -> None:
+    def fail(self, verb: str, fault: Fault | BaseException, times: int = 1, after: int = 0) -> None:
+        """The next calls of a verb go wrong; `after` so many that go well."""
         waiting = self._faults.setdefault(verb, [])
+        waiting.extend([None] * after)
         for _ in range(times):
             waiting.append(fault)
 
@@ -49,6 +51,9 @@ class FaultyBackend:
     async def open(self) -> AsyncGenerator[Store]:
         async with self._backend.open() as store:
             yield cast(Store, _FaultyStore(store, self))
+
+    def heal(self) -> None:
+        self._faults.clear()
 
     def next_fault(self, verb: str) -> Fault | BaseException | None:
         waiting = self._faults.get(verb)

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
+from rota.domain.guards import Mark
 from rota.domain.run import Standing, State
 from rota.domain.schedule import Schedule, declared, paused, resumed
 from rota.domain.spec import TaskSpec
-from rota.store import Declared, Subject, Wish
+from rota.store import Declared, Marked, Subject, Wish
 from rota.stores.book import Book
 from rota.stores.ledger.holding import freed, release
 
@@ -156,6 +157,20 @@ def _declare(book: Book, spec: TaskSpec) -> Declared:
         book.unpark_all(spec.name)
         _announce(book, spec.name)
     return Declared.CHANGED
+
+
+def mark(book: Book, edits: Sequence[Marked]) -> list[bool]:
+    return [_mark(book, edit) for edit in edits]
+
+
+def _mark(book: Book, edit: Marked) -> bool:
+    if book.mark(edit.task, edit.key) == (edit.mark or Mark()):
+        return False
+    if edit.mark is None:
+        book.drop_mark(edit.task, edit.key)
+    else:
+        book.put_mark(edit.task, edit.key, edit.mark)
+    return True
 
 
 def _announce(book: Book, task: str) -> None:

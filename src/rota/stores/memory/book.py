@@ -302,6 +302,9 @@ class MemoryBook:
     def put_mark(self, task: str, key: str, mark: Mark) -> None:
         self.marks[task, key] = mark
 
+    def drop_mark(self, task: str, key: str) -> None:
+        self.marks.pop((task, key), None)
+
     def rate(self, task: str, key: str) -> RateState:
         return self._rates.get((task, key), (RateState(), None))[0]
 

@@ -108,6 +108,9 @@ class MemoryStore:
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return self._step(lambda book: asking.declare(book, items))
 
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        return self._step(lambda book: asking.mark(book, edits))
+
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         return self._step(lambda book: _rows(book, kind, query))
 

@@ -337,6 +337,9 @@ class SqliteBook:
     def put_mark(self, task: str, key: str, mark: Mark) -> None:
         self._tx.execute(sql.PUT_MARK, task, key, mark.succeeded_at, mark.finished_at, mark.failures)
 
+    def drop_mark(self, task: str, key: str) -> None:
+        self._tx.execute("DELETE FROM marks WHERE task = ? AND key = ?", task, key)
+
     def rate(self, task: str, key: str) -> RateState:
         return RateState(self._tx.one("SELECT full_at FROM rates WHERE task = ? AND key = ?", task, key) or 0.0)
 

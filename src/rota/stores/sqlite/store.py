@@ -16,6 +16,7 @@ from rota.store import (
     Depth,
     Fired,
     Hint,
+    Marked,
     Page,
     Renewal,
     Reply,
@@ -85,6 +86,9 @@ class SqliteStore:
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return await self._reply(lambda book: asking.declare(book, items))
+
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        return await self._reply(lambda book: asking.mark(book, edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         return await self._reader.do(lambda tx: reading.rows(tx, kind, query))

@@ -26,6 +26,7 @@ _PARTS = (
     "keeping",
     "leasing",
     "limiting",
+    "marking",
     "needing",
     "noting",
     "offering",
@@ -57,6 +58,7 @@ from rota.testing.contract.hinting import HintContract  # noqa: E402
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
 from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
+from rota.testing.contract.marking import MarkContract  # noqa: E402
 from rota.testing.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from rota.testing.contract.noting import NoteContract  # noqa: E402
 from rota.testing.contract.offering import (  # noqa: E402
@@ -107,6 +109,7 @@ class StoreContract(
     SweepContract,
     ForgetContract,
     BehindContract,
+    MarkContract,
     NeedsContract,
     WaitingRunContract,
     ScheduleDeclareContract,

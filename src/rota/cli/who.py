@@ -1,0 +1,13 @@
+"""Who asks: for the record that every wish leaves."""
+
+import getpass
+import socket
+
+
+def who() -> str:
+    """Who sits here."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name
+        user = "someone"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,117 @@
+"""Moving: all that waits in one store goes to another, and nothing runs twice or not at all.
+
+Each thing is held where it is, put where it goes, and only then dropped: whoever is interrupted moves again.
+"""
+
+from collections.abc import AsyncIterator, Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.guards import Guards
+from rota.domain.run import NewRun, Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import ScheduleTaken
+from rota.store import Declared, Marked, RowQuery, RunQuery, Store, Subject, Wish
+
+PAGE = 500
+NOTE = "moved to another store"
+WAITING = (State.QUEUED, State.PAUSED)
+
+
+class Moved(Struct):
+    """How many of each; `running` ones end where they are."""
+
+    schedules: int = 0
+    runs: int = 0
+    marks: int = 0
+    running: int = 0
+
+
+async def move(source: Store, target: Store, by: str | None = None, tell: Callable[[str], object] = str) -> Moved:
+    """Schedules with their next ticks, queued and paused runs with their due times, marks, and what code published."""
+    moved = Moved()
+    await target.declare((await source.rows(TaskSpec)).items)
+    tell("schedules")
+    async for schedules in _schedules(source):
+        await _move_schedules(source, target, schedules, by)
+        moved.schedules += len(schedules)
+    tell("marks")
+    marks = (await source.rows(Marked, RowQuery(limit=10_000_000))).items
+    for first in range(0, len(marks), PAGE):
+        await target.mark(marks[first : first + PAGE])
+    moved.marks = len(marks)
+    tell("runs")
+    gone: list[str] = []
+    async for runs in _waiting(source):
+        gone += await _copy_runs(source, target, runs, by)
+    for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
+        await source.ask(Wish.DROP, gone[first : first + PAGE], NOTE, by)
+    moved.runs = len(gone)
+    moved.running = sum(depth.running for depth in (await source.depths()).items)
+    return moved
+
+
+async def _move_schedules(source: Store, target: Store, schedules: list[Schedule], by: str | None) -> None:
+    ids = [schedule.id for schedule in schedules]
+    await source.ask(Wish.PAUSE, ids, NOTE, by, Subject.SCHEDULES)
+    held = {row.id: row for row in (await source.rows(Schedule, RowQuery(names=ids, limit=len(ids)))).items}
+    # Held now, they have fired for the last time. Whoever else paused one left another note.
+    now = [replace(row, paused=False, note=None) if row.note == NOTE else row for row in held.values()]
+    answers = (await target.declare(now)).items
+    if Declared.TAKEN in answers:
+        taken = now[answers.index(Declared.TAKEN)].id
+        raise ScheduleTaken(f"schedule {taken} belongs to another app where it should go; delete it there first")
+    await source.ask(Wish.DROP, ids, NOTE, by, Subject.SCHEDULES)
+
+
+async def _copy_runs(source: Store, target: Store, runs: list[Run], by: str | None) -> list[str]:
+    """Which of them are held here and stand there as well now."""
+    ids = [run.id for run in runs]
+    await source.ask(Wish.PAUSE, [run.id for run in runs if run.state is State.QUEUED], NOTE, by)
+    held = {run.id: run for run in (await source.runs(RunQuery(ids=ids))).runs}
+    still = [run for run in runs if run.id in held and held[run.id].state is State.PAUSED]  # not started meanwhile
+    await target.put([_again(run) for run in still])
+    paused = [run.id for run in still if run.state is State.PAUSED and run.note != NOTE]
+    await target.ask(Wish.PAUSE, paused, None, by)
+    return [run.id for run in still]
+
+
+def _again(run: Run) -> NewRun:
+    """The same run; its guards were judged when it first came in."""
+    return NewRun(
+        id=run.id,
+        task=run.task,
+        wire=run.wire,
+        key=run.key,
+        unique_key=run.unique_key,
+        guards=Guards(marks=run.marked),
+        priority=run.priority,
+        at=run.due_at,
+        expires_at=run.expires_at,
+        needs=run.needs,
+    )
+
+
+async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:
+    """What is moved is gone: each page is the first."""
+    while found := (await source.rows(Schedule, RowQuery(limit=PAGE))).items:
+        yield found
+
+
+async def _waiting(source: Store) -> AsyncIterator[list[Run]]:
+    """The oldest first, so that what others wait for goes before them."""
+    ids: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await source.runs(RunQuery(states=WAITING, limit=PAGE, cursor=cursor))
+        ids.extend(run.id for run in page.runs)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    ids.reverse()
+    for first in range(0, len(ids), PAGE):
+        found = (await source.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
+        if waiting := [run for run in found if run.state in WAITING]:
+            yield waiting

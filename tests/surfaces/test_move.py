@@ -1,0 +1,133 @@
+"""`rota move`: everything that waits goes to another store, once, at its times."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rota import DailyAt, Every, Rota, State
+from rota.domain.guards import Mark
+from rota.domain.run import Run
+from rota.errors import StoreUnavailable
+from rota.moving import PAGE, move
+from rota.store import Marked, RunQuery, Store
+from rota.stores.memory import MemoryBackend
+from rota.stores.sqlite import SqliteBackend
+from rota.testing.faults import Fault, FaultyBackend
+from tests.surfaces.project import Project
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Office:
+    """A store with something of everything in it."""
+
+    def __init__(self, backend: MemoryBackend | FaultyBackend | None = None) -> None:
+        self.app = Rota(backend or MemoryBackend(), name="office")
+        self.work = self.app.task(name="work")(lambda page: None)
+
+    async def fill(self) -> Store:
+        app, work = self.app, self.work
+        await app.schedules.put("daily", DailyAt(9), work.bind(1), catch_up="skip")
+        await app.schedules.put("paused", Every(60), work.bind(2))
+        await app.schedules.pause("paused", "by me")
+        self.later = await work.using(at=START, priority=7, key="k", unique="queued").submit(3)
+        self.held = await work.submit(4)
+        await self.held.pause()
+        await app.schedules.backfill("daily", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, 23, tzinfo=UTC))
+        store = await app.client().store()
+        await store.mark([Marked("work", "k", Mark(succeeded_at=1.0, finished_at=1.0))])
+        return store
+
+
+async def waiting(store: Store) -> list[Run]:
+    return (await store.runs(RunQuery(states=[State.QUEUED, State.PAUSED], limit=1000))).runs
+
+
+@asynccontextmanager
+async def new_store(tmp_path: Path) -> AsyncIterator[tuple[Rota, Store]]:
+    app = Rota(SqliteBackend(tmp_path / "new.db"))
+    async with app.client():
+        yield app, await app.client().store()
+
+
+async def test_schedules_keep_their_next_tick_runs_their_due_time_and_marks_their_word(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.fill()
+    before = {schedule.id: schedule for schedule in await office.app.schedules.list()}
+    runs = {run.id: run for run in await waiting(old)}
+    async with new_store(tmp_path) as (app, new):
+        moved = await move(old, new, "ops")
+
+        assert (moved.schedules, moved.runs, moved.marks, moved.running) == (2, 5, 1, 0)
+        after = {schedule.id: schedule for schedule in await app.schedules.list()}
+        assert {id: (s.next_at, s.since, s.paused, s.note, s.trigger) for id, s in after.items()} == {
+            id: (s.next_at, s.since, s.paused, s.note, s.trigger) for id, s in before.items()
+        }
+        there = {run.id: run for run in await waiting(new)}
+        assert {id: (run.due_at, run.key, run.priority, run.args, run.needs) for id, run in there.items()} == {
+            id: (run.due_at, run.key, run.priority, run.args, run.needs) for id, run in runs.items()
+        }
+        assert there[office.held.id].state is State.PAUSED
+        assert [run.state for run in there.values()].count(State.PAUSED) == 1
+        assert (await new.rows(Marked)).items == (await old.rows(Marked)).items
+    assert await waiting(old) == []
+    assert await office.app.schedules.list() == []
+
+
+@pytest.mark.parametrize("verb", ["ask", "declare", "put", "mark"])
+@pytest.mark.parametrize("fault", ["request lost", "reply lost"])
+@pytest.mark.parametrize("after", range(4))
+async def test_interrupted_anywhere_it_moves_the_rest_the_next_time(verb: str, fault: Fault, after: int) -> None:
+    source, target = FaultyBackend(MemoryBackend()), FaultyBackend(MemoryBackend())
+    office = Office(source)
+    await office.fill()
+    before = {run.id: run.needs for run in await waiting(await office.app.client().store())}
+    async with source.open() as old, target.open() as new:
+        for broken in (source, target):
+            broken.fail(verb, fault, after=after)
+            with suppress(StoreUnavailable):
+                await move(old, new)
+            broken.heal()
+        await move(old, new)
+        there = await waiting(new)
+        assert {run.id: run.needs for run in there} == before
+        assert [run.id for run in there if run.state is State.PAUSED] == [office.held.id]
+        assert await waiting(old) == []
+    schedules = await Rota(target).schedules.list()
+    assert [(schedule.id, schedule.paused) for schedule in schedules] == [("daily", False), ("paused", True)]
+
+
+async def test_a_chain_longer_than_a_page_still_waits_link_by_link(tmp_path: Path) -> None:
+    office = Office()
+    await office.app.schedules.put("minutely", Every(60, anchor=START), office.work.bind(1), start=START)
+    await office.app.schedules.backfill("minutely", START, START + timedelta(minutes=PAGE))
+    old = await office.app.client().store()
+    async with new_store(tmp_path) as (_, new):
+        await move(old, new)
+        needs = [run.needs for run in (await new.runs(RunQuery(limit=PAGE + 10))).runs]
+    assert len(needs) == PAGE + 1
+    assert sum(map(len, needs)) == PAGE, "all but the first wait for one"
+
+
+async def test_what_runs_stays_and_is_told(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.fill()
+    (run,) = (await old.claim("w", 1, ["work"], 1, 30)).runs
+    async with new_store(tmp_path) as (_, new):
+        moved = await move(old, new)
+        assert moved.running == 1
+        assert run.id not in {there.id for there in await waiting(new)}
+
+
+def test_the_command_moves_and_tells(project: Project) -> None:
+    project.rota("submit", "greet", "name=Ada", "--delay", "3600")
+    old = project.url
+    new = f"sqlite:///{project.folder}/new.db"
+    done = project.rota("move", "--from", old, "--to", new)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Moved 0 schedules, 1 run and 0 marks from ")
+    assert len(project.rota("runs", "ls", "--url", new, "--json").json) == 1
+    assert project.rota("move", "--from", old, "--to", old).code == 2
