@@ -102,8 +102,9 @@ async def test_interrupted_anywhere_it_moves_the_rest_the_next_time(verb: str, f
 
 async def test_a_chain_longer_than_a_page_still_waits_link_by_link(tmp_path: Path) -> None:
     office = Office()
-    await office.app.schedules.put("minutely", Every(60, anchor=START), office.work.bind(1), start=START)
-    await office.app.schedules.backfill("minutely", START, START + timedelta(minutes=PAGE))
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    await office.app.schedules.put("minutely", Every(60, anchor=begin), office.work.bind(1))
+    await office.app.schedules.backfill("minutely", begin, begin + timedelta(minutes=PAGE))
     old = await office.app.client().store()
     async with new_store(tmp_path) as (_, new):
         await move(old, new)
