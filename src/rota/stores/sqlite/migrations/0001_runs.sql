@@ -22,9 +22,7 @@ CREATE TABLE runs (
     losses       INTEGER NOT NULL DEFAULT 0,
     cancel_asked INTEGER NOT NULL DEFAULT 0,
     pause_asked  INTEGER NOT NULL DEFAULT 0,
-    parked       INTEGER NOT NULL DEFAULT 0,   -- out of the due index: 1 its key is saturated, 2 it has needs
-    needs        TEXT,                         -- JSON array: the runs whose end it waits for
-    awaited      INTEGER NOT NULL DEFAULT 0,   -- some run in `waits` waits for its end
+    parked       INTEGER NOT NULL DEFAULT 0,   -- its key is saturated: out of the due index until one of them ends
     reason       TEXT,
     note         TEXT,
     error        TEXT,
@@ -44,7 +42,6 @@ CREATE TABLE runs (
 -- The due index: a lane per (task, priority), in the order of being due.
 CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 0;
 CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 1;
-CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND parked = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
 CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
 CREATE INDEX runs_unique   ON runs (task, unique_key)
@@ -54,34 +51,6 @@ CREATE INDEX runs_leased   ON runs (until) WHERE state = 'running';
 CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
 CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_asked = 1 OR pause_asked = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
-
-CREATE TABLE waits (
-    ended TEXT NOT NULL,                       -- the run whose end
-    run   TEXT NOT NULL,                       -- this one waits for
-    PRIMARY KEY (ended, run)
-) WITHOUT ROWID;
-
-CREATE TABLE schedules (
-    id       TEXT PRIMARY KEY,
-    task     TEXT NOT NULL,
-    schedule TEXT NOT NULL,                    -- domain.schedule as JSON
-    look_at  REAL                              -- when it fires, or is offered again; NULL: paused, or no tick left
-);
-CREATE INDEX schedules_due ON schedules (look_at) WHERE look_at IS NOT NULL;
-
-CREATE TABLE decisions (
-    task     TEXT    NOT NULL,
-    key      TEXT    NOT NULL,
-    reason   TEXT    NOT NULL,
-    count    INTEGER NOT NULL,
-    first_at REAL    NOT NULL,
-    last_at  REAL    NOT NULL,
-    run      TEXT,
-    note     TEXT,
-    by       TEXT,
-    PRIMARY KEY (task, key, reason)
-) WITHOUT ROWID;
-CREATE INDEX decisions_old ON decisions (last_at);
 
 CREATE TABLE workers (
     name    TEXT    PRIMARY KEY,
