@@ -56,7 +56,7 @@ async def test_what_came_with_the_new_schema_works_beside_what_was_there(backend
     app = Rota(backend)
 
     @app.task(unique="done", key="{day}")
-    async def once(day: str) -> int: ...
+    async def once(day: str) -> None: ...
 
     async with app.client():
         store = await app.client().store()

@@ -46,11 +46,17 @@ class ScheduleDeclareContract(Staged):
 
     async def test_a_declaration_cannot_say_where_a_new_schedule_stands(self, stage: Stage) -> None:
         timetable = Timetable(stage)
+        stood = new_schedule(at=5.0, since=1.0, paused=True, note="no", recent=(Firing(1.0, Reason.ACCEPTED),))
+        reply = await stage.store.declare([stood])
+        assert await timetable.see() == new_schedule(at=5.0, version=1, since=reply.now)
+
+    async def test_one_that_comes_from_another_store_stands_where_it_stood(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
         stood = new_schedule(
             at=5.0, version=9, since=1.0, paused=True, note="no", recent=(Firing(1.0, Reason.ACCEPTED),)
         )
-        reply = await stage.store.declare([stood])
-        assert await timetable.see() == new_schedule(at=5.0, version=1, since=reply.now)
+        assert await timetable.declare(stood) == [ADDED]
+        assert await timetable.see() == stood
 
     async def test_what_has_not_changed_keeps_everything_that_a_store_knows_of_it(self, stage: Stage) -> None:
         used, timetable = await self.used(stage), Timetable(stage)
