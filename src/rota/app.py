@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import math
 import os
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
@@ -33,7 +35,7 @@ from rota.portal import Portal
 from rota.schedules import Schedules
 from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
-from rota.store import Backend, Depth, RowQuery, Subject, Wish
+from rota.store import Backend, Declared, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
 from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec, touch_by_spec
 from rota.why import Why, why
@@ -44,6 +46,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Coro = Coroutine[Any, Any, R]
+SPEC_MEMORY = 5.0
+"""Seconds for which what is published of a task elsewhere is taken for true."""
 
 
 class Decorator(Protocol):
@@ -101,6 +105,7 @@ class Rota:
         self._resources = resources
         self.hooks = Hooks()
         self._client = Client(self.backend, self.hooks.refused)
+        self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self._engine: Supervisor | None = None
         self._engine_pid = 0
         self._changing = asyncio.Lock()  # start and stop, one after the other
@@ -182,6 +187,10 @@ class Rota:
         found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
         return [schedule for schedule in found if schedule is not None]
 
+    async def declare_schedules(self) -> dict[str, Declared]:
+        """What a start does for the schedules of this app's code."""
+        return await self.schedules.declare(self.declared(), {task.name: task.aliases for task in self.tasks.values()})
+
     def specs(self) -> list[TaskSpec]:
         """What a start publishes of this app's tasks, under all their names."""
         return [replace(task.spec(), name=name) for name, task in self.names().items()]
@@ -201,8 +210,7 @@ class Rota:
         known = self.names().get(task)
         if known is not None:
             return await known.submit(*args, **kwargs)
-        published = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
-        spec = published[0] if published else None
+        spec = await self._published(task)
         decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
 
@@ -213,16 +221,25 @@ class Rota:
         if known is not None:
             return await known.touch(*args, **kwargs)
         try:
-            published = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
-            if not published or not published[0].executor:
+            spec = await self._published(task)
+            if spec is None or not spec.executor:
                 return Decision("", Reason.UNKNOWN_TASK)
-            spec = published[0]
             if spec.activity is None:
                 return Decision("", Reason.NO_ACTIVITY)
             return await self._client.touch(touch_by_spec(spec, spec.activity, args, kwargs))
         except StoreError as error:
             log.warning("a touch of %s is lost, the store is away: %s", task, error)
             return Decision("", Reason.UNAVAILABLE)
+
+    async def _published(self, task: str) -> TaskSpec | None:
+        """What is known of a task whose code is elsewhere; asked for again now and then, so that a touch is one
+        round trip."""
+        spec, known_at = self._specs_seen.get(task, (None, -math.inf))
+        if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
+            found = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
+            spec = found[0] if found else None
+            self._specs_seen[task] = (spec, time.monotonic())
+        return spec
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
         """Many runs in one step; one handle per call, in order.
@@ -263,7 +280,7 @@ class Rota:
         for sentence in unknown_tasks(self.settings, self.tasks):
             log.warning(sentence)
         engine = self.build_engine()
-        await self.schedules.declare(self.declared())
+        await self.declare_schedules()
         await engine.start()
         self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self

@@ -20,6 +20,8 @@ PAUSES = (0.2, 1.0, 4.0)
 """Seconds between the tries of a submit."""
 ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
+TOUCH = 2.0
+"""Seconds after which a touch is given up."""
 LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
 
@@ -81,7 +83,11 @@ class Client:
     async def touch(self, run: NewRun) -> Decision:
         """One try, one round trip: whoever touches goes on, whatever the answer."""
         session = await self.session()
-        decision = (await session.store.put([run])).items[0]
+        try:
+            async with asyncio.timeout(TOUCH):
+                decision = (await session.store.put([run])).items[0]
+        except TimeoutError:
+            raise StoreUnavailable(f"{self.backend.url} has not answered for {TOUCH:g} s") from None
         if not decision and session.refused is not None:
             session.refused(run, decision)
         return decision

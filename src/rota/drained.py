@@ -49,7 +49,7 @@ async def first_tick(store: Store) -> Schedule | None:
         for schedule in page.items:
             if schedule.fires_at is not None and schedule.fires_at <= page.now and not schedule.paused:
                 return schedule
-        if len(page.items) < PAGE:
+        if not page.items:
             return None
         after = page.items[-1].id
 

@@ -2,19 +2,25 @@
 
 import builtins
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.client import Client, patiently
-from rota.domain.decision import Decision
+from rota.domain.decision import Decision, Reason
+from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
-from rota.domain.planning import backfill, first_tick, run_now
-from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.planning import backfill, first_tick, plan_passing, run_now, tick_id, ticks_between
+from rota.domain.run import State
+from rota.domain.schedule import CatchUp, Overlap, Schedule, Tick
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
 from rota.handle import RunHandle, accept
-from rota.store import Declared, Reply, RowQuery, Subject, Wish
+from rota.store import Declared, Reply, RowQuery, RunQuery, Subject, Wish
 from rota.task import Bound, new_id, trigger_of
 
 log = logging.getLogger("rota")
@@ -71,11 +77,14 @@ class Schedules:
 
     async def put_made(self, schedules: Sequence[Schedule]) -> Sequence[Schedule]:
         """The same for schedules that are made already."""
-        planned = await self._plan(schedules)
+        names = Counter(schedule.id for schedule in schedules)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
+        planned, passed = await self._plan(schedules)
         for schedule in planned:
             if schedule.next_at is None:
                 raise InvalidOptions(f"schedule {schedule.id}: '{schedule.trigger}' does not fire any more")
-        answers = await self._declare(planned)
+        answers = await self._declare(planned, passed)
         taken = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is Declared.TAKEN]
         if taken:
             raise ScheduleTaken(
@@ -93,10 +102,14 @@ class Schedules:
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
 
-    async def declare(self, schedules: Sequence[Schedule]) -> dict[str, Declared]:
-        """What code says: adds and changes, never removes."""
-        planned = await self._plan(schedules)
-        answers = await self._declare(planned)
+    async def declare(
+        self, schedules: Sequence[Schedule], renamed: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, Declared]:
+        """What code says: adds and changes, never removes. One that stands under a former name goes on under its
+        new one."""
+        await self._rename(schedules, renamed or {})
+        planned, passed = await self._plan(schedules)
+        answers = await self._declare(planned, passed)
         for schedule, answer in zip(planned, answers, strict=True):
             if answer is Declared.TAKEN:
                 log.error(
@@ -105,7 +118,8 @@ class Schedules:
                     schedule.id,
                     schedule.id,
                 )
-        for schedule in await self._read([schedule.id for schedule in planned]):
+        ours = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is not Declared.TAKEN]
+        for schedule in await self._read(ours):
             when = "paused" if schedule.paused else f"next {_spelled(schedule.next_at)}"
             log.info("schedule %s: %s, %s", schedule.id, schedule.trigger, when)
         return {schedule.id: answer for schedule, answer in zip(planned, answers, strict=True)}
@@ -121,7 +135,7 @@ class Schedules:
             after = found[-1].id if found else ""
             page = (await store.rows(Schedule, RowQuery(task=task, after=after, limit=PAGE))).items
             found.extend(page)
-            if len(page) < PAGE:
+            if not page:
                 return found
 
     async def pause(self, id: str, note: str | None = None, by: str | None = None) -> bool:
@@ -143,19 +157,40 @@ class Schedules:
         return self._handle(accept(await self._client().put(run)))
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
-        """A run for every tick from `start` to `end`, one after the other. A tick whose run is still known is not
-        repeated; one that lies ahead is refused, for it comes by itself."""
+        """A run for every tick from `start` to `end`, one after the other, behind what the schedule has unfinished.
+
+        A tick whose run succeeded or is unfinished is not repeated: its handle says so (`created` is False). One
+        whose run failed or was cancelled runs again. A tick that lies ahead is refused, for it comes by itself.
+        """
         reply = await self._found(id)
         try:
             last = instant(end, "end")
             if last > reply.now:
                 raise ValueError(f"end={end} lies ahead; a backfill makes runs of ticks that have passed")
-            runs = backfill(reply.items[0], instant(start, "start"), last)
+            nominals = ticks_between(reply.items[0], instant(start, "start"), last)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
+        return [self._handle(decision) for decision in await self._fill(reply.items[0], nominals)]
+
+    async def _fill(self, schedule: Schedule, nominals: Sequence[float]) -> Sequence[Decision]:
+        """One answer per tick: its new run, or the one that stands for it already."""
         store = await self._client().store()
-        decisions = (await patiently(lambda: store.put(runs))).items
-        return [self._handle(accept(decision)) for decision in decisions]
+        fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals}
+        standing: dict[float, Decision] = {}
+        ended = True
+        while ended:  # what has ended badly is tried again, under the id that a retry of it has
+            known = {run.id: run for run in (await store.runs(RunQuery(ids=list(fresh.values())))).runs}
+            ended = False
+            for nominal, run in [(nominal, known[id]) for nominal, id in fresh.items() if id in known]:
+                if run.state in (State.FAILED, State.CANCELLED):
+                    fresh[nominal], ended = retry_id(run.id), True
+                else:
+                    standing[nominal] = Decision(run.id, Reason.JOINED)
+                    del fresh[nominal]
+        unfinished = RunQuery(task=schedule.task, key=schedule.key, states=[State.QUEUED, State.RUNNING], limit=100)
+        runs = backfill(schedule, fresh, [run.id for run in (await store.runs(unfinished)).runs])
+        made = iter((await patiently(lambda: store.put(runs))).items)
+        return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
         """Delete what this app declared once and no longer does."""
@@ -166,20 +201,43 @@ class Schedules:
         await patiently(lambda: store.ask(Wish.DROP, gone, note, by, Subject.SCHEDULES))
         return gone
 
-    async def _plan(self, schedules: Sequence[Schedule]) -> Sequence[Schedule]:
-        """By the store's clock, which alone decides what is past."""
+    async def _rename(self, schedules: Sequence[Schedule], renamed: Mapping[str, Sequence[str]]) -> None:
+        new = {old: schedule for schedule in schedules for old in renamed.get(schedule.id, ())}
+        known = {schedule.id for schedule in await self._read([schedule.id for schedule in new.values()])}
         store = await self._client().store()
-        now = (await patiently(lambda: store.declare([]))).now
+        for old in await self._read(list(new)) if new else ():
+            schedule = new[old.id]
+            if old.owner != schedule.owner:
+                continue
+            await patiently(lambda: store.ask(Wish.DROP, [old.id], "renamed", None, Subject.SCHEDULES))  # noqa: B023
+            if schedule.id not in known and schedule.same_times(old):
+                stands = replace(schedule.standing_as(old), version=old.version + 1)
+                await patiently(lambda: store.declare([stands]))  # noqa: B023
+            log.info("schedule %s goes on as %s", old.id, schedule.id)
+
+    async def _plan(self, schedules: Sequence[Schedule]) -> tuple[Sequence[Schedule], Sequence[Tick]]:
+        """With their first ticks, by the store's clock, which alone decides what is past. Overdue ticks of a schedule
+        whose times change are not made up: they come back as steps that record them as missed."""
+        store = await self._client().store()
+        query = RowQuery(names=[schedule.id for schedule in schedules], limit=max(1, len(schedules)))
+        reply = await patiently(lambda: store.rows(Schedule, query))
+        stored = {row.id: row for row in reply.items}
         planned: builtins.list[Schedule] = []
+        passed: builtins.list[Tick] = []
         for schedule in schedules:
+            known = stored.get(schedule.id)
             try:
-                planned.append(first_tick(schedule, now))
+                planned.append(first_tick(schedule, reply.now, known))
             except ValueError as error:
                 raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
-        return planned
+            if known is not None and known.owner == schedule.owner and not schedule.same_times(known):
+                passed.extend(_passing(known, reply.now))
+        return planned, passed
 
-    async def _declare(self, schedules: Sequence[Schedule]) -> Sequence[Declared]:
+    async def _declare(self, schedules: Sequence[Schedule], passed: Sequence[Tick]) -> Sequence[Declared]:
         store = await self._client().store()
+        if passed:
+            await patiently(lambda: store.fire(passed))
         return (await patiently(lambda: store.declare(schedules))).items
 
     async def _read(self, ids: Sequence[str]) -> Sequence[Schedule]:
@@ -205,6 +263,12 @@ class Schedules:
 
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)
+
+
+def _passing(known: Schedule, now: float) -> Iterator[Tick]:
+    with suppress(ValueError):  # its trigger cannot be read here
+        if (tick := plan_passing(known, now)) is not None:
+            yield tick
 
 
 def _spelled(at: float | None) -> str:

@@ -173,7 +173,8 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     """Which rows to read, in the order of their names: these, or all behind `after`. Schedules, marks and decisions
     may be those of one task, marks and decisions those of one key.
 
-    A page that is full may not be the last one: go on behind the name of its last row.
+    Only an empty page is surely the last: rows that this version cannot read are left out. Go on behind the name of
+    the last row.
     """
 
     names: Sequence[str] | None = None

@@ -99,7 +99,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
         if self.max_pending is not None and self.max_pending < 1:
             raise ValueError(f"max_pending={self.max_pending!r}: at least 1, or None for no bound")
         unique = None if self.unique is None else check_unique(self.unique)
-        return Guards(unique=unique, join=self.join, max_pending=self.max_pending)
+        return Guards(unique=unique, join=self.join, max_pending=self.max_pending, marks=self.activity is not None)
 
     def check(self, fn: Callable[..., Any]) -> None:
         """What does not go together, said when the task is defined."""
@@ -339,6 +339,8 @@ class Task(Generic[C, P, T_co, R_co]):
             timeout=self.policy.timeout,
             retries=self.retry.limit,
             parameters=tuple(self.signature.parameters.parameters),
+            defaults=self.signature.defaults(),
+            open=self.signature.open,
             key=self._options.key,
             priority=self.priority,
             policy=self.policy,
@@ -416,9 +418,11 @@ def _call_by_spec(
     if len(args) > len(spec.parameters):
         raise TypeError(f"it takes {len(spec.parameters)} arguments, {len(args)} were given")
     named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}
+    if spec.executor and not spec.open and (unknown := named.keys() - set(spec.parameters)):
+        raise TypeError(f"it has no parameter {min(unknown)!r}; there are: {', '.join(spec.parameters) or 'none'}")
     if spec.key is not None and options.key is None:
         key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
-        options = replace(options, key=key.fill(named))
+        options = replace(options, key=key.fill({**spec.defaults, **named}))
     return encode_result(named), options
 
 

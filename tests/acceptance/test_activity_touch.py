@@ -92,7 +92,7 @@ def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> N
         for note in range(20):
             await coalesced.touch("u1", note)
             await debounced.touch("u1", note)
-            await asyncio.sleep(100)
+            await asyncio.sleep(101)
 
     simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
     assert [start - START for start in simulation.starts("coalesced")] == [timedelta(seconds=1800)]
@@ -202,3 +202,56 @@ def test_0_beyond_activity_during_a_run_queues_exactly_one_more_behind_it() -> N
 
     simulation = simulate(app, START, START + timedelta(hours=1), scenario=scenario)
     assert [(start - START).total_seconds() for start in simulation.starts("summarise")] == [60.0, 660.0]
+
+
+def test_0_5_and_0_6_hold_for_the_one_that_waits_behind_too() -> None:
+    app = Rota("memory://")
+
+    @app.task(activity=Activity(after=60, key="{user}", spacing=3600, breaker=Breaker(1, cool_down=86_400)))
+    async def summarise(user: str) -> None:
+        await asyncio.sleep(100)
+        if user == "broken":
+            raise RuntimeError("no")
+
+    async def scenario(simulation: Simulation) -> None:
+        for user in ("fine", "broken"):
+            await summarise.touch(user)
+        await asyncio.sleep(100)
+        for user in ("fine", "broken"):
+            assert await summarise.touch(user), "while it runs, one more is queued"
+
+    simulation = simulate(app, START, START + timedelta(days=2), scenario=scenario)
+    due = {
+        key: [run.due_at - START.timestamp() for run in simulation.runs if run.key == key] for key in ("fine", "broken")
+    }
+    assert due == {"fine": [60.0, 160.0 + 3600], "broken": [60.0, 160.0 + 86_400]}
+
+
+async def test_0_6_a_plain_submit_of_the_key_counts_for_its_breaker() -> None:
+    app = Rota("memory://")
+
+    @app.task(activity=Activity(after=0, key="{user}", spacing=0, breaker=Breaker(1)))
+    async def summarise(user: str) -> None:
+        raise RuntimeError("no")
+
+    await summarise.using(key="u1").submit("u1")
+    await drain(app)
+    assert (await summarise.touch("u1")).reason is Reason.BREAKER
+
+
+async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_does_not_take() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app, elsewhere = Rota(backend), Rota(backend)
+
+    @app.task(activity=Activity(after=60, key=UserKey(agent=False)))
+    async def summarise(user_id: str, device_id: str = "web") -> None: ...
+
+    await (await app.client().store()).declare([summarise.spec()])
+    here = await summarise.touch("u1")
+    there = await elsewhere.touch("summarise", "u1")
+    assert (there.reason, there.run) == (Reason.JOINED, here.run)
+    with pytest.raises(TypeError, match="no parameter 'bogus'"):
+        await elsewhere.touch("summarise", "u1", bogus=1)
+    backend.calls.clear()
+    await elsewhere.touch("summarise", "u1")
+    assert backend.calls == ["put"], "one round trip, by name as well"

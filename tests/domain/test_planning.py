@@ -1,6 +1,6 @@
 """Planning: what a due schedule makes of now, however long nobody was there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import pytest
@@ -8,8 +8,19 @@ from msgspec.structs import replace
 
 from rota.domain import wire
 from rota.domain.guards import Guards, Rest
-from rota.domain.planning import BACKFILL_CAP, ON_TIME, backfill, first_tick, plan_firing, plan_move, run_now, tick_id
-from rota.domain.run import Origin
+from rota.domain.planning import (
+    BACKFILL_CAP,
+    ON_TIME,
+    backfill,
+    first_tick,
+    plan_firing,
+    plan_move,
+    plan_passing,
+    run_now,
+    tick_id,
+    ticks_between,
+)
+from rota.domain.run import NewRun, Origin
 from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, declared, paused, resumed
 from rota.domain.timing import COUNTED
 from rota.domain.triggers import Cron, Every, Trigger
@@ -200,26 +211,26 @@ class TestAMonthLater:
 
 
 class TestWhatIsOwed:
-    def test_what_fell_before_a_declaration_is_not(self) -> None:
+    def test_what_fell_before_a_declaration_is_told_as_missed(self) -> None:
         """The declarer's clock was an hour behind: its first tick lies before the store's word."""
         schedule = declared(first_tick(new("cron */10 * * * *", catch_up="all"), NOON - 3600), None, NOON + 60)
         assert schedule.next_at == NOON - 3000
         tick, after = fired(schedule, NOON + 61)
-        assert (tick.runs, tick.missed, tick.then) == ((), None, NOON + 600)
+        assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON - 3000, NOON, 6), NOON + 600)
         assert plan_firing(after, NOON + 600).nominals == (NOON + 600,)
 
     @pytest.mark.parametrize("catch_up", ["latest", "all", "skip"])
-    def test_what_fell_into_a_pause_is_not(self, catch_up: CatchUp) -> None:
+    def test_what_fell_into_a_pause_is_told_as_missed(self, catch_up: CatchUp) -> None:
         held = paused(known("every 1m", catch_up=catch_up), None)
         schedule = resumed(held, None, NOON + 605)
         tick, after = fired(schedule, NOON + 606)
-        assert (tick.runs, tick.missed, tick.then) == ((), None, NOON + 660)
+        assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON + 60, NOON + 600, 10), NOON + 660)
         assert plan_firing(after, NOON + 661).nominals == (NOON + 660,)
 
     def test_what_falls_behind_a_resume_is_even_if_nobody_was_there_at_once(self) -> None:
         schedule = resumed(paused(known("every 1m", catch_up="all"), None), None, NOON + 605)
         tick = plan_firing(schedule, NOON + 725)
-        assert (tick.nominals, tick.missed) == ((NOON + 660, NOON + 720), None)
+        assert (tick.nominals, tick.missed) == ((NOON + 660, NOON + 720), Missed(NOON + 60, NOON + 600, 10))
 
     def test_a_tick_of_the_very_instant_of_the_resume_is(self) -> None:
         schedule = resumed(paused(known("every 1m"), None), None, NOON + 600)
@@ -301,40 +312,64 @@ class TestZonesThatChange:
         assert plan_firing(later, self.REAL + DAY + 3600).nominals == (self.REAL + DAY + 3600,)
 
 
+def filled(schedule: Schedule, first: float, last: float, behind: Sequence[str] = ()) -> list[NewRun]:
+    return backfill(schedule, {at: tick_id(schedule.id, at) for at in ticks_between(schedule, first, last)}, behind)
+
+
+class TestPassing:
+    """What a change passes over is told, and made up by nobody."""
+
+    def test_overdue_ticks_are_one_range_that_is_missed(self) -> None:
+        tick = plan_passing(known("every 1m", catch_up="all"), NOON + 605)
+        assert tick is not None
+        assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON + 60, NOON + 600, 10), NOON + 660)
+
+    def test_one_that_is_not_due_has_nothing_to_tell(self) -> None:
+        assert plan_passing(known("every 1m"), NOON + 59) is None
+
+
+class TestAnchors:
+    def test_an_anchor_stays_as_long_as_the_interval_does(self) -> None:
+        before = known("every 1h")
+        for text in ("every 1h", "every 1h jitter 1m", "every 1h excluding daily 09:00 UTC"):
+            assert first_tick(new(text, end=NOON + DAY), NOON + 1800, before).next_at == NOON + 3600
+        assert first_tick(new("every 2h"), NOON + 1800, before).next_at == NOON + 1800 + 7200
+
+
 class TestBackfill:
     def test_every_tick_of_a_time_comes_in_a_chain(self) -> None:
         schedule = known(DAILY, grace=60.0, guards=Guards("active"))
         first = NINE - 10 * DAY
-        runs = backfill(schedule, first, NINE - 8 * DAY)
+        runs = filled(schedule, first, NINE - 8 * DAY)
         assert [run.id for run in runs] == [tick_id("report", first + day * DAY) for day in range(3)]
         assert [run.needs for run in runs] == [(), (runs[0].id,), (runs[1].id,)]
         assert {(run.at, run.expires_at, run.unique_key, run.guards) for run in runs} == {(None, None, None, Guards())}
         origins = [wire.decode(run.wire).origin for run in runs]
         assert origins == [Origin("schedule", "report", first + day * DAY) for day in range(3)]
 
-    def test_one_tick_keeps_its_guards(self) -> None:
+    def test_the_first_waits_for_what_is_unfinished(self) -> None:
         schedule = known(DAILY, guards=Guards("active"))
-        (run,) = backfill(schedule, NINE - DAY, NINE - DAY)
-        assert (run.guards, run.unique_key, run.needs) == (Guards("active"), "schedule:report", ())
+        one, two = filled(schedule, NINE - 2 * DAY, NINE - DAY, behind=["running"])
+        assert (one.guards, one.unique_key, one.needs, two.needs) == (Guards(), None, ("running",), (one.id,))
 
     def test_a_time_without_ticks_has_none(self) -> None:
         schedule = known("every 1m", start=NOON, end=NOON + 600)
-        assert backfill(schedule, NOON - 600, NOON - 1) == []
-        assert backfill(schedule, NOON + 61, NOON + 119) == []
-        assert len(backfill(schedule, NOON - 600, NOON + 6000)) == 11
-        assert backfill(schedule, NOON + 600, NOON) == []
+        assert filled(schedule, NOON - 600, NOON - 1) == []
+        assert filled(schedule, NOON + 61, NOON + 119) == []
+        assert len(filled(schedule, NOON - 600, NOON + 6000)) == 11
+        assert filled(schedule, NOON + 600, NOON) == []
 
     def test_too_many_are_refused_before_any_is_made(self) -> None:
         schedule = known("cron * * * * * *")
-        assert len(backfill(schedule, NOON, NOON + BACKFILL_CAP - 1)) == BACKFILL_CAP
+        assert len(filled(schedule, NOON, NOON + BACKFILL_CAP - 1)) == BACKFILL_CAP
         with pytest.raises(ValueError, match="more than 1,000 ticks lie between; backfill a shorter time"):
-            backfill(schedule, NOON, NOON + BACKFILL_CAP)
+            filled(schedule, NOON, NOON + BACKFILL_CAP)
 
     def test_its_runs_are_those_of_the_ticks(self) -> None:
         """So that what has run already does not run twice."""
         schedule = known("every 1m", catch_up="all")
         tick = plan_firing(schedule, NOON + 300)
-        assert [run.id for run in backfill(schedule, NOON + 60, NOON + 300)] == [run.id for run in tick.runs]
+        assert [run.id for run in filled(schedule, NOON + 60, NOON + 300)] == [run.id for run in tick.runs]
 
 
 def test_a_run_now_is_beside_the_ticks_and_keeps_the_overlap() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rota.domain.planning import plan_move
 from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, paused, resumed
 from rota.domain.timing import COUNTED, Timing, moment, stored
-from rota.domain.triggers import At, Every, Trigger
+from rota.domain.triggers import At, Cron, Every, Trigger
 from tests.domain.timetables import NOON, fired, known
 from tests.domain.triggers.strategies import crons, zones
 
@@ -22,12 +22,21 @@ MOST = 3000
 HAIR = 0.00005
 
 
+def _comes(expression: str) -> bool:
+    """Not a date that never comes, which is refused."""
+    try:
+        Cron(expression)
+    except ValueError:
+        return False
+    return True
+
+
 @st.composite
 def triggers(draw: st.DrawFn) -> str:
     interval = draw(st.sampled_from([0.1, 0.75, 1, 60, 3600, 5400, 86_400]))
     jitter = draw(st.sampled_from([0.0, 0.0, interval / 3, interval - 0.000001]))
     every = Every(interval, jitter=timedelta(seconds=jitter))
-    cron = f"cron {draw(crons())} {draw(zones)}"
+    cron = f"cron {draw(crons().filter(_comes))} {draw(zones)}"
     kind = draw(st.integers(0, 5))
     if kind == 0:
         return str(At(moment(NOON + draw(st.integers(-9, 10**6)))))
@@ -106,15 +115,8 @@ class Story:
 
     def check(self, first: float) -> None:
         timing = Timing.of(self.schedule)
-        owed: list[float] = []
-        for nominal in self.nominals(self.eras[-1][1]):
-            eras = [
-                (since, last)
-                for since, last in self.eras
-                if (nominal > since if since == first else nominal >= since - HAIR) and timing.fires_at(nominal) <= last
-            ]
-            owed += [nominal] if eras else []
-            assert len(eras) <= 1 or nominal <= eras[1][0]
+        last = self.eras[-1][1]
+        owed = [n for n in self.nominals(last) if n > first and timing.fires_at(n) <= last]
         answers = self.made + Counter(nominal for nominal in owed for part in self.missed if _within(nominal, part))
         assert answers == Counter(owed)
         for part in self.missed:
@@ -146,7 +148,7 @@ def test_every_nominal_time_is_in_one_tick_or_in_one_missed_range(catch_up: Catc
 @pytest.mark.parametrize("catch_up", ["latest", "all", "skip"])
 @given(data=st.data())
 @settings(max_examples=100)
-def test_what_fell_into_pauses_is_in_none(catch_up: CatchUp, data: st.DataObject) -> None:
+def test_what_fell_into_pauses_is_told_as_missed(catch_up: CatchUp, data: st.DataObject) -> None:
     schedule = data.draw(schedules(catch_up))
     first = now = schedule.since
     story = Story(schedule)

@@ -3,11 +3,12 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import Context, Cron, DailyAt, Every, Rota, State
+from rota import Context, Cron, DailyAt, Every, InvalidOptions, Rota, State
 from rota.domain.decision import Decided, Reason
 from rota.domain.schedule import CatchUp
 from rota.store import RowQuery
@@ -274,3 +275,117 @@ def test_hundreds_of_schedules_over_a_week_take_moments() -> None:
     simulation = simulate(app, START, START + timedelta(days=7), scenario=scenario)
     assert len(simulation.runs) == 240 * 7
     assert simulation.claims < 3 * 24 * 7 * 12, "the clock leaps from tick to tick"
+
+
+def test_whoever_says_something_new_at_every_start_still_sees_it_fire() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def poll() -> None: ...
+
+    async def scenario(simulation: Simulation) -> None:
+        for half_hour in range(10):
+            end = simulation.now + timedelta(days=7)
+            await app.schedules.put("poll", Every(hours=1, jitter=half_hour + 1), poll.bind(), end=end)
+            await asyncio.sleep(1801)
+
+    simulation = simulate(app, START, START + timedelta(hours=5, minutes=1), scenario=scenario)
+    assert nominals(simulation, "poll") == [START + timedelta(hours=n) for n in range(1, 6)]
+
+
+def test_overdue_ticks_of_a_schedule_that_is_changed_are_recorded() -> None:
+    app = Rota("memory://")
+    rows: list[Decided] = []
+
+    @app.task
+    async def report() -> None: ...
+
+    async def scenario(simulation: Simulation) -> None:
+        await app.schedules.put("report", DailyAt(9), report.bind(), catch_up="all")
+        await asyncio.sleep(60)
+        simulation.crash(restart=3 * 86_400 + 60)
+        await asyncio.sleep(3 * 86_400)
+        await app.schedules.put("report", DailyAt(10), report.bind(), catch_up="all")
+        rows.extend(await decided(app, "report", Reason.MISSED))
+
+    simulation = simulate(app, START, START + timedelta(days=3, hours=1), scenario=scenario)
+    assert simulation.runs == []
+    assert [row.count for row in rows] == [3]
+
+
+def test_a_backfill_runs_again_what_failed_and_nothing_that_succeeded() -> None:
+    app = Rota("memory://")
+    broken = True
+    seen: list[int] = []
+
+    @app.task(schedule=DailyAt(6))
+    async def report(ctx: Context) -> None:
+        assert ctx.nominal is not None
+        seen.append(ctx.nominal.day)
+        if broken and ctx.nominal.day != 2:
+            raise RuntimeError("no")
+
+    async def scenario(simulation: Simulation) -> None:
+        nonlocal broken
+        first, last = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 2, 4, tzinfo=UTC)
+        await app.schedules.backfill("report", first, last)
+        await asyncio.sleep(10)
+        broken = False
+        again = await app.schedules.backfill("report", first, last)
+        assert [handle.created for handle in again] == [True, False, True]
+        await asyncio.sleep(10)
+
+    simulate(app, START, START + timedelta(minutes=1), scenario=scenario)
+    assert seen == [1, 2, 3, 1, 3]
+
+
+def test_a_backfill_waits_for_what_the_schedule_has_unfinished() -> None:
+    app = Rota("memory://")
+    beside = most = 0
+
+    @app.task(schedule=Every(minutes=10))
+    async def slow() -> None:
+        nonlocal beside, most
+        beside += 1
+        most = max(most, beside)
+        await asyncio.sleep(60)
+        beside -= 1
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(610)
+        for _ in range(2):
+            await app.schedules.backfill("slow", START - timedelta(minutes=20), START)
+
+    simulate(app, START, START + timedelta(minutes=19), scenario=scenario)
+    assert most == 1
+
+
+def test_a_renamed_task_takes_its_schedule_along() -> None:
+    old, new = Rota("memory://", name="shop"), Rota("memory://", name="shop")
+    old.task(name="old", schedule=Every(hours=1))(lambda: None)
+    new.task(name="new", schedule=Every(hours=1), aliases=["old"])(lambda: None)
+
+    async def scenario(simulation: Simulation) -> None:
+        await new.schedules.declare(old.declared())  # what stands in the store since the last release
+        before = (await new.schedules.get("old")).next_at
+        await asyncio.sleep(600)
+        await new.declare_schedules()
+        (schedule,) = await new.schedules.list()
+        assert (schedule.id, schedule.next_at) == ("new", before)
+
+    simulation = simulate(new, START, START + timedelta(hours=3, minutes=1), scenario=scenario)
+    assert [run.task for run in simulation.runs] == ["new"] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"grace": 0}, "grace=0 lets no run start"),
+        ({"schedule": Every(300, jitter=240), "grace": 10}, "beyond their grace"),
+        ({"unique": "done"}, "once and never again"),
+        ({"unique": "active", "catch_up": "all"}, "wants a run for every tick"),
+    ],
+)
+def test_policies_that_can_never_work_are_refused_where_they_are_written(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidOptions, match=f"(?s)nightly.*{says}"):
+        Rota("memory://").task(name="nightly", **{"schedule": DailyAt(3), **options})(lambda: None)

@@ -31,7 +31,7 @@ class Scene:
 
     async def publish(self) -> None:
         await (await self.store()).declare([task.spec() for task in self.app.tasks.values()])
-        await self.app.schedules.declare(self.app.declared())
+        await self.app.declare_schedules()
 
     async def work(self, free: int = 10) -> list[str]:
         """A worker claims; it ends nothing."""

@@ -58,9 +58,12 @@ async def test_what_came_with_the_new_schema_works_beside_what_was_there(backend
     @app.task(unique="done", key="{day}")
     async def once(day: str) -> None: ...
 
+    @app.task
+    async def resize(path: str) -> None: ...
+
     async with app.client():
         store = await app.client().store()
         assert not (await app.submit_many([once.bind("2026-11-14")]))[0].created, "its mark is known"
-        await app.schedules.put("later", At(datetime(2999, 1, 1, tzinfo=UTC)), once.bind("2999-01-01"))
+        await app.schedules.put("later", At(datetime(2999, 1, 1, tzinfo=UTC)), resize.bind("a.png"))
         assert [schedule.id for schedule in await app.schedules.list()] == ["later"]
         assert [row.task for row in (await store.depths()).items] == ["resize"]

@@ -95,7 +95,7 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     async with app.client() as client:
         store = await client.store()
         await store.declare(app.specs())
-        await app.schedules.declare(app.declared())
+        await app.declare_schedules()
         moves = [plan_move(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
         await store.fire([move for move in moves if move is not None])
         if prune:

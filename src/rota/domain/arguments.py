@@ -11,6 +11,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from types import GenericAlias
 from typing import Any, cast
@@ -55,6 +56,19 @@ class Signature:
         bound = self.parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    @property
+    def open(self) -> bool:
+        """May it be called with names that its parameters do not have?"""
+        return self._stars is not None
+
+    def defaults(self) -> dict[str, Any]:
+        """As plain JSON values, those that have one."""
+        found: dict[str, Any] = {}
+        for name, value in self._defaults.items():
+            with suppress(TypeError, ValueError):
+                found[name] = msgspec.json.decode(_encode(value))
+        return found
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with; ValueError if these arguments do not fit it."""

@@ -54,7 +54,7 @@ def started(new: Sequence[Schedule], stored: Mapping[str, Schedule], now: float)
     for schedule in new:
         known = stored.get(schedule.id)
         if known is None or known.owner == schedule.owner:
-            after[schedule.id] = declared(first_tick(schedule, now), known, now)
+            after[schedule.id] = declared(first_tick(schedule, now, known), known, now)
     return after
 
 

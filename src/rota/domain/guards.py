@@ -56,6 +56,14 @@ def rest_reason(rest: tuple[Rest, ...], mark: Mark | None, now: float) -> Reason
     return None
 
 
+def rested(rest: tuple[Rest, ...], mark: Mark, due_at: float) -> float:
+    """When a run that waited for its key may start: not before each rule that holds now has let go."""
+    finished = mark.finished_at
+    if finished is None:
+        return due_at
+    return max([due_at, *(finished + rule.seconds for rule in rest if mark.failures >= rule.failures)])
+
+
 def push_due(created_at: float, due_at: float, wanted: float, max_wait: float | None) -> float:
     """Where a debounced run moves: never earlier than it was, never beyond `max_wait` from its first arrival."""
     latest = wanted if max_wait is None else min(wanted, created_at + max_wait)

@@ -13,7 +13,7 @@ from rota.domain.keys import check_key, digest
 from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
-from rota.domain.triggers import Trigger
+from rota.domain.triggers import Every, Excluding, Trigger
 
 PRIORITY = 100
 NAME_LIMIT = 200
@@ -112,6 +112,8 @@ def new_schedule(
     owner: str = "",
 ) -> Schedule:
     """The schedule that a declaration asks for; the options and guards are those of the call that it makes."""
+    grace = None if timed.grace is None else seconds(timed.grace, "grace")
+    check_grace(trigger, grace)
     if options.delay is not None or options.at is not None or options.expires is not None:
         raise ValueError(
             "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
@@ -132,7 +134,7 @@ def new_schedule(
         guards=_overlapping(run.guards, timed.overlap, overlap),
         overlap=overlap,
         catch_up=timed.catch_up,
-        grace=None if timed.grace is None else seconds(timed.grace, "grace"),
+        grace=grace,
         start=start,
         end=end,
         owner=owner,
@@ -153,9 +155,28 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
         )
     if overlap is not None:
         return overlap
+    if guards.unique == "done":
+        raise ValueError(
+            "unique='done' lets a schedule run once and never again; leave it out, or say overlap= as well"
+        )
+    if catch_up == "all" and guards.unique is not None:
+        raise ValueError(
+            f"catch_up='all' wants a run for every tick, the task's unique={guards.unique!r} leaves some out; "
+            "say overlap='allow' or another catch_up"
+        )
     if catch_up == "all":
         return "allow"
     return "queue" if guards.unique == "queued" else "skip"
+
+
+def check_grace(trigger: Trigger, grace: float | None) -> None:
+    if grace is None:
+        return
+    if grace == 0:
+        raise ValueError("grace=0 lets no run start; leave it out for no bound")
+    every = trigger.trigger if isinstance(trigger, Excluding) else trigger
+    if isinstance(every, Every) and every.jitter.total_seconds() >= grace:
+        raise ValueError(f"jitter={every.jitter} moves ticks beyond their grace of {grace:g} s, so that they never run")
 
 
 def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Guards:

@@ -1,6 +1,7 @@
 """Planning: what a due schedule makes of now. Pure, and its work is bounded however long nobody was there."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -9,17 +10,25 @@ from rota.domain.guards import Guards
 from rota.domain.ids import derived
 from rota.domain.run import NewRun, Origin, after
 from rota.domain.schedule import CATCH_UP_CAP, Missed, Schedule, Tick
-from rota.domain.timing import GRAIN, Timing
+from rota.domain.timing import GRAIN, Timing, interval_of
 
 ON_TIME = 60.0
 """Seconds by which a tick may be late and still count as on time, for `catch_up="skip"` without a grace."""
 BACKFILL_CAP = 1000
 
 
-def first_tick(schedule: Schedule, now: float) -> Schedule:
-    """A new schedule with its anchor and its first tick, which never lies in the past."""
-    schedule = replace(schedule, anchor=math.floor(now))
-    return _at(schedule, Timing.of(schedule).next_after(now))
+def first_tick(schedule: Schedule, now: float, known: Schedule | None = None) -> Schedule:
+    """A schedule as declared now, with its anchor and its first tick, which never lies in the past.
+
+    The anchor of a known one stays as long as its interval does, whatever else is said anew: else whoever says
+    something new at every start would never see it fire.
+    """
+    if known is None or known.anchor is None or interval_of(known) != interval_of(schedule):
+        schedule = replace(schedule, anchor=math.floor(now))
+        return _at(schedule, Timing.of(schedule).next_after(now))
+    schedule = replace(schedule, anchor=known.anchor)
+    pending = known.next_at is not None and known.next_at <= now < (known.fires_at or 0.0)  # in its jitter
+    return _at(schedule, Timing.of(schedule).next_after(known.next_at - GRAIN if known.next_at and pending else now))
 
 
 def plan_firing(schedule: Schedule, now: float) -> Tick:
@@ -33,14 +42,26 @@ def plan_firing(schedule: Schedule, now: float) -> Tick:
         latest = timing.latest(now) or first
         then = timing.next_after(latest)
     floor = first if first >= schedule.since else timing.next_after(schedule.since - GRAIN)
-    if floor is None or floor > latest:  # what fell before `since` is not owed
-        return _step(schedule, timing, then)
-    wanted = _wanted(schedule, timing, floor, latest, now)
+    owed = floor is not None and floor <= latest  # what fell before `since` is not made up
+    wanted = _wanted(schedule, timing, floor, latest, now) if floor is not None and owed else []
     missed = None
-    if not wanted or wanted[0] > floor:
-        last_missed = (timing.previous_before(wanted[0]) or floor) if wanted else latest
-        missed = Missed(floor, last_missed, *timing.count(floor, last_missed))
+    if not wanted or wanted[0] > first:
+        missed = _missed(timing, first, (timing.previous_before(wanted[0]) or first) if wanted else latest)
     return _step(schedule, timing, then, wanted, missed)
+
+
+def plan_passing(schedule: Schedule, now: float) -> Tick | None:
+    """The step of a due schedule that is about to be changed: its ticks are passed over, and that is recorded."""
+    timing = Timing.of(schedule)
+    first = None if schedule.next_at is None else timing.settled(schedule.next_at)
+    if first is None or timing.fires_at(first) > now:
+        return None
+    latest = timing.latest(now) or first
+    return _step(schedule, timing, timing.next_after(latest), [], _missed(timing, first, latest))
+
+
+def _missed(timing: Timing, first: float, last: float) -> Missed:
+    return Missed(first, last, *timing.count(first, last))
 
 
 def plan_move(schedule: Schedule) -> Tick | None:
@@ -50,10 +71,15 @@ def plan_move(schedule: Schedule) -> Tick | None:
     return None if settled == schedule.next_at else _step(schedule, timing, settled)
 
 
-def backfill(schedule: Schedule, first: float, last: float) -> list[NewRun]:
-    """A run for every tick from `first` to `last`, each waiting for the end of the one before."""
-    runs = _chain(schedule, Timing.of(schedule), ticks_between(schedule, first, last))
-    return [replace(run, at=None, expires_at=None) for run in runs]
+def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[str]) -> list[NewRun]:
+    """A run by this id for each nominal time, due at once: each waits for the end of the one before, the first for
+    those that are unfinished."""
+    runs: list[NewRun] = []
+    for nominal, id in ticks.items():
+        run = _run(schedule, id, Origin("schedule", schedule.id, nominal))
+        needs = (runs[-1].id,) if runs else tuple(behind)
+        runs.append(replace(run, guards=Guards(marks=run.guards.reads_marks), unique_key=None, needs=needs))
+    return runs
 
 
 def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Guards
+from rota.domain.guards import Guards, Rest
 from rota.domain.policy import Policy
 
 ATTEMPTS_KEPT = 20
@@ -82,7 +82,8 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 class Standing(Struct, frozen=True, kw_only=True):
     """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
 
-    `needs` are the runs whose end it waits for; `awaited` says that others wait for this one's.
+    `needs` are the runs whose end it waits for; `awaited` says that others wait for this one's. `rest` are the rules
+    by which one that waits behind an equal one is judged again when that has ended.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     needs: tuple[str, ...] = ()
     awaited: bool = False
+    rest: tuple[Rest, ...] = ()
     result: bytes | None = None
     saved: bytes | None = None
 
@@ -164,6 +166,11 @@ class NewRun(Struct, frozen=True, kw_only=True):
     expires_after: float | None = None
     expires_at: float | None = None
     needs: tuple[str, ...] = ()
+
+    @property
+    def rest(self) -> tuple[Rest, ...]:
+        """Rules to keep with a run that waits behind an equal one."""
+        return self.guards.rest if self.guards.behind and self.needs else ()
 
     @property
     def marked(self) -> bool:

@@ -1,5 +1,7 @@
 """TaskSpec: what a task's code says of it, published so that every process can see and judge it."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from rota.domain.activity import Activity
@@ -21,6 +23,9 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     retries: int = 0
     paused: bool = False
     parameters: tuple[str, ...] = ()
+    defaults: dict[str, Any] = {}
+    open: bool = False
+    """It takes keyword arguments that its parameters do not name."""
     key: str | UserKey | None = None
     priority: int = 0
     policy: Policy = Policy()

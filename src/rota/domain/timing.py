@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from rota.domain.run import after
 from rota.domain.schedule import Schedule
-from rota.domain.triggers import Every, Trigger
+from rota.domain.triggers import Every, Excluding, Trigger
 
 GRAIN = 0.00002
 """Stored instants are rounded: two of the same tick are no farther apart, in seconds."""
@@ -84,6 +84,13 @@ class Timing:
                 break
             at, found = behind, found + 1
         return found, at < last
+
+
+def interval_of(schedule: Schedule) -> timedelta | None:
+    """The interval of a schedule at a fixed rate whose anchor its trigger does not say."""
+    trigger = _read(schedule.trigger, None)
+    every = trigger.trigger if isinstance(trigger, Excluding) else trigger
+    return every.interval if isinstance(every, Every) and every.anchor is None else None
 
 
 @lru_cache(maxsize=20_000)

@@ -15,9 +15,12 @@ from rota.store import Fired, RowQuery, Store
 log = logging.getLogger("rota")
 
 BATCH = 1000
+"""Runs (or schedules that make none) of one step, so that it stays short for all who wait behind it."""
 BREATH = 100
 """Schedules that are planned at a time, so that the loop stays free for others."""
 PAGE = 1000
+TOLD = 10
+"""Missed ranges of one step that are told one by one."""
 
 
 class Ticks:
@@ -44,10 +47,12 @@ class Ticks:
         while True:
             await self._some.wait()
             planned: list[tuple[Schedule, Tick]] = []
-            while self._due and len(planned) < BATCH:
+            weight = 0
+            while self._due and weight < BATCH:
                 schedule, now = self._due.popleft()
                 if (tick := self._plan(schedule, now)) is not None:
                     planned.append((schedule, tick))
+                    weight += max(1, len(tick.runs))
                 if len(planned) % BREATH == 0:
                     await asyncio.sleep(0)
             await self._fire(planned)
@@ -63,8 +68,12 @@ class Ticks:
         except StoreError as error:
             log.warning("cannot fire %d schedules, they are offered again: %s", len(planned), error)
             return
+        missed = 0
         for (schedule, tick), fired in zip(planned, reply.items, strict=True):
-            self._tell(schedule, tick, fired)
+            missed += fired.applied and tick.missed is not None
+            self._tell(schedule, tick, fired, logging.WARNING if missed <= TOLD else logging.DEBUG)
+        if missed > TOLD:
+            log.warning("%d more schedules missed ticks; `rota why` tells of each", missed - TOLD)
 
     def _plan(self, schedule: Schedule, now: float) -> Tick | None:
         try:
@@ -78,11 +87,11 @@ class Ticks:
             self._odd.add((schedule.id, schedule.version))
             log.error("schedule %s (%s) cannot be planned here: %s", schedule.id, schedule.trigger, error)
 
-    def _tell(self, schedule: Schedule, tick: Tick, fired: Fired) -> None:
+    def _tell(self, schedule: Schedule, tick: Tick, fired: Fired, level: int) -> None:
         if not fired.applied:
             return  # somebody else was first, or it was changed meanwhile
         if tick.missed is not None:
-            log.warning("schedule %s missed %s", schedule.id, tick.missed.words)
+            log.log(level, "schedule %s missed %s", schedule.id, tick.missed.words)
             self._hooks.emit(Event("refused", schedule.task, reason="missed"))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
@@ -95,12 +104,16 @@ class Ticks:
         now."""
         after = ""
         while True:
-            found = (await self._store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items
+            try:
+                found = (await self._store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items
+            except StoreError as error:
+                log.warning("cannot look whether ticks have moved with their zones: %s", error)
+                return
             moved = [(schedule, tick) for schedule in found if (tick := self._move(schedule))]
             for schedule, tick in moved:
                 log.info("schedule %s moves: next %s", schedule.id, _spelled(tick.then))
             await self._fire(moved)
-            if len(found) < PAGE:
+            if not found:
                 return
             after = found[-1].id
 

@@ -22,7 +22,7 @@ async def drain(app: Rota, *, timeout: float = 10.0) -> None:
     async with client:
         store = await client.store()
         heard = await client.news(0)
-        await app.schedules.declare(app.declared())
+        await app.declare_schedules()
         await engine.start()
         try:
             async with asyncio.timeout(timeout):

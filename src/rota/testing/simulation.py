@@ -207,7 +207,7 @@ class Simulation:
         engine = self.app.build_engine(
             name, self._backend, self._tuning, self._hooks, self._resources, world=self._world
         )
-        await self.app.schedules.declare(self.app.declared())
+        await self.app.declare_schedules()
         context = self._root.copy()
         context.run(owner.set, name)
         context.run(doing.set, "resources=")

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
-from rota.domain.run import Standing, State
+from rota.domain.guards import rested
+from rota.domain.run import Standing, State, after
 from rota.stores.book import Book
 
 
@@ -66,9 +67,12 @@ def release(book: Book, ended: Standing) -> None:
         if run.state.final:
             continue
         needs = tuple(id for id in run.needs if id != ended.id)
-        book.save(replace(run, needs=needs))
+        due_at = run.due_at
+        if run.rest and not needs:
+            due_at = after(rested(run.rest, book.mark(run.task, run.mark_key), due_at), 0)
+        book.save(replace(run, needs=needs, due_at=due_at))
         if not needs and run.state is State.QUEUED:
-            book.arrivals.append((run.task, run.due_at))
+            book.arrivals.append((run.task, due_at))
 
 
 def _ready(book: Book, run: Standing) -> bool:

@@ -28,13 +28,13 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
         ended = _give_way(book, ended)
     book.save(ended)
     book.touched.add(ended.id)
-    if ended.state.final:
-        holding.release(book, ended)
     if ended.state is State.QUEUED:
         book.arrivals.append((ended.task, ended.due_at))
     if ended.marked and settlement.mark and ended.state.final:
         mark = book.mark(ended.task, ended.mark_key)
         book.put_mark(ended.task, ended.mark_key, rules.marked(mark, ended, book.now))
+    if ended.state.final:
+        holding.release(book, ended)  # after its mark: those behind it are judged by that
     holding.freed(book, run)
     return verdict
 

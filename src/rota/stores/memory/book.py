@@ -23,7 +23,7 @@ from rota.stores.idle import Idle
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes
 from rota.stores.memory.timetable import Timetable
-from rota.stores.retention import over
+from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
 EXPIRED_AT_ONCE = 1000
 
@@ -81,6 +81,7 @@ class MemoryBook:
             due_at=new.due_at(self.now),
             expires_at=new.expiry(self.now),
             needs=new.needs,
+            rest=new.rest,
             args=bytes(body.args),
             origin=body.origin or Origin(),
             policy=body.policy or Policy(),
@@ -335,7 +336,12 @@ class MemoryBook:
         self.workers = {name: seen for name, seen in self.workers.items() if seen.seen_at > workers_before}
         self._claims = {name: n for name, n in self._claims.items() if name in self.workers}
         self._taken = {name: taken for name, taken in self._taken.items() if name in self.workers}
-        self.marks = {k: m for k, m in self.marks.items() if (m.finished_at or self.now) > marks_before}
+        memory = {task: mark_memory(spec) for task, spec in self.specs.items()}
+        self.marks = {
+            name: mark
+            for name, mark in self.marks.items()
+            if (mark.finished_at or self.now) > self.now - memory.get(name[0], MARK_MEMORY)
+        }
         self.decisions = {k: row for k, row in self.decisions.items() if row.last_at > marks_before}
         for id in [id for id, plan in self.timetable.schedules.items() if over(plan, marks_before)]:
             self.timetable.drop(id)

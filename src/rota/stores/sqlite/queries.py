@@ -7,9 +7,10 @@ EXPIRE_AT_ONCE = 1000
 
 ADD = """
 INSERT INTO runs
-    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, state)
+    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, rest, state)
 SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6,
-       v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, 'queued'
+       v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, v.value ->> 12,
+       'queued'
 FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
@@ -133,7 +134,9 @@ ON CONFLICT (name) DO UPDATE SET
     n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report)
 """
 
-SCHEDULES = "SELECT json_group_array(json(schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))"
+SCHEDULES = """
+SELECT json_group_array(json_array(id, schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))
+"""
 
 PUT_SCHEDULES = """
 INSERT INTO schedules (id, task, schedule, look_at)
@@ -142,8 +145,8 @@ ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedul
 """
 
 DUE_NOW = f"""
-SELECT json_group_array(json(schedule)) FROM (
-    SELECT schedule FROM schedules WHERE look_at <= ? ORDER BY look_at LIMIT {DUE_SCHEDULES})
+SELECT json_group_array(json_array(id, schedule)) FROM (
+    SELECT id, schedule FROM schedules WHERE look_at <= ? ORDER BY look_at LIMIT {DUE_SCHEDULES})
 """
 
 OFFER_SCHEDULES = "UPDATE schedules SET look_at = ? WHERE id IN (SELECT value FROM json_each(?))"

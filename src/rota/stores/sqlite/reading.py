@@ -8,7 +8,7 @@ from rota.domain.decision import Decided
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Marked, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
-from rota.stores.sqlite.rows import RUNS, read_runs, to_json
+from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, to_json
 from rota.stores.sqlite.threads import Transaction
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ SELECT json_group_array(json_object('name', name, 'tasks', json(tasks), 'seen_at
 FROM (SELECT * FROM workers WHERE {which} ORDER BY name LIMIT :limit)
 """
 SCHEDULES = """
-SELECT json_group_array(json(schedule)) FROM (
-    SELECT schedule FROM schedules WHERE {which} AND (:task IS NULL OR task = :task) ORDER BY id LIMIT :limit)
+SELECT json_group_array(json_array(id, schedule)) FROM (
+    SELECT id, schedule FROM schedules WHERE {which} AND (:task IS NULL OR task = :task) ORDER BY id LIMIT :limit)
 """
 MARKS = f"""
 SELECT json_group_array(json_object('task', task, 'key', key, 'mark',
@@ -91,13 +91,15 @@ def depths(tx: Transaction) -> Reply[Depth]:
 
 
 def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
-    decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list.__class_getitem__(kind))
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
-    return Reply(
-        tx.now, decoder.decode(tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0])
-    )
+    found = tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0]
+    if kind is Schedule:
+        schedules: Any = [schedule for _, schedule in read_schedules(found) if schedule is not None]
+        return Reply(tx.now, schedules)
+    decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list.__class_getitem__(kind))
+    return Reply(tx.now, decoder.decode(found))
 
 
 def stats(tx: Transaction, minutes: int) -> Reply[Stat]:

@@ -7,12 +7,13 @@ import msgspec
 from rota.domain import wire
 from rota.domain.policy import Policy
 from rota.domain.run import Origin, Run, Standing
+from rota.domain.schedule import Schedule
 
 _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
     json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
     json(iif(parked = 1, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
     task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at,
-    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false'))"""
+    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(rest, '[]'))"""
 
 STANDINGS = f"json_group_array(json_array({_STANDING}))"
 RUNS = f"json_group_array(json_array(json_array({_STANDING}), body, result, saved))"
@@ -31,6 +32,8 @@ class _RunRow(msgspec.Struct, frozen=True, array_like=True):
 
 _standings = msgspec.json.Decoder(list[StandingRow])
 _runs = msgspec.json.Decoder(list[_RunRow])
+_named = msgspec.json.Decoder(list[tuple[str, str]])
+_schedule_decoder = msgspec.json.Decoder(Schedule)
 _encoder = msgspec.json.Encoder()
 
 
@@ -44,6 +47,18 @@ def read_standings(text: str) -> list[StandingRow]:
 
 def read_runs(text: str) -> list[Run]:
     return [_run(row) for row in _runs.decode(text)]
+
+
+def read_schedules(text: str) -> list[tuple[str, Schedule | None]]:
+    """By id; None for one that a newer version wrote and this one cannot read: it spoils no other."""
+    return [(id, _schedule(body)) for id, body in _named.decode(text)]
+
+
+def _schedule(body: str) -> Schedule | None:
+    try:
+        return _schedule_decoder.decode(body)
+    except msgspec.DecodeError:
+        return None
 
 
 def _run(row: _RunRow) -> Run:
@@ -77,6 +92,7 @@ def _run(row: _RunRow) -> Run:
         created_at=stands.created_at,
         needs=stands.needs,
         awaited=stands.awaited,
+        rest=stands.rest,
         result=None if row.result is None else row.result.encode(),
         saved=None if row.saved is None else row.saved.encode(),
         args=bytes(body.args),

@@ -1,13 +1,15 @@
 """sweep: what is too late to start, what ended long ago, and workers that are gone."""
 
+import math
 from collections.abc import Iterator
 
 import msgspec
 
 from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Retention
 from rota.stores.charts import KEPT_MINUTES
-from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, over
+from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
 from rota.stores.sqlite.threads import Transaction
 
 FORGET_AT_ONCE = 5000
@@ -49,7 +51,7 @@ SELECT json_group_array(json(schedule)) FROM (
 def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     """How many runs, and whether there are more to forget."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
-    tx.execute("DELETE FROM marks WHERE finished_at <= ?", tx.now - MARK_MEMORY)
+    _forget_marks(tx)
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
     _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
@@ -60,6 +62,16 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
         if forgotten >= FORGET_AT_ONCE:
             return forgotten, True
     return forgotten, False
+
+
+def _forget_marks(tx: Transaction) -> None:
+    specs = msgspec.json.decode(tx.one("SELECT json_group_array(json(spec)) FROM specs"), type=list[TaskSpec])
+    longer = {spec.name: keep for spec in specs if (keep := mark_memory(spec)) > MARK_MEMORY}
+    usual = "DELETE FROM marks WHERE finished_at <= ? AND task NOT IN (SELECT value FROM json_each(?))"
+    tx.execute(usual, tx.now - MARK_MEMORY, msgspec.json.encode(list(longer)).decode())
+    for task, keep in longer.items():
+        if keep < math.inf:
+            tx.execute("DELETE FROM marks WHERE task = ? AND finished_at <= ?", task, tx.now - keep)
 
 
 def _forget_schedules(tx: Transaction) -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import Reason
+from rota.domain.guards import Rest
 from rota.domain.lifecycle import (
     Discarded,
     Failed,
@@ -21,6 +22,7 @@ from rota.domain.lifecycle import (
 )
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Run, State
+from rota.domain.settlement import Verdict
 from rota.store import Depth, Retention, Subject, Wish
 from rota.testing.contract.stage import BOOM, GREET, LEASE, STUBBORN, Stage, Staged, ids, new_run
 
@@ -328,3 +330,23 @@ class BehindContract(Staged):
         assert (ended.state, ended.reason) == (State.CANCELLED, Reason.SUPERSEDED)
         heir = await stage.take()
         assert (heir.id, heir.failures) == (second.id, 1)
+
+    async def test_the_rules_of_rest_are_judged_again_when_the_one_ahead_has_ended(self, stage: Stage) -> None:
+        rest = (Rest(0, 60), Rest(2, 3600, Reason.BREAKER))
+
+        def guarded() -> NewRun:
+            return new_run(unique="queued", key="k", behind=True, rest=rest)
+
+        await stage.put(guarded())
+        running = await stage.take()
+        await stage.put(second := guarded())
+        assert await stage.settle(decide(running, Discarded(BOOM))) is Verdict.APPLIED
+        waits = await stage.see(second)
+        assert (waits.needs, waits.due_at) == ((), ((await stage.see(running)).finished_at or 0.0) + 60)
+        assert (await stage.claim()).runs == []
+        stage.wait(60)
+        running = await stage.take()
+        assert running.id == second.id
+        await stage.put(third := guarded())
+        await stage.settle(decide(running, Discarded(BOOM)))
+        assert (await stage.see(third)).due_at == ((await stage.see(running)).finished_at or 0.0) + 3600

@@ -1,6 +1,7 @@
 -- Runs that wait for the end of others. `parked` is 2 for them: out of the due index, like one whose key is saturated.
 ALTER TABLE runs ADD COLUMN needs TEXT;                             -- JSON array: the runs whose end it waits for
 ALTER TABLE runs ADD COLUMN awaited INTEGER NOT NULL DEFAULT 0;     -- some run in `waits` waits for its end
+ALTER TABLE runs ADD COLUMN rest TEXT;                              -- JSON array: rules to judge it by once they have
 CREATE INDEX runs_waiting ON runs (task) WHERE state = 'queued' AND parked = 2;
 
 CREATE TABLE waits (
