@@ -100,6 +100,39 @@ def test_a_terminal_shows_times_in_the_zone_of_the_schedule(rota: Called, monkey
     assert "09:00 UTC" in lines["UTC"]
 
 
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (160, "next left last passed outcome schedule task when state"),
+        (77, "next left passed schedule task"),
+        (50, "next left schedule"),
+    ],
+)
+def test_a_narrow_terminal_leaves_out_what_tells_least(
+    rota: Called, monkeypatch: pytest.MonkeyPatch, width: int, titles: str
+) -> None:
+    declare(rota, made("refresh-the-odds", "cron 0 * * * *", task="refresh_prices"), ago=2 * HOUR)
+    fire(rota)
+    on_terminal(monkeypatch, width)
+
+    lines = rota("schedules", "ls").splitlines()
+
+    assert lines[0].split() == titles.split()
+    assert "refresh-the-odds" in lines[1]
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+
+
+def test_120_columns_show_what_timers_are_asked_for(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("refresh-the-odds", "cron 0 * * * *", task="refresh_prices"), ago=2 * HOUR)
+    fire(rota)
+    on_terminal(monkeypatch, 120)
+
+    titles = rota("schedules", "ls").splitlines()[0].split()
+
+    assert {"next", "left", "last", "passed", "schedule", "task"} <= set(titles)
+
+
 def test_no_schedules_is_said(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     on_terminal(monkeypatch)
 
@@ -312,6 +345,8 @@ def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch:
     assert said.startswith("thumbs calls resize every 6 hours; next ")
     assert (changed["key"], changed["args"], changed["start"]) == ("a.png", {"path": "a.png"}, None)
     assert "missing a required argument: 'path'" in rota.err
+    rota("schedules", "put", "thumbs", "every 6h", "resize", "pth=x", code=2)
+    assert rota.err == "rota: resize has no argument 'pth'; did you mean path?\n"
 
 
 def test_a_put_goes_by_what_workers_published(rota: Called) -> None:
