@@ -140,7 +140,8 @@ def test_what_never_fires_says_so(rota: Called) -> None:
         (["sometimes"], "'sometimes' is no trigger; expected one of: every 15m"),
         (["@daily", "--from", "soon"], "--from soon: not an ISO 8601 time; write it like 2026-11-15T09:00"),
         (["@daily", "--from", "0001-01-01T00:00"], "--from 0001-01-01T00:00: a year from 1970 to 8999"),
-        (["@daily", "--count", "1001"], "--count 1001: from 0 to 1000"),
+        (["@daily", "--count", "1001"], "--count 1001: from 1 to 1000"),
+        (["@daily", "--count", "0"], "--count 0: from 1 to 1000"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_that_names_the_place(

@@ -100,6 +100,32 @@ def test_a_terminal_shows_times_in_the_zone_of_the_schedule(rota: Called, monkey
     assert "09:00 UTC" in lines["UTC"]
 
 
+@pytest.mark.parametrize(
+    ("width", "shown", "left_out"),
+    [
+        (160, "next left last passed outcome schedule task when state", ""),
+        (120, "next left last passed schedule task", ""),
+        (80, "next left passed schedule task", "last"),
+        (50, "next left schedule", "last passed task outcome when"),
+    ],
+)
+def test_a_narrow_terminal_leaves_out_what_tells_least(
+    rota: Called, monkeypatch: pytest.MonkeyPatch, width: int, shown: str, left_out: str
+) -> None:
+    declare(rota, made("refresh-the-odds", "cron 0 * * * *", task="refresh_prices"), ago=2 * HOUR)
+    fire(rota)
+    on_terminal(monkeypatch, width)
+
+    lines = rota("schedules", "ls").splitlines()
+
+    titles = set(lines[0].split())
+    assert set(shown.split()) <= titles
+    assert not set(left_out.split()) & titles
+    assert "refresh-the-odds" in lines[1]
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines)
+
+
 def test_no_schedules_is_said(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     on_terminal(monkeypatch)
 
@@ -312,6 +338,8 @@ def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch:
     assert said.startswith("thumbs calls resize every 6 hours; next ")
     assert (changed["key"], changed["args"], changed["start"]) == ("a.png", {"path": "a.png"}, None)
     assert "missing a required argument: 'path'" in rota.err
+    rota("schedules", "put", "thumbs", "every 6h", "resize", "pth=x", code=2)
+    assert rota.err == "rota: resize has no argument 'pth'; did you mean path?\n"
 
 
 def test_a_put_goes_by_what_workers_published(rota: Called) -> None:

@@ -76,7 +76,8 @@ def test_a_refused_submit_is_one_sentence_and_exit_1(project: Project) -> None:
     [
         (["greet", "name=Ada", "times=often"], "greet: Expected `int`, got `str` - at `$.times`"),
         (["greet"], "missing a required argument: 'name'"),
-        (["greet", "name=Ada", "size=1"], "size"),
+        (["greet", "name=Ada", "size=1"], "greet has no argument 'size'; it takes name, times"),
+        (["greet", "nam=Ada"], "greet has no argument 'nam'; did you mean name?"),
         (["greet", "Ada"], "'Ada': write arguments as name=value"),
         (["greet", "name=Ada", "name=Bob"], "'name' is given twice"),
         (["greet", "--args", "{nope"], "--args is not JSON"),

@@ -34,7 +34,7 @@ greeted = []
 
 
 SHOP_JOBS = """
-from rota import Context, Retry, Rota
+from rota import Context, DailyAt, Retry, Rota
 
 app = Rota("sqlite:///never.db")
 
@@ -43,6 +43,9 @@ async def send_receipt(ctx: Context, order: int) -> str:
     if ctx.attempt == 1:
         raise ConnectionError
     return "sent"
+
+@app.task(schedule=DailyAt(9))
+async def daily_report() -> None: ...
 """
 SHOP_ORDERS = """
 from shop.jobs import send_receipt
@@ -140,14 +143,18 @@ def test_outside_it_is_as_it_was():
 
 def test_the_page_on_testing_runs_as_written(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
-    conftest, submitting, clock, simulation = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    conftest, submitting, clock, schedule, simulation = re.findall(
+        r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL
+    )
     shop = tmp_path / "shop"
     shop.mkdir()
     (shop / "jobs.py").write_text(SHOP_JOBS)
     (shop / "orders.py").write_text(SHOP_ORDERS)
-    done = run_pytest(tmp_path, conftest=conftest, test_orders=submitting + clock, test_simulation=simulation)
+    done = run_pytest(
+        tmp_path, conftest=conftest, test_orders=submitting + clock + schedule, test_simulation=simulation
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
 
 
 def test_the_plugin_brings_nothing_heavy_along() -> None:

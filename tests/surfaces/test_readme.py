@@ -1,28 +1,37 @@
-"""What the README says is true: its Python runs, its commands exist, its links lead somewhere."""
+"""What the README and the pages in docs say is true: their Python runs, their commands exist, their links lead
+somewhere."""
 
 import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+import rota
+
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: Path = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def run(folder: Path, program: str) -> str:
-    """What a program prints that stands beside the README's jobs.py."""
+def shell() -> str:
+    return "".join(block for page in PAGES for block in blocks("sh", page))
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """What Python prints that is started beside the README's jobs.py."""
     jobs, *_ = blocks("python")
     (folder / "jobs.py").write_text(jobs)
     (folder / "pyproject.toml").write_text("")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, *arguments],
         cwd=folder,
         env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
@@ -30,27 +39,54 @@ def run(folder: Path, program: str) -> str:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert (folder / ".rota" / "rota.db").exists()
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_the_five_minute_tour_runs_as_written(tmp_path: Path) -> None:
-    assert run(tmp_path, blocks("python")[1]) == "hello Ada\n"
+    assert run(tmp_path, "-c", blocks("python")[1]) == "hello Ada\n"
+    assert (tmp_path / ".rota" / "rota.db").exists()
 
 
 def test_the_schedules_run_as_written(tmp_path: Path) -> None:
-    said = run(tmp_path, blocks("python")[2])
+    said = run(tmp_path, "-c", blocks("python")[2])
 
     assert re.fullmatch(r"next at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00\n", said)
 
 
+def test_the_activity_runs_as_written(tmp_path: Path) -> None:
+    first, second, third, why = run(tmp_path, "-c", blocks("python")[3]).splitlines()
+
+    assert (first, second, third) == ("True accepted", "True joined", "True joined")
+    assert why == "no worker is alive: start one with `rota worker`"
+
+
+def test_the_tests_pass_as_written(tmp_path: Path) -> None:
+    (tmp_path / "test_jobs.py").write_text(blocks("python")[4])
+
+    said = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "test_jobs.py")
+
+    assert "2 passed" in said
+    assert not (tmp_path / ".rota").exists(), "the app's own store is left alone"
+
+
+def test_the_triggers_read_as_the_page_on_schedules_says() -> None:
+    rows = re.findall(
+        r"^\| `(.+?)` \| `(.+?)` \| (.+?) \|$", (ROOT / "docs" / "schedules.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) >= 7
+    for expression, text, words in rows:
+        trigger = eval(expression, {**vars(rota), "datetime": datetime, "UTC": UTC})
+        assert (str(trigger), trigger.describe()) == (text, words)
+        assert rota.Trigger.parse(text) == trigger
+
+
 def test_every_command_in_the_readme_exists() -> None:
     commands = re.findall(
-        r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry|put|pause|backfill))?)", "".join(blocks("sh")), re.MULTILINE
+        r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|retry|put|pause|backfill|run-now))?)", shell(), re.MULTILINE
     )
     assert len(commands) >= 7
-    for command in commands:
+    for command in sorted(set(commands)):
         done = subprocess.run(
             [sys.executable, "-m", "rota", *command.split(), "--help"], capture_output=True, text=True, check=False
         )
@@ -64,7 +100,7 @@ def test_every_make_target_in_the_readme_exists() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for page in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+    for page in (*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 

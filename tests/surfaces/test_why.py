@@ -2,11 +2,12 @@
 
 import pytest
 
-from rota import Activity, Breaker, Every, Limit, Rota, UnknownTask
+from rota import Activity, Breaker, Every, Limit, Rate, Rota, UnknownTask
 from rota.domain.lifecycle import Failed, Succeeded, decide
 from rota.domain.run import Failure
 from rota.store import Store, Subject, Wish
 from rota.stores.memory import MemoryBackend
+from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
 
 
@@ -24,7 +25,13 @@ class Scene:
         @self.app.task(activity=Activity(after=60, key="{user}", spacing=600, breaker=Breaker(2)))
         async def summarise(user: str) -> None: ...
 
-        self.fetch, self.summarise = fetch, summarise
+        @self.app.task(rate=Rate(1, per=3600))
+        async def mail(to: str) -> None: ...
+
+        @self.app.task(rate=Rate(1, per=3600, per_key=True), key="{to}")
+        async def ring(to: str) -> None: ...
+
+        self.fetch, self.summarise, self.mail, self.ring = fetch, summarise, mail, ring
 
     async def store(self) -> Store:
         return await self.app.client().store()
@@ -86,12 +93,75 @@ async def test_its_task_is_paused_and_by_whom(scene: Scene) -> None:
     assert "rota tasks resume fetch" in answer
 
 
+async def test_a_key_and_a_run_of_a_paused_task_name_who_paused_it_and_why(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    run = await scene.fetch.submit(1)
+    store = await scene.store()
+    await store.ask(Wish.PAUSE, ["fetch"], "the site is down", "ops@host", Subject.TASKS)
+    scene.backend.skew += 600
+    await scene.work()
+    expected = "fetch is paused (10 minutes ago by ops@host) (the site is down); `rota tasks resume fetch`"
+    assert await scene.told("fetch", "1") == expected
+    assert await scene.told(run.id) == expected
+
+
+async def test_the_pause_of_a_run_is_not_taken_for_that_of_its_task(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    run = await scene.mail.submit("ann")
+    store = await scene.store()
+    await store.ask(Wish.PAUSE, ["mail"], "the server is down", "ops@host", Subject.TASKS)
+    await store.ask(Wish.PAUSE, [run.id], "not her", "eve@host")
+    assert await scene.told("mail") == "mail is paused; `rota tasks resume mail`"
+
+
 async def test_its_limit_is_reached(scene: Scene) -> None:
     await scene.publish()
     await scene.fetch.submit(1)
     await scene.work()
     await scene.fetch.submit(2)
     assert await scene.told("fetch") == "1 of 1 run: the limit is reached"
+
+
+async def test_a_rate_lets_the_next_start_later(scene: Scene) -> None:
+    await scene.publish()
+    await scene.mail.submit("ann")
+    assert len(await scene.work()) == 1
+    late = await scene.mail.submit("bob")
+    scene.backend.skew += 600
+    assert await scene.work() == []
+    expected = "at most 1 start per 3600 s: the next may start later, in 50 minutes at most"
+    assert await scene.told("mail") == expected
+    assert await scene.told(late.id) == expected
+
+
+async def test_a_rate_of_a_key_holds_that_key_alone(scene: Scene) -> None:
+    await scene.publish()
+    await scene.ring.submit("ann")
+    await scene.work()
+    held = await scene.ring.submit("ann")
+    free = await scene.ring.submit("bob")
+    scene.backend.skew += 2
+    assert (
+        await scene.told(held.id)
+        == "at most 1 start per 3600 s per key: the next may start later, in 60 minutes at most"
+    )
+    assert not (await scene.app.why(free.id)).held
+    assert await scene.work() == [free.id]  # and parks the other
+    assert "its rate lets it" in await scene.told(held.id)
+
+
+async def test_a_rate_that_is_open_holds_nothing(scene: Scene) -> None:
+    await scene.publish()
+    await scene.mail.submit("ann")
+    await scene.end()
+    scene.backend.skew += 3601
+    run = await scene.mail.submit("bob")
+    scene.backend.skew += 2
+    await scene.work(free=0)
+    assert not (await scene.app.why(run.id)).held
+    assert "at most 1 start per 3600 s" in str(await scene.app.why(run.id))
 
 
 async def test_it_is_not_due_yet(scene: Scene) -> None:
@@ -145,6 +215,46 @@ async def test_a_schedule_is_paused_ended_or_next(scene: Scene) -> None:
     assert "is next" in str(await scene.app.why("nightly"))
 
 
+async def test_schedules_that_share_a_key_each_have_their_own_note(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    for id in ("dawn", "dusk"):
+        await scene.app.schedules.put(id, "daily 03:00", scene.fetch.bind(7))
+    await scene.app.schedules.pause("dawn", "too early", "ann")
+    await scene.app.schedules.pause("dusk", "too late", "bob")
+    scene.backend.skew += 600
+    await scene.work()
+    assert await scene.told("dawn") == "schedule dawn is paused (too early); `rota schedules resume dawn`"
+    assert "is paused (10 minutes ago by bob) (too late)" in await scene.told("dusk")
+
+
+async def test_who_paused_is_not_told_where_it_may_be_another(scene: Scene) -> None:
+    await scene.publish()
+    await scene.work()
+    for id, by in (("dawn", "ann"), ("dusk", "bob")):
+        await scene.app.schedules.put(id, "daily 03:00", scene.fetch.bind(7))
+        await scene.app.schedules.pause(id, None, by)
+    assert await scene.told("dawn") == "schedule dawn is paused; `rota schedules resume dawn`"
+
+
+async def test_a_due_schedule_that_no_live_worker_fires_is_held(scene: Scene) -> None:
+    await scene.publish()
+    scene.backend.skew += 3601
+    await scene.work()
+    assert not (await scene.app.why("fetch")).held
+    scene.backend.skew += 600
+    await scene.work()
+    answer = await scene.told("fetch")
+    assert "schedule fetch (every hour) was due 10 minutes ago" in answer
+    assert answer.endswith(", and nobody has fired it: see the log of the workers")
+
+
+async def test_a_due_schedule_without_workers_waits_for_one(scene: Scene) -> None:
+    await scene.app.schedules.put("dawn", Every(hours=1), scene.mail.bind("ann"))
+    scene.backend.skew += 3660
+    assert await scene.told("dawn") == "no worker is alive: start one with `rota worker`"
+
+
 async def test_how_often_it_was_refused_and_when_last(scene: Scene) -> None:
     await scene.publish()
     await scene.work()
@@ -181,3 +291,14 @@ def test_the_command_says_it_in_words_and_in_json(project: Project) -> None:
     assert told["held"] is True
     assert told["facts"][0]["about"] == "workers"
     assert project.rota("why", "gret").code == 2
+
+
+def test_the_end_of_a_runs_id_will_do(rota: Called) -> None:
+    rota.put(waiting("019a0000-0000-7000-8000-aaaa520bec67"), waiting("019a0000-0000-7000-8000-bbbb520bec67"))
+    assert rota.json("why", "aaaa520bec67")["subject"] == "019a0000-0000-7000-8000-aaaa520bec67"
+    rota("why", "520bec67", code=2)
+    assert "fits 2 runs" in rota.err
+    rota("why", "ffffff", code=2)
+    assert "nothing is known of ffffff" in rota.err
+    rota("why", "67", code=2)
+    assert "nothing is known of 67" in rota.err

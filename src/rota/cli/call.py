@@ -16,8 +16,8 @@ from rota.cli.groups import Shared
 from rota.cli.known import check_known
 from rota.cli.records import from_json
 from rota.cli.show import Show
-from rota.cli.values import gather
-from rota.domain.arguments import encode_result, type_hints
+from rota.cli.values import gather_for
+from rota.domain.arguments import encode_result
 from rota.domain.ids import uuid7
 from rota.domain.run import Progress, Run, State
 from rota.engine.context import Context
@@ -50,7 +50,7 @@ def call(
     app = target.app()
     check_known([task], app.names())
     chosen = app.names()[task]
-    given = gather(list(values), args, type_hints(chosen.fn))
+    given = gather_for(chosen, list(values), args)
     bound = chosen.bound(tuple(given.positional), given.named)
     try:
         result = _called(app, bound, show)

@@ -54,8 +54,8 @@ def cron(
     more
         More words of it.
     """
-    if not 0 <= count <= MOST:
-        raise InvalidOptions(f"--count {count}: from 0 to {MOST}")
+    if not 1 <= count <= MOST:
+        raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
     trigger, zone = _read(" ".join((expr, *more)), tz)
     now = _instant(start, zone)
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]

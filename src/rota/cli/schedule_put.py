@@ -17,8 +17,7 @@ from rota.cli.known import unknown
 from rota.cli.schedule_facts import Facts, facts_of, whole, words_of
 from rota.cli.show import Show
 from rota.cli.stored_schedules import opened
-from rota.cli.values import gather
-from rota.domain.arguments import type_hints
+from rota.cli.values import gather, gather_for
 from rota.domain.intake import Options, Timed
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
@@ -104,7 +103,7 @@ async def _made(app: Rota | None, store: Store, id: str, trigger: Trigger, timed
     known = app.names() if app else {}
     if call.task in known:
         task = known[call.task]
-        typed = gather(call.values, call.args, type_hints(task.fn))
+        typed = gather_for(task, call.values, call.args)
         return task.bound(tuple(typed.positional), typed.named, call.options).to_schedule(id, trigger, timed)
     specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items if spec.executor}
     if call.task not in specs and not call.unknown_ok:

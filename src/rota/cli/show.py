@@ -14,7 +14,7 @@ from rota.cli.text import UNSAFE_IN_JSON, clean
 Record = Mapping[str, object]
 """One thing as JSON has it; tables and TSV pick from it."""
 
-GAP, SMALLEST = 2, 8
+GAP, SMALLEST, LEGIBLE = 2, 8, 16
 WIDEST = 40
 """Columns that are neither whole nor elastic are shortened beyond this."""
 
@@ -33,6 +33,8 @@ class Column(Struct, frozen=True):
     """The first to be shortened when room is short."""
     from_width: int = 0
     """Left out on narrower terminals."""
+    rank: int = 0
+    """Left out where it does not fit beside those of lower rank."""
     piped: bool = False
     """Only in a pipe."""
 
@@ -109,7 +111,7 @@ class Show:
     def _table(self, records: Sequence[Record], columns: Sequence[Column]) -> None:
         screen = console()
         table = Table(box=None, pad_edge=False, header_style="bold dim")
-        shown = [c for c in columns if not c.piped and screen.width >= c.from_width]
+        shown = _fitting([c for c in columns if not c.piped and screen.width >= c.from_width], records, screen.width)
         widths = _widths(shown, records, screen.width)
         for column, width in zip(shown, widths, strict=True):
             table.add_column(
@@ -127,13 +129,27 @@ class Show:
         sys.stdout.write(f"{text}\n")
 
 
+def _fitting(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[Column]:
+    """Those without a rank, and of the others what has room, lowest rank first."""
+    room, shown = width + GAP, set[str]()
+    for column in sorted(columns, key=lambda column: column.rank):
+        need = _need(column, records)
+        least = GAP + (min(need, LEGIBLE) if column.elastic else need)
+        if least <= room or not column.rank:
+            shown.add(column.field)
+            room -= least
+    return [column for column in columns if column.field in shown]
+
+
+def _need(column: Column, records: Sequence[Record]) -> int:
+    texts = [Text(column.title or column.field), *(column.on_screen(record) for record in records)]
+    need = max(text.cell_len for text in texts)
+    return need if column.whole or column.elastic else min(need, WIDEST)
+
+
 def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[int]:
     """What each column needs; the elastic ones share what the others leave."""
-    needs: list[int] = []
-    for column in columns:
-        texts = [Text(column.title or column.field), *(column.on_screen(record) for record in records)]
-        need = max(text.cell_len for text in texts)
-        needs.append(need if column.whole or column.elastic else min(need, WIDEST))
+    needs = [_need(column, records) for column in columns]
     room = width - GAP * (len(columns) - 1) - sum(n for c, n in zip(columns, needs, strict=True) if not c.elastic)
     elastic = sorted((n, i) for i, n in enumerate(needs) if columns[i].elastic)
     for left, (need, i) in zip(range(len(elastic), 0, -1), elastic, strict=True):

@@ -15,9 +15,8 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import unknown
 from rota.cli.records import run_record
 from rota.cli.show import Show
-from rota.cli.values import Given, gather
+from rota.cli.values import Given, gather, gather_for
 from rota.client import Client
-from rota.domain.arguments import type_hints
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
@@ -81,7 +80,7 @@ def submit(
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> NewRun:
     """Checked against the task's own parameters, with its policy and its key."""
     task = app.names()[name]
-    given = gather(list(values), args, type_hints(task.fn))
+    given = gather_for(task, list(values), args)
     return task.bound(tuple(given.positional), given.named, options).to_run()
 
 

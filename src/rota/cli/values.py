@@ -1,15 +1,19 @@
 """Arguments from a command line: `name=value` pairs and `--args` JSON, by the task's own annotations."""
 
+import inspect
 import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import msgspec
 
+from rota.domain.arguments import type_hints
 from rota.errors import InvalidArguments
+from rota.task import Task
 
 Hints = Mapping[str, Any]
 
@@ -19,6 +23,21 @@ class Given(msgspec.Struct, frozen=True):
 
     positional: list[object]
     named: dict[str, object]
+
+
+def gather_for(task: Task[..., ..., Any, Any], pairs: Sequence[str], document: str | None) -> Given:
+    """Everything that was given for a task whose code is here."""
+    given = gather(pairs, document, type_hints(task.fn))
+    parameters = task.signature.parameters.parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return given
+    for name in given.named:
+        if name not in parameters:
+            close = get_close_matches(name, parameters, n=1)
+            known = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
+            hint = f"did you mean {close[0]}?" if close else known
+            raise InvalidArguments(f"{task.name} has no argument {name!r}; {hint}")
+    return given
 
 
 def gather(pairs: Sequence[str], document: str | None, hints: Hints) -> Given:

@@ -7,13 +7,17 @@ from cyclopts import Parameter
 
 from rota.cli.apps import Target
 from rota.cli.groups import Shared
+from rota.cli.ids import SHORTEST, find
 from rota.cli.show import Show
 from rota.cli.text import one_line
+from rota.errors import RunNotFound, UnknownTask
 from rota.why import Why, why
 
 
 def why_not(
-    subject: Annotated[str, Parameter(help="A task, a schedule or a run's id.")],
+    subject: Annotated[
+        str, Parameter(help="A task, a schedule, or a run's id or its first or last 6 or more characters.")
+    ],
     key: Annotated[str | None, Parameter(help="One key of the task.")] = None,
     /,
     *,
@@ -35,4 +39,14 @@ def why_not(
 
 async def _ask(target: Target, subject: str, key: str | None) -> Why:
     async with target.client() as client:
-        return await why(await client.store(), subject, key)
+        store = await client.store()
+        try:
+            return await why(store, subject, key)
+        except UnknownTask as unknown:  # a name goes before part of an id
+            if key is not None or len(subject.strip()) < SHORTEST:
+                raise
+            try:
+                run = await find(client, subject)
+            except RunNotFound:
+                raise unknown from None
+        return await why(store, run)

@@ -31,6 +31,7 @@ def _of_task(seen: Evidence) -> Why:
     found = [
         facts.about_workers(seen),
         *facts.about_task(seen),
+        *facts.about_rate(seen, seen.unfinished),
         *facts.about_key(seen),
         *facts.about_queue(seen),
         *facts.about_schedules(seen),
@@ -49,6 +50,7 @@ async def _of_schedule(store: Store, schedule: Schedule) -> Why:
         *facts.about_schedule(schedule, seen),
         facts.about_workers(seen),
         *facts.about_task(seen),
+        *facts.about_rate(seen, seen.unfinished),
         *facts.about_queue(seen),
         *facts.about_decisions(seen),
         *facts.about_last(seen),
@@ -61,7 +63,12 @@ async def _of_run(store: Store, run: Run) -> Why:
     seen = await gather(store, run.task, run.key)
     found = [*_standing(run, seen)]
     if not run.state.final and run.state is not State.RUNNING:
-        found = [*facts.about_waiting(run, seen), facts.about_workers(seen), *facts.about_task(seen)]
+        found = [
+            *facts.about_waiting(run, seen),
+            facts.about_workers(seen),
+            *facts.about_task(seen),
+            *facts.about_rate(seen, [run]),
+        ]
         found.append(Fact("answer", "nothing holds it up: it starts as soon as a seat is free"))
     return Why(run.id, f"run of {run.task}", tuple(found))
 

@@ -1,6 +1,6 @@
 """Facts from evidence: each function looks at one thing that can keep work from starting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rota.domain.decision import Decided, Reason
 from rota.domain.guards import rest_reason
@@ -11,6 +11,10 @@ from rota.why.answer import Fact, at, away, many
 from rota.why.evidence import Evidence
 
 DECISIONS_TOLD = 5
+SOON = 1.0
+"""Seconds for which a due run may wait without anything being the matter."""
+LATE = 5.0
+"""Seconds after which somebody should have fired a due schedule, or started the next run of a rate that is open."""
 
 
 def about_workers(seen: Evidence) -> Fact:
@@ -20,7 +24,7 @@ def about_workers(seen: Evidence) -> Fact:
     if silent := seen.knowing():
         last = max(worker.seen_at for worker in silent)
         text = f"no live worker knows {seen.task}; the last one that does was heard of {away(last, seen.now)}"
-    elif any(worker.tasks and seen.now - worker.seen_at <= 30 for worker in seen.workers):
+    elif any(worker.tasks for worker in seen.alive()):
         text = f"workers are alive, but none knows {seen.task}: start one that imports its code"
     else:
         text = "no worker is alive: start one with `rota worker`"
@@ -36,13 +40,38 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if not spec.enabled:
         yield Fact("task", f"{seen.task} is disabled in its code or settings: no run of it is taken", True)
     if spec.paused:
-        said = next((row for row in seen.decisions if row.reason is Reason.PAUSED and not row.key), None)
+        said = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
         yield Fact("task", f"{seen.task} is paused{_said(said, seen.now)}; `rota tasks resume {seen.task}`", True)
     if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
         yield Fact("limit", f"{seen.depth.running} of {spec.limit.total} run: the limit is reached", True)
-    if spec.rate is not None:
-        each = " per key" if spec.rate.per_key else ""
-        yield Fact("rate", f"at most {spec.rate.n} starts per {spec.rate.per:g} s{each}")
+
+
+def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
+    """A rate is open again one interval after the last start at the latest; until then it holds what is due."""
+    rate = None if seen.spec is None else seen.spec.rate
+    if rate is None:
+        return
+    words = f"at most {many(rate.n, 'start')} per {rate.per:g} s{' per key' if rate.per_key else ''}"
+    for run in waiting:
+        ready = run.state is State.QUEUED and not run.parked and not run.needs and seen.now - run.due_at > SOON
+        last = _last_start(seen, run.key if rate.per_key else None)
+        if ready and last is not None and seen.now - last < max(rate.interval, LATE):
+            opens = last + rate.interval
+            by = f", {away(opens, seen.now)} at most" if opens > seen.now else ""
+            yield Fact("rate", f"{words}: the next may start later{by}", holds=True)
+            return
+    yield Fact("rate", words)
+
+
+def _last_start(seen: Evidence, key: str | None) -> float | None:
+    starts = [
+        at
+        for run in (*seen.started, *seen.unfinished)
+        if key is None or run.key == key
+        for at in (run.claimed_at, *(attempt.claimed_at for attempt in run.attempts))
+        if at is not None
+    ]
+    return max(starts, default=None)
 
 
 def about_queue(seen: Evidence) -> Iterator[Fact]:
@@ -115,18 +144,38 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
 def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
     name = f"schedule {schedule.id}"
     if schedule.paused:
-        said = next((row for row in seen.decisions if row.reason is Reason.PAUSED and row.key == schedule.key), None)
-        yield Fact("schedule", f"{name} is paused{_said(said, seen.now)}; `rota schedules resume {schedule.id}`", True)
+        words = _said(_pause(schedule, seen), seen.now) or _noted(schedule.note)
+        yield Fact("schedule", f"{name} is paused{words}; `rota schedules resume {schedule.id}`", True)
     elif schedule.next_at is None:
         yield Fact("schedule", f"{name} ({schedule.trigger}) has no tick left", True)
     else:
-        late = schedule.fires_at is not None and schedule.fires_at <= seen.now
-        when = f"was due {at(schedule.next_at, seen.now)}" if late else f"is next {at(schedule.next_at, seen.now)}"
-        yield Fact("schedule", f"{name} ({_words(schedule)}) {when}", holds=False)
+        yield _next_tick(name, schedule, schedule.next_at, seen)
     if schedule.recent:
         last = schedule.recent[-1]
         became = "made a run" if last.reason is Reason.ACCEPTED else f"made none of its own: {last.reason}"
         yield Fact("schedule", f"{name}: its last tick, {at(last.nominal, seen.now)}, {became}")
+
+
+def _next_tick(name: str, schedule: Schedule, nominal: float, seen: Evidence) -> Fact:
+    """Any worker fires a due schedule, whether it knows the task or not."""
+    words = f"{name} ({_words(schedule)})"
+    late = seen.now - (nominal if schedule.fires_at is None else schedule.fires_at)
+    if late < 0:
+        return Fact("schedule", f"{words} is next {at(nominal, seen.now)}")
+    due = f"{words} was due {at(nominal, seen.now)}"
+    if late <= LATE or not seen.alive():
+        return Fact("schedule", due)
+    return Fact("schedule", f"{due}, and nobody has fired it: see the log of the workers", holds=True)
+
+
+def _pause(schedule: Schedule, seen: Evidence) -> Decided | None:
+    """Who paused it, and when. Schedules and runs of one key share the row of the last pause, which may be another's:
+    then only the note is known, which is the schedule's own."""
+    alike = (schedule.key, True, schedule.note)
+    if any((other.key, other.paused, other.note) == alike for other in seen.schedules if other.id != schedule.id):
+        return None
+    rows = (row for row in seen.decisions if row.reason is Reason.PAUSED and row.key == schedule.key)
+    return next((row for row in rows if row.run is None and row.note == schedule.note), None)
 
 
 def about_decisions(seen: Evidence) -> Iterator[Fact]:
@@ -155,4 +204,8 @@ def _said(row: Decided | None, now: float) -> str:
     if row is None:
         return ""
     by = f" by {row.by}" if row.by else ""
-    return f" ({away(row.last_at, now)}{by})" + (f" ({row.note})" if row.note else "")
+    return f" ({away(row.last_at, now)}{by}){_noted(row.note)}"
+
+
+def _noted(note: str | None) -> str:
+    return f" ({note})" if note else ""
