@@ -21,12 +21,15 @@ from tests.surfaces.project import Project
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
+def read(page: int) -> None: ...
+
+
 class Office:
     """A store with something of everything in it."""
 
     def __init__(self, backend: MemoryBackend | FaultyBackend | None = None) -> None:
         self.app = Rota(backend or MemoryBackend(), name="office")
-        self.work = self.app.task(name="work")(lambda page: None)
+        self.work = self.app.task(name="work")(read)
 
     async def fill(self) -> Store:
         app, work = self.app, self.work
