@@ -1,0 +1,262 @@
+-- with: clock book policies holding hinting timetable telling gates waking
+-- claim: the best due runs that may start now, for one worker; and what else it should look after.
+local OFFERS, DUE_SCHEDULES, OFFER_AGAIN, PARKED_AT_ONCE = 100, 1000, 2, 500
+local request = cmsgpack.unpack(ARGV[3])
+local worker, n, crew, free, lease, report, tallies, anything =
+  request[1], request[2], request[3], request[4], request[5], request[6], request[7], request[8]
+
+-- Crews are told apart by a digest of their tasks, so that the tasks themselves are read only once.
+if anything and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
+  send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
+  call("HSET", ROOT .. "crews", crew, ARGV[5])
+end
+
+local row = call("HGET", ROOT .. "workers", worker)
+row = row and cmsgpack.unpack(row) or { 0, crew }
+local last = row[1]
+local chosen, parked, left, full = {}, {}, false, false
+
+-- The lanes of this worker with something due, by priority; each list in the order of their heads.
+local function due_lanes(alone)
+  local levels, priorities, gates, any = {}, {}, {}, false
+  local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
+  for i = 1, #heads, 2 do
+    local priority, bang, task = heads[i]:match("^(%-?%d+)(!?):(.*)$")
+    if is_open(crew, task) then
+      any = true
+      if gates[task] == nil then gates[task] = gate_of(task) end
+      priority = tonumber(priority)
+      if not levels[priority] then
+        levels[priority] = {}
+        priorities[#priorities + 1] = priority
+      end
+      if alone or bang == "" then
+        local lane = { name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", task = task, at = 0 }
+        lane.gate = gates[task]
+        table.insert(levels[priority], lane)
+      end
+    end
+  end
+  table.sort(priorities, function(a, b) return a > b end)
+  return levels, priorities, gates, any
+end
+
+-- Reads on in a lane: candidates with what a gate must know of them.
+local function read_on(lane)
+  local most = math.min(200, math.max(10, free - #chosen))
+  local some = call("ZRANGE", ROOT .. "q:" .. lane.name, lane.at, lane.at + most - 1, "WITHSCORES")
+  local places, keys, found = {}, {}, {}
+  for i = 1, #some, 2 do
+    if tonumber(some[i + 1]) > now then break end
+    places[#places + 1] = some[i]
+  end
+  lane.at, lane.queue, lane.next = lane.at + #places, found, 1
+  if #places == 0 then return end
+  local ids = ids_of(places)
+  for i, place in ipairs(places) do keys[i] = ROOT .. "r:" .. ids[tonumber(place)] end
+  local texts = call("MGET", unpack(keys))
+  for i, place in ipairs(places) do
+    local seq = tonumber(place)
+    local _, _, _, _, expires, _, key = cmsgpack.unpack_limit(texts[i], 6, 2)
+    if not (expires and expires <= now) then
+      found[#found + 1] = {
+        id = ids[seq], seq = seq, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
+        expires = expires,
+      }
+    end
+  end
+  if #found == 0 then return read_on(lane) end
+end
+
+local function peek(lane)
+  if not lane.queue or lane.next > #lane.queue then read_on(lane) end
+  return lane.queue[lane.next]
+end
+
+-- Whether the walk goes on after this candidate.
+local function consider(run)
+  local lane = run.lane
+  if lane.suspect and #chosen > 0 then
+    left = true -- its own batch, next time
+    return "no suspects"
+  end
+  if lane.gate then
+    local pass = try(lane.gate, run.key)
+    if pass == "park" then
+      parked[#parked + 1] = run
+      full = #parked >= PARKED_AT_ONCE
+      return full and "stop"
+    end
+    if pass == "shut" then return end
+    take(lane.gate, run.key)
+  end
+  chosen[#chosen + 1] = run
+  if lane.suspect then
+    left, full = true, true -- a suspect comes alone, so that it takes nobody with it
+    return "stop"
+  end
+  return #chosen == free and "stop"
+end
+
+-- Merges the lanes of one priority. They come in the order of their heads, so those behind are not even opened.
+local function walk(waiting)
+  local open, suspects = {}, true
+  local coming = 1
+  while true do
+    local best, at
+    for i = #open, 1, -1 do
+      local lane = open[i]
+      local head = (suspects or not lane.suspect) and not (lane.gate and is_shut(lane.gate)) and peek(lane)
+      if not head then
+        table.remove(open, i)
+        if at then at = at - 1 end
+      elseif not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then
+        best, at = head, i
+      end
+    end
+    local following = waiting[coming]
+    if following and (not best or following.head <= best.due) then
+      open[#open + 1] = following
+      coming = coming + 1
+    elseif not best then
+      return
+    else
+      best.lane.next = best.lane.next + 1
+      local verdict = consider(best)
+      if verdict == "stop" then return "stop" end
+      if verdict == "no suspects" then suspects = false end
+    end
+  end
+end
+
+local function hand_out()
+  local until_ = after(now, lease)
+  local fresh = cmsgpack.pack({ 1, worker, n, now, until_, false, false })
+  for _, run in ipairs(chosen) do
+    local lane, text = run.lane, fresh
+    if lane.suspect or run.text:byte(2) == 120 or run.text:byte(2) == 88 then -- x, X: perhaps not its first claim
+      local fence = select(FENCE, cmsgpack.unpack_limit(run.text, FENCE - 1, 2))
+      text = cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
+    end
+    hput(LEASES, run.id, text)
+    zput(LAPSE, run.id, until_)
+    lane_drop(lane.name, run.seq)
+    add(COUNTS, "q:" .. lane.task, -1)
+    add(COUNTS, "r:" .. lane.task, 1)
+    if run.key then add(BUSY, "k" .. pair(lane.task, run.key), 1) end
+    if lane.suspect then add(BUSY, "s" .. worker, 1) end
+    if run.expires then zput(EXPIRING, run.id, false) end
+    call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
+    run.lease, run.text = text, "r" .. run.text:sub(2)
+  end
+end
+
+local function park()
+  for _, candidate in ipairs(parked) do
+    local run = parse(candidate.id, candidate.text)
+    leave(run)
+    run.state = "k"
+    enter(run)
+    restate(run)
+  end
+end
+
+local function take_runs()
+  open_rates()
+  for _, task in ipairs(call("SMEMBERS", LOOSE)) do loosen(task) end
+  if free <= 0 then return end
+  write_lanes()
+  local alone = count(BUSY, "s" .. worker) == 0
+  local levels, priorities, gates, any = due_lanes(alone)
+  for i, priority in ipairs(priorities) do
+    if walk(levels[priority]) == "stop" then break end
+    if left then -- a suspect was passed over: no lower priority gives one either
+      for j = i + 1, #priorities do
+        local kept = {}
+        for _, lane in ipairs(levels[priorities[j]]) do
+          if not lane.suspect then kept[#kept + 1] = lane end
+        end
+        levels[priorities[j]] = kept
+      end
+    end
+  end
+  park()
+  hand_out()
+  keep_rates(gates)
+  left = left or (any and not alone)
+end
+
+local function again_or_batch()
+  local found = {}
+  if n > last then
+    take_runs()
+    local ids = { n }
+    for i, run in ipairs(chosen) do
+      tell(found, run.id, run.text, run.lease)
+      ids[i + 1] = run.id
+    end
+    call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(ids))
+    return found
+  end
+  local text = call("GET", ROOT .. "batch:" .. worker)
+  local batch = text and cmsgpack.unpack(text) or {}
+  if batch[1] ~= n then return found end
+  for i = 2, #batch do
+    local held = call("HGET", LEASES, batch[i])
+    local holds = held and cmsgpack.unpack(held)
+    if holds and holds[L_WORKER] == worker and holds[L_N] == n then
+      tell(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
+    end
+  end
+  return found
+end
+
+local function offer_lapsed()
+  write_set(LAPSE)
+  local ids, found = call("ZRANGEBYSCORE", LAPSE, "-inf", now, "LIMIT", 0, OFFERS), {}
+  if #ids > 0 then
+    write_runs()
+    write_hash(LEASES)
+    tell_all(found, ids)
+    for _, id in ipairs(ids) do zput(LAPSE, id, after(now, OFFER_AGAIN)) end
+  end
+  return found
+end
+
+local function offer_schedules()
+  if not anything and free <= 0 then return {} end
+  local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
+  for _, id in ipairs(ids) do zput(LOOK, id, after(now, OFFER_AGAIN)) end
+  return #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}
+end
+
+local function register(idle, wake)
+  if row[2] ~= crew then call("ZREM", ROOT .. "i:" .. row[2], worker) end
+  if idle then
+    call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
+    call("SADD", IDLE, crew)
+  else
+    call("ZREM", ROOT .. "i:" .. crew, worker)
+  end
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle }))
+  call("ZADD", SEEN, now, worker)
+  if report and n > last then
+    call("HSET", ROOT .. "reports", worker, report)
+    local minute = math.floor(now / 60)
+    for i = 1, #tallies, 2 do call("HINCRBY", ROOT .. "m:" .. minute, tallies[i], tallies[i + 1]) end
+    if #tallies > 0 then call("ZADD", ROOT .. "minutes", minute, minute) end
+  end
+end
+
+expire_due()
+local found = again_or_batch()
+local due = offer_schedules()
+write_set(LOOK)
+write_lanes()
+local idle = #found / 4 < free
+local wake
+if idle then wake = wake_at(crew, worker, full or n <= last) else wake = next_schedule() end
+register(idle, wake)
+local lapsed = offer_lapsed()
+conclude()
+return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }

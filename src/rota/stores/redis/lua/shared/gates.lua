@@ -1,0 +1,82 @@
+-- Gates: whether one more run of a limited task may start now, during one claim.
+local function gate_of(task)
+  local spec = spec_of(task)
+  if not is_gated(spec) then return false end
+  return {
+    task = task, spec = spec, keys = {}, rates = {}, full = full_at(task, ""),
+    running = spec[S_TOTAL] and count(COUNTS, "r:" .. task) or 0,
+  }
+end
+
+local function is_shut(gate)
+  local spec = gate.spec
+  if spec[S_TOTAL] and gate.running >= spec[S_TOTAL] then return true end
+  return spec[S_INTERVAL] and not spec[S_EACH] and opens_at(spec, gate.full) > now
+end
+
+local function learn(gate, key)
+  if gate.keys[key] then return end
+  gate.keys[key] = gate.spec[S_PER_KEY] and count(BUSY, "k" .. pair(gate.task, key)) or 0
+  gate.rates[key] = gate.spec[S_EACH] and full_at(gate.task, key) or 0
+end
+
+local function is_saturated(gate, key)
+  return gate.spec[S_PER_KEY] and gate.keys[key] >= gate.spec[S_PER_KEY]
+end
+
+-- Nil if it may start; "shut" if nothing of the task may, "park" if nothing of its key may.
+local function try(gate, key)
+  if is_shut(gate) then return "shut" end
+  local spec = gate.spec
+  if not key or not (spec[S_PER_KEY] or spec[S_EACH]) then return end
+  learn(gate, key)
+  if is_saturated(gate, key) then return "park" end
+  if spec[S_EACH] and opens_at(spec, gate.rates[key]) > now then return "park" end
+end
+
+local function take(gate, key)
+  local spec = gate.spec
+  gate.running = gate.running + 1
+  if key and gate.keys[key] then gate.keys[key] = gate.keys[key] + 1 end
+  if spec[S_INTERVAL] and not spec[S_EACH] then
+    gate.full = math.max(gate.full, now) + spec[S_INTERVAL]
+  elseif spec[S_EACH] and key then
+    gate.rates[key] = math.max(gate.rates[key], now) + spec[S_INTERVAL]
+  end
+end
+
+-- What the gates have counted; a key whose parked runs wait for its rate is looked at when it opens.
+local function keep_rates(gates)
+  for task, gate in pairs(gates) do
+    local name = ROOT .. "rate:" .. task
+    if gate and gate.spec[S_INTERVAL] then
+      if not gate.spec[S_EACH] and gate.full > 0 then zput(name, "", gate.full) end
+      for key, full in pairs(gate.spec[S_EACH] and gate.rates or {}) do
+        if full > 0 then
+          zput(name, key, full)
+          local waits_for_it = not is_saturated(gate, key) and best_parked(task, key)
+          zput(OPENINGS, pair(task, key), waits_for_it and opens_at(gate.spec, full))
+        end
+      end
+      zput(ROOT .. "rated", task, 0)
+    end
+  end
+end
+
+local function unpair(name)
+  local length, rest = name:match("^(%d+):(.*)$")
+  return rest:sub(1, tonumber(length)), rest:sub(tonumber(length) + 1)
+end
+
+-- Parked runs of keys that their rate held up, where its time has come.
+local function open_rates()
+  for _, name in ipairs(call("ZRANGEBYSCORE", OPENINGS, "-inf", now, "LIMIT", 0, 100)) do
+    call("ZREM", OPENINGS, name)
+    local task, key = unpair(name)
+    local spec = spec_of(task)
+    if spec and spec[S_INTERVAL] then
+      local spare = now - opens_at(spec, full_at(task, key))
+      if spare >= 0 then unpark(task, key, math.min(spec[S_BURST], 1 + math.floor(spare / spec[S_INTERVAL]))) end
+    end
+  end
+end
