@@ -4,8 +4,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from redis.exceptions import RedisError
-
 from rota.errors import InvalidOptions, StoreUnavailable
 from rota.store import Store
 from rota.stores.redis.hearing import Ears, prove
@@ -56,8 +54,8 @@ class RedisBackend:
 
     async def _greet(self, link: Link) -> None:
         """Fails loudly where there is no server that can keep a promise."""
-        await link.told("PING")
-        facts = _facts(await link.told("INFO", "server"))
+        await link.ask("PING")
+        facts = _facts(await link.ask("INFO", "server"))
         version = _version(facts)
         if version < OLDEST:
             raise StoreUnavailable(
@@ -73,7 +71,7 @@ class RedisBackend:
         doubts: list[str] = []
         try:
             memory, persistence = [_facts(await link.ask("INFO", part)) for part in ("memory", "persistence")]
-        except RedisError:
+        except StoreUnavailable:
             return  # nobody has to let us look
         if (policy := memory.get("maxmemory_policy", "noeviction")) != "noeviction":
             doubts.append(f"maxmemory-policy is {policy}, so the server may throw runs away; set noeviction")

@@ -1,103 +1,80 @@
 """Link: scripts to the server and their answers back. Every verb may be sent again, so a lost reply is asked for again."""
 
 import asyncio
+import itertools
 import time
-from collections import deque
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError, NoScriptError, RedisError, TimeoutError
 
 from rota.errors import StoreUnavailable
 from rota.stores.redis.explaining import elsewhere, explain
 from rota.stores.redis.finding import Finder
+from rota.stores.redis.line import Line, Word
 from rota.stores.redis.place import Place
-from rota.stores.redis.scripts import script
+from rota.stores.redis.scripts import READS, script
 
 PAUSES = (0.0, 0.05, 0.2, 0.5)
 """Seconds before each further try."""
 PATIENCE = 2.0
 """Seconds after which there is no further try: whoever calls has retries of its own."""
 
-Answer = Any
-
 
 class Link:
-    """A few connections, each with one request on its way at a time."""
+    """Writes go over one connection, in their order; reads over others, so that a long one holds nobody up."""
 
-    def __init__(self, place: Place, modern: bool = False) -> None:
+    def __init__(self, place: Place) -> None:
         self.place = place
         self.finder = Finder(place)
-        self.modern = modern
-        self._free: deque[AbstractConnection] = deque()
-        self._seats = asyncio.Semaphore(place.max_connections)
+        self.modern = False
+        self._writing = Line(self.finder)
+        self._reading = [Line(self.finder) for _ in range(1, place.max_connections)] or [self._writing]
+        self._turns = itertools.cycle(self._reading)
         self._closed = False
 
-    async def run(self, verb: str, *words: str | bytes | int | float) -> Answer:
+    async def run(self, verb: str, *words: Word) -> Any:
         """One script, carried out at least once; twice is as good as once."""
         code = script(verb, self.modern)
+        line = next(self._turns) if verb in READS else self._writing
         try:
-            return await self.ask("EVALSHA", code.sha, 1, self.place.root, *words)
+            return await self._patiently(line, "EVALSHA", code.sha, 1, self.place.root, *words)
         except NoScriptError:  # a new server, or SCRIPT FLUSH
-            return await self.told("EVAL", code.text, 1, self.place.root, *words)
+            return await self._plainly(line, "EVAL", code.text, 1, self.place.root, *words)
         except RedisError as error:
             raise explain(error, self.place.shown) from error
 
-    async def told(self, *command: str | bytes | int | float) -> Answer:
-        """A command's answer; errors are ours."""
+    async def ask(self, *command: Word) -> Any:
+        """One command's answer."""
+        return await self._plainly(self._writing, *command)
+
+    async def _plainly(self, line: Line, *command: Word) -> Any:
         try:
-            return await self.ask(*command)
+            return await self._patiently(line, *command)
         except RedisError as error:
             raise explain(error, self.place.shown) from error
 
-    async def ask(self, *command: str | bytes | int | float) -> Answer:
-        """A command's answer, with errors that the server itself has answered as they are."""
+    async def _patiently(self, line: Line, *command: Word) -> Any:
+        """Errors that are an answer of the server come as they are."""
         began = time.monotonic()
         for pause in PAUSES:
+            if self._closed:
+                raise StoreUnavailable(f"{self.place.shown} is closed", passing=False)
             try:
-                return await self._once(*command)
+                return await line.ask(*command)
             except (ConnectionError, TimeoutError, OSError) as error:
-                self._lost(error)
                 failure: Exception = error
             except RedisError as error:
                 if not elsewhere(error):
                     raise
-                self._lost(error)
                 failure = error
+                await line.drop()  # the server is another one now
+            self.finder.lost()
             if time.monotonic() - began > PATIENCE:
                 break
             await asyncio.sleep(pause)
         raise explain(failure, self.place.shown) from failure
 
-    async def _once(self, *command: str | bytes | int | float) -> Answer:
-        if self._closed:
-            raise StoreUnavailable(f"{self.place.shown} is closed", passing=False)
-        async with self._seats:
-            connection = self._free.pop() if self._free else await self.finder.connection()
-            try:
-                await connection.send_command(*command)
-                answer = await connection.read_response()
-            except RedisError as error:
-                if isinstance(error, ConnectionError | TimeoutError):
-                    await connection.disconnect(nowait=True)
-                else:
-                    self._free.append(connection)
-                raise
-            except BaseException:  # cut off in the middle: its reply would be taken for another's
-                await connection.disconnect(nowait=True)
-                raise
-            self._free.append(connection)
-            return answer
-
-    def _lost(self, error: BaseException) -> None:
-        """The server may be another one now: connections to this one are worth nothing."""
-        self.finder.lost()
-        if elsewhere(error) or isinstance(error, ConnectionError):
-            idle, self._free = self._free, deque()
-            for connection in idle:
-                connection._close()  # pyright: ignore[reportPrivateUsage]
-
     async def close(self) -> None:
         self._closed = True
-        while self._free:
-            await self._free.pop().disconnect(nowait=True)
+        for line in (self._writing, *self._reading):
+            await line.drop()

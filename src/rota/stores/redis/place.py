@@ -41,7 +41,7 @@ class Place(Struct, frozen=True, kw_only=True):
     sentinel_username: str | None = None
     sentinel_password: str | None = None
     namespace: str = "rota"
-    max_connections: int = 10
+    max_connections: int = 2
     strict: bool = False
     shown: str = ""
     """The URL for people."""
@@ -83,7 +83,7 @@ def parse(url: str) -> Place:
         sentinel_username=options.get("sentinel_username"),
         sentinel_password=options.get("sentinel_password"),
         namespace=namespace,
-        max_connections=_number(options, "max_connections", 10, shown) or 1,
+        max_connections=_number(options, "max_connections", 2, shown) or 1,
         strict=_flag(options, "strict", shown),
         shown=shown,
     )

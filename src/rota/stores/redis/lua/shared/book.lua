@@ -324,8 +324,9 @@ local function ids_of(places)
     local key = ROOT .. "o:" .. bucket
     write_hash(key)
     if #fields > 10 then
-      local all = call("HGETALL", key)
-      for i = 1, #all, 2 do found[tonumber(all[i])] = all[i + 1] end
+      local all, names = call("HGETALL", key), {}
+      for i = 1, #all, 2 do names[tonumber(all[i])] = all[i + 1] end
+      for _, seq in ipairs(fields) do found[seq] = names[seq] end
     else
       local some = call("HMGET", key, unpack(fields))
       for i, seq in ipairs(fields) do found[seq] = some[i] end
