@@ -255,7 +255,7 @@ write_set(LOOK)
 write_lanes()
 local idle = #found / 4 < free
 local wake
-if idle then wake = wake_at(crew, worker, full or n <= last) else wake = next_schedule() end
+if idle then wake = wake_at(crew, worker, full or n <= last) else wake = next_schedule(worker) end
 register(idle, wake)
 local lapsed = offer_lapsed()
 conclude()

@@ -5,10 +5,20 @@ local function is_open(crew, task)
   return not (spec and spec[S_PAUSED])
 end
 
-local function next_schedule()
-  local first = call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2]
-  if not first or #all_sleepers(1) > 0 then return end -- a full worker fires only where no idle one waits for it
-  return tonumber(first)
+local function is_here(worker)
+  return tonumber(call("ZSCORE", SEEN, worker) or 0) > now - IDLE_MEMORY
+end
+
+-- A full worker fires schedules only where no idle one wakes for them in time.
+local function next_schedule(worker)
+  local first = tonumber(call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2])
+  if not first then return end
+  for _, crew in ipairs(call("SMEMBERS", IDLE)) do
+    for _, other in ipairs(call("ZRANGEBYSCORE", ROOT .. "i:" .. crew, "-inf", math.max(first, now))) do
+      if other ~= worker and is_here(other) then return end
+    end
+  end
+  return first
 end
 
 -- When other workers will look for runs of these tasks.
@@ -18,7 +28,7 @@ local function others_wake(crew, worker)
     if other == crew or #call("SINTER", ROOT .. "c:" .. crew, ROOT .. "c:" .. other) > 0 then
       local some = call("ZRANGEBYSCORE", ROOT .. "i:" .. other, "(" .. string.format("%.17g", now), "(inf", "WITHSCORES")
       for i = 1, #some, 2 do
-        if some[i] ~= worker and tonumber(call("ZSCORE", SEEN, some[i]) or 0) > now - IDLE_MEMORY then
+        if some[i] ~= worker and is_here(some[i]) then
           found[#found + 1] = tonumber(some[i + 1])
         end
       end
