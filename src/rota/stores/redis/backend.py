@@ -83,7 +83,6 @@ class RedisBackend:
             log.warning("%s: %s", self.url, doubt)
 
 
-
 def _facts(info: bytes) -> dict[str, str]:
     lines = info.decode(errors="replace").splitlines()
     return dict(line.split(":", 1) for line in lines if ":" in line)

@@ -1,13 +1,14 @@
 """Where the server is: a fixed address, the primary that sentinels name, or the cluster node that has our slot."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
-from redis.exceptions import ConnectionError, RedisError
+from redis.exceptions import ConnectionError as Broken
+from redis.exceptions import RedisError
 
 from rota.stores.redis.place import Address, Place
 
@@ -33,7 +34,7 @@ class Finder:
             self._found = await (self._primary() if self._place.kind == "sentinel" else self._node())
         connection = self._made(self._found, timeout)
         try:
-            await connection.connect()
+            await _connected(connection)
         except BaseException:
             self.lost()
             await connection.disconnect(nowait=True)
@@ -62,7 +63,7 @@ class Finder:
         """The first sentinel that knows."""
         answer = await self._ask(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._place.service), sentinel=True)
         if not answer:
-            raise ConnectionError(f"no sentinel knows {self._place.service!r}")
+            raise Broken(f"no sentinel knows {self._place.service!r}")
         return answer[0].decode(), int(answer[1])
 
     async def _node(self) -> Address:
@@ -70,16 +71,16 @@ class Finder:
         for first, last, node, *_ in await self._ask(("CLUSTER", "SLOTS")):
             if first <= slot <= last:
                 return node[0].decode() or self._place.hosts[0][0], int(node[1])
-        raise ConnectionError(f"no node of the cluster has slot {slot}")
+        raise Broken(f"no node of the cluster has slot {slot}")
 
     async def _ask(self, command: Sequence[str], sentinel: bool = False) -> list[Any]:
         error: Exception | None = None
         for address in self._place.hosts:
             connection = self._made(address, REPLY_TIMEOUT, sentinel)
             try:
-                await connection.connect()
+                await _connected(connection)
                 await connection.send_command(*command)
-                if answer := cast("list[Any] | None", await connection.read_response()):
+                if answer := await next_reply(connection):
                     return answer
             except (RedisError, OSError) as failed:
                 error = failed
@@ -88,3 +89,13 @@ class Finder:
         if error is not None:
             raise error
         return []
+
+
+async def _connected(connection: Any) -> None:
+    """The driver gives its `connect` no types."""
+    await connection.connect()
+
+
+async def next_reply(connection: Any, timeout: float | None = None) -> Any:
+    """The next thing the server says; its errors are raised."""
+    return await connection.read_response(timeout=timeout, disconnect_on_error=False)

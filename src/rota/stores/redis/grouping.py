@@ -1,4 +1,4 @@
-"""Group commit: what is asked while a request is on its way goes together in the next one. A lone one leaves at once."""
+"""Group commit: what is asked while a request is on its way goes together in the next. A lone one leaves at once."""
 
 import asyncio
 from collections import deque

@@ -5,7 +5,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from redis.asyncio.connection import AbstractConnection
@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from rota.errors import StoreError
 from rota.store import Hint
 from rota.stores.hub import Hub
+from rota.stores.redis.finding import next_reply
 from rota.stores.redis.link import Link
 
 log = logging.getLogger("rota")
@@ -34,7 +35,7 @@ async def prove(link: Link) -> bool:
         connection = await link.finder.connection(PROOF)
         try:
             await connection.send_command("SUBSCRIBE", channel)
-            await connection.read_response()
+            await next_reply(connection)
             await link.ask("PUBLISH", channel, token)
             async with asyncio.timeout(PROOF):
                 while (await _message(connection, PROOF)) != token:
@@ -49,8 +50,8 @@ async def prove(link: Link) -> bool:
 
 async def _message(connection: AbstractConnection, timeout: float | None) -> bytes | None:
     """The next message; None for what is none."""
-    answer = cast("list[Any]", await connection.read_response(timeout=timeout, disconnect_on_error=False))
-    return bytes(answer[2]) if isinstance(answer, list) and answer[0] == b"message" else None
+    answer: Any = await next_reply(connection, timeout)
+    return bytes(answer[2]) if answer[0] == b"message" else None
 
 
 class Ears:
@@ -99,7 +100,7 @@ class Ears:
 
     async def _hear(self, connection: AbstractConnection, again: bool) -> None:
         await connection.send_command("SUBSCRIBE", f"{self._link.place.root}hints")
-        await asyncio.wait_for(connection.read_response(), PROOF)
+        await asyncio.wait_for(next_reply(connection), PROOF)
         self._ready.set()
         if again:
             self._hub.publish(Hint(resync=True))

@@ -5,9 +5,11 @@ from collections import deque
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import ConnectionError, RedisError, TimeoutError
+from redis.exceptions import ConnectionError as Broken
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as Late
 
-from rota.stores.redis.finding import REPLY_TIMEOUT, Finder
+from rota.stores.redis.finding import REPLY_TIMEOUT, Finder, next_reply
 
 Word = str | bytes | int | float
 
@@ -23,7 +25,7 @@ class Line:
         self._waiting: deque[asyncio.Future[Any]] = deque()
 
     async def ask(self, *command: Word) -> Any:
-        """The answer, or what the server had against it; ConnectionError or TimeoutError if none came."""
+        """The answer, or what the server had against it; Broken or Late if none came."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(REPLY_TIMEOUT):
@@ -32,11 +34,11 @@ class Line:
                     self._waiting.append(answer)
                     await connection.send_command(*command)
                 return await answer
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             await self.drop()
-            raise TimeoutError(f"no answer within {REPLY_TIMEOUT:.0f} s") from error
+            raise Late(f"no answer within {REPLY_TIMEOUT:.0f} s") from error
         except RedisError as error:
-            if isinstance(error, ConnectionError):
+            if isinstance(error, Broken):
                 await self.drop()
             raise
         finally:
@@ -52,10 +54,10 @@ class Line:
         try:
             while True:
                 try:
-                    answer, error = await connection.read_response(disconnect_on_error=False), None
+                    answer, error = await next_reply(connection), None
                 except RedisError as said:
                     answer, error = None, said
-                    if isinstance(said, ConnectionError | TimeoutError):
+                    if isinstance(said, Broken | Late):
                         raise
                 asker = waiting.popleft()
                 if asker.done():
@@ -75,7 +77,7 @@ class Line:
         while waiting:
             asker = waiting.popleft()
             if not asker.done():
-                asker.set_exception(ConnectionError(str(error) or "the connection broke"))
+                asker.set_exception(Broken(str(error) or "the connection broke"))
 
     async def drop(self) -> None:
         """Break the connection; what is on its way gets no answer."""
@@ -84,5 +86,4 @@ class Line:
             waiting = self._waiting
             reader.cancel()
             await asyncio.wait((reader,))
-            self._fail(waiting, ConnectionError("the connection was given up"))
-
+            self._fail(waiting, Broken("the connection was given up"))

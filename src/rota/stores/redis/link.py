@@ -1,11 +1,13 @@
-"""Link: scripts to the server and their answers back. Every verb may be sent again, so a lost reply is asked for again."""
+"""Link: scripts to the server, their answers back. Every verb may be sent again, so a lost reply costs a moment."""
 
 import asyncio
 import itertools
 import time
 from typing import Any
 
-from redis.exceptions import ConnectionError, NoScriptError, RedisError, TimeoutError
+from redis.exceptions import ConnectionError as Broken
+from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import TimeoutError as Late
 
 from rota.errors import StoreUnavailable
 from rota.stores.redis.explaining import elsewhere, explain
@@ -56,13 +58,14 @@ class Link:
     async def _patiently(self, line: Line, *command: Word) -> Any:
         """Errors that are an answer of the server come as they are."""
         began = time.monotonic()
+        failure: Exception | None = None
         for pause in PAUSES:
             if self._closed:
                 raise StoreUnavailable(f"{self.place.shown} is closed", passing=False)
             try:
                 return await line.ask(*command)
-            except (ConnectionError, TimeoutError, OSError) as error:
-                failure: Exception = error
+            except (Broken, Late, OSError) as error:
+                failure = error
             except RedisError as error:
                 if not elsewhere(error):
                     raise
@@ -72,6 +75,7 @@ class Link:
             if time.monotonic() - began > PATIENCE:
                 break
             await asyncio.sleep(pause)
+        assert failure is not None
         raise explain(failure, self.place.shown) from failure
 
     async def close(self) -> None:
