@@ -80,7 +80,8 @@ class Finder:
             try:
                 await _connected(connection)
                 await connection.send_command(*command)
-                if answer := await next_reply(connection):
+                answer: list[Any] | None = await next_reply(connection)
+                if answer:
                     return answer
             except (RedisError, OSError) as failed:
                 error = failed
