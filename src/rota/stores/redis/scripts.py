@@ -18,15 +18,21 @@ class Script(Struct, frozen=True):
     sha: str
 
 
-_CONSTANTS = re.compile(r"^local ([A-Z][A-Z_0-9, ]*?) =\s*([0-9][0-9, ]*)$", re.MULTILINE)
+_VALUE = r"(?:\d+|ROOT \.\. \"\w+\")"
+_CONSTANTS = re.compile(rf"^local ([A-Z][A-Z_0-9, ]*?) =\s*({_VALUE}(?:, {_VALUE})*)$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
 def compiled(text: str) -> str:
-    """The text with its numeric constants written out: Lua allows a script no more than 200 local names."""
+    """The text with its constants written out.
+
+    A script is run from its first line each time, and whatever a function takes from outside is looked for in the list
+    of all that any function takes: with a hundred local names, that took longer than the work of a small verb.
+    """
     constants: dict[str, str] = {}
-    for names, numbers in _CONSTANTS.findall(text):
-        constants |= dict(zip(names.split(", "), numbers.split(", "), strict=True))
+    for names, values in _CONSTANTS.findall(text):
+        constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    constants = {name: f"({value})" if value.startswith("ROOT") else value for name, value in constants.items()}
     text = _COMMENT.sub("", _CONSTANTS.sub("", text))
     return re.sub(r"\b[A-Z][A-Z_0-9]*\b", lambda word: constants.get(word[0], word[0]), text)
 

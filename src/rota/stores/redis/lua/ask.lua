@@ -5,54 +5,54 @@ local DROPPED_AT_ONCE, ANNOUNCED = 1000, 100
 local request = cmsgpack.unpack(ARGV[3])
 local wish, of, note, by, subjects = request[1], request[2], request[3] or false, request[4], request[5]
 
-local function ended(run)
+local function end_waiting(run)
   local state = run.state
   run[NOTE] = note
-  finish(run, "c", wish == "cancel" and "cancelled" or "dropped")
-  release(run)
-  freed(run, state, run[DUE])
+  book.finish(run, "c", wish == "cancel" and "cancelled" or "dropped")
+  holding.release(run)
+  holding.freed(run, state, run[DUE])
 end
 
-local function tell(run, cancel, pause)
+local function notify(run, cancel, pause)
   local lease = run.lease
   if lease[L_CANCEL] == cancel and lease[L_PAUSE] == pause and run[NOTE] == note then return false end
   lease[L_CANCEL], lease[L_PAUSE], run[NOTE] = cancel, pause, note
-  hput(LEASES, run.id, cmsgpack.pack(lease))
-  save(run)
+  book.hput(LEASES, run.id, cmsgpack.pack(lease))
+  book.save(run)
   return true
 end
 
 local function hold(run)
   local state = run.state
-  leave(run)
+  book.leave(run)
   run.state, run[NOTE] = "p", note
-  enter(run)
-  save(run)
-  freed(run, state, run[DUE])
+  book.enter(run)
+  book.save(run)
+  holding.freed(run, state, run[DUE])
 end
 
 local function let_go(run)
-  leave(run)
-  run.state, run[NOTE] = waits(run, false), note
-  enter(run)
-  save(run)
-  arrive(run[TASK], run[DUE])
+  book.leave(run)
+  run.state, run[NOTE] = book.waits(run, false), note
+  book.enter(run)
+  book.save(run)
+  book.arrive(run[TASK], run[DUE])
 end
 
 -- Whether the wish changes anything, and then does it.
 local function granted(run)
   local running, paused, lease = run.state == "r", run.state == "p", run.lease
-  if is_final(run) then return false end
-  if wish == "cancel" and running then return tell(run, true, false) end
+  if book.is_final(run) then return false end
+  if wish == "cancel" and running then return notify(run, true, false) end
   if wish == "drop" and running then return false end
   if wish == "cancel" or wish == "drop" then
-    ended(run)
+    end_waiting(run)
   elseif wish == "pause" then
-    if running then return not lease[L_CANCEL] and tell(run, false, true) end
+    if running then return not lease[L_CANCEL] and notify(run, false, true) end
     if paused then return false end
     hold(run)
   else
-    if running then return lease[L_PAUSE] and tell(run, false, false) end
+    if running then return lease[L_PAUSE] and notify(run, false, false) end
     if not paused then return false end
     let_go(run)
   end
@@ -60,11 +60,11 @@ local function granted(run)
 end
 
 local function ask_run(id)
-  local run = get(id)
+  local run = book.get(id)
   if not run then return 0 end
-  if not granted(run) then return (wish == "cancel" and not is_final(run)) and 1 or 0 end -- told already
+  if not granted(run) then return (wish == "cancel" and not book.is_final(run)) and 1 or 0 end -- told already
   touched[id] = true
-  decided(run[TASK], run[KEY], REASONS[wish], 1, id, note, by)
+  policies.decided(run[TASK], run[KEY], REASONS[wish], 1, id, note, by)
   return 1
 end
 
@@ -72,18 +72,18 @@ local function waiting_of(task)
   local ids, places = {}, {}
   for _, lane in ipairs(call("ZRANGE", HEADS, 0, -1)) do
     if lane:match("^%-?%d+!?:(.*)$") == task and #places < DROPPED_AT_ONCE then
-      for _, place in ipairs(call("ZRANGE", ROOT .. "q:" .. lane, 0, DROPPED_AT_ONCE - #places - 1)) do
-        places[#places + 1] = place
+      for _, at in ipairs(call("ZRANGE", ROOT .. "q:" .. lane, 0, DROPPED_AT_ONCE - #places - 1)) do
+        places[#places + 1] = at
       end
     end
   end
   for _, key in ipairs(call("ZRANGE", ROOT .. "keys:" .. task, 0, DROPPED_AT_ONCE)) do
     if #places >= DROPPED_AT_ONCE then break end
-    for _, place in ipairs(call("ZRANGE", ROOT .. "parked:" .. pair(task, key), 0, DROPPED_AT_ONCE - #places - 1)) do
-      places[#places + 1] = place:sub(-12)
+    for _, at in ipairs(call("ZRANGE", ROOT .. "parked:" .. pair(task, key), 0, DROPPED_AT_ONCE - #places - 1)) do
+      places[#places + 1] = at:sub(-12)
     end
   end
-  for _, id in pairs(ids_of(places)) do ids[#ids + 1] = id end
+  for _, id in pairs(book.ids_of(places)) do ids[#ids + 1] = id end
   if #ids < DROPPED_AT_ONCE then
     for _, id in ipairs(call("ZRANGE", ROOT .. "held:" .. task, 0, DROPPED_AT_ONCE - #ids - 1)) do ids[#ids + 1] = id end
   end
@@ -92,19 +92,19 @@ end
 
 -- Cancel and drop end what a task has waiting, some at a time.
 local function drop(task)
-  write_all()
+  book.write_all()
   local ids, states = waiting_of(task), {}
-  load(ids)
+  book.load(ids)
   for i, id in ipairs(ids) do
     local run = runs[id]
     states[i] = run.state
     run[NOTE] = note
-    finish(run, "c", "dropped")
+    book.finish(run, "c", "dropped")
     touched[id] = true
   end
   for i, id in ipairs(ids) do -- not before all of them are gone: else one makes room for the next
-    release(runs[id])
-    freed(runs[id], states[i], runs[id][DUE])
+    holding.release(runs[id])
+    holding.freed(runs[id], states[i], runs[id][DUE])
   end
   return #ids
 end
@@ -114,38 +114,38 @@ local function ask_task(subject)
   if wish == "cancel" or wish == "drop" then
     changes = drop(task)
   else
-    local spec = spec_of(task) or { subject[2], false, true, false, false, false, false, false, "", "" }
+    local spec = policies.spec_of(task) or { subject[2], false, true, false, false, false, false, false, "", "" }
     if spec[S_PAUSED] == (wish == "pause") then return 0 end
     spec[S_PAUSED], changes = wish == "pause", 1
     specs[task] = spec
-    hput(SPECS, task, cmsgpack.pack(spec))
+    book.hput(SPECS, task, cmsgpack.pack(spec))
     if wish == "resume" then
-      for _ = 1, math.min(ANNOUNCED, count(COUNTS, "q:" .. task) - count(COUNTS, "w:" .. task)) do arrive(task, now) end
+      for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
     end
   end
-  if changes > 0 then decided(task, false, REASONS[wish], changes, false, note, by) end
+  if changes > 0 then policies.decided(task, false, REASONS[wish], changes, false, note, by) end
   return changes
 end
 
 local function ask_schedule(id)
-  local plan = schedule_of(id)
+  local plan = timetable.schedule_of(id)
   if not plan then return 0 end
   if wish == "cancel" or wish == "drop" then
-    drop_schedule(id)
+    timetable.drop_schedule(id)
   else
     if plan[P_PAUSED] == (wish == "pause") then return 0 end
     plan[P_PAUSED], plan[P_NOTE], plan[P_VERSION] = wish == "pause", note, plan[P_VERSION] + 1
     if wish == "resume" then plan[P_SINCE] = now end -- what was missed meanwhile is not made up
-    put_schedule(plan)
-    if wish == "resume" and plan[P_FIRES] then arrive(false, plan[P_FIRES]) end
+    timetable.put_schedule(plan)
+    if wish == "resume" and plan[P_FIRES] then book.arrive(false, plan[P_FIRES]) end
   end
-  decided(plan[P_TASK], plan[P_KEY], REASONS[wish], 1, false, note, by)
+  policies.decided(plan[P_TASK], plan[P_KEY], REASONS[wish], 1, false, note, by)
   return 1
 end
 
 local ask = { runs = ask_run, tasks = ask_task, schedules = ask_schedule }
 local answer = { instant(now) }
-if of == "runs" then load(subjects) end
+if of == "runs" then book.load(subjects) end
 for i, subject in ipairs(subjects) do answer[i + 1] = ask[of](subject) end
-conclude()
+hinting.conclude()
 return answer

@@ -1,4 +1,4 @@
--- with: clock book policies holding hinting timetable telling gates waking
+-- with: clock book policies holding hinting timetable telling gating waking
 -- claim: the best due runs that may start now, for one worker; and what else it should look after.
 local OFFERS, DUE_SCHEDULES, OFFER_AGAIN, PARKED_AT_ONCE = 100, 1000, 2, 500
 local request = cmsgpack.unpack(ARGV[3])
@@ -7,7 +7,7 @@ local worker, n, crew, free, lease, report, tallies, anything =
 
 -- Crews are told apart by a digest of their tasks, so that the tasks themselves are read only once.
 if anything and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
-  send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
+  book.send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
   call("HSET", ROOT .. "crews", crew, ARGV[5])
 end
 
@@ -22,9 +22,9 @@ local function due_lanes(alone)
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
   for i = 1, #heads, 2 do
     local priority, bang, task = heads[i]:match("^(%-?%d+)(!?):(.*)$")
-    if is_open(crew, task) then
+    if waking.is_open(crew, task) then
       any = true
-      if gates[task] == nil then gates[task] = gate_of(task) end
+      if gates[task] == nil then gates[task] = gating.gate_of(task) end
       priority = tonumber(priority)
       if not levels[priority] then
         levels[priority] = {}
@@ -52,11 +52,11 @@ local function read_on(lane)
   end
   lane.at, lane.queue, lane.next = lane.at + #places, found, 1
   if #places == 0 then return end
-  local ids = ids_of(places)
-  for i, place in ipairs(places) do keys[i] = ROOT .. "r:" .. ids[tonumber(place)] end
+  local ids = book.ids_of(places)
+  for i, at in ipairs(places) do keys[i] = ROOT .. "r:" .. ids[tonumber(at)] end
   local texts = call("MGET", unpack(keys))
-  for i, place in ipairs(places) do
-    local seq = tonumber(place)
+  for i, at in ipairs(places) do
+    local seq = tonumber(at)
     local _, _, _, _, expires, _, key = cmsgpack.unpack_limit(texts[i], 6, 2)
     if not (expires and expires <= now) then
       found[#found + 1] = {
@@ -81,14 +81,14 @@ local function consider(run)
     return "no suspects"
   end
   if lane.gate then
-    local pass = try(lane.gate, run.key)
+    local pass = gating.try(lane.gate, run.key)
     if pass == "park" then
       parked[#parked + 1] = run
       full = #parked >= PARKED_AT_ONCE
       return full and "stop"
     end
     if pass == "shut" then return end
-    take(lane.gate, run.key)
+    gating.take(lane.gate, run.key)
   end
   chosen[#chosen + 1] = run
   if lane.suspect then
@@ -106,7 +106,7 @@ local function walk(waiting)
     local best, at
     for i = #open, 1, -1 do
       local lane = open[i]
-      local head = (suspects or not lane.suspect) and not (lane.gate and is_shut(lane.gate)) and peek(lane)
+      local head = (suspects or not lane.suspect) and not (lane.gate and gating.is_shut(lane.gate)) and peek(lane)
       if not head then
         table.remove(open, i)
         if at then at = at - 1 end
@@ -114,9 +114,9 @@ local function walk(waiting)
         best, at = head, i
       end
     end
-    local following = waiting[coming]
-    if following and (not best or following.head <= best.due) then
-      open[#open + 1] = following
+    local upnext = waiting[coming]
+    if upnext and (not best or upnext.head <= best.due) then
+      open[#open + 1] = upnext
       coming = coming + 1
     elseif not best then
       return
@@ -138,14 +138,14 @@ local function hand_out()
       local fence = select(FENCE, cmsgpack.unpack_limit(run.text, FENCE - 1, 2))
       text = cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
     end
-    hput(LEASES, run.id, text)
-    zput(LAPSE, run.id, until_)
-    lane_drop(lane.name, run.seq)
-    add(COUNTS, "q:" .. lane.task, -1)
-    add(COUNTS, "r:" .. lane.task, 1)
-    if run.key then add(BUSY, "k" .. pair(lane.task, run.key), 1) end
-    if lane.suspect then add(BUSY, "s" .. worker, 1) end
-    if run.expires then zput(EXPIRING, run.id, false) end
+    book.hput(LEASES, run.id, text)
+    book.zput(LAPSE, run.id, until_)
+    book.lane_drop(lane.name, run.seq)
+    book.add(COUNTS, "q:" .. lane.task, -1)
+    book.add(COUNTS, "r:" .. lane.task, 1)
+    if run.key then book.add(BUSY, "k" .. pair(lane.task, run.key), 1) end
+    if lane.suspect then book.add(BUSY, "s" .. worker, 1) end
+    if run.expires then book.zput(EXPIRING, run.id, false) end
     call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
     run.lease, run.text = text, "r" .. run.text:sub(2)
   end
@@ -153,20 +153,20 @@ end
 
 local function park()
   for _, candidate in ipairs(parked) do
-    local run = parse(candidate.id, candidate.text)
-    leave(run)
+    local run = book.parse(candidate.id, candidate.text)
+    book.leave(run)
     run.state = "k"
-    enter(run)
-    restate(run)
+    book.enter(run)
+    book.restate(run)
   end
 end
 
 local function take_runs()
-  open_rates()
-  for _, task in ipairs(call("SMEMBERS", LOOSE)) do loosen(task) end
+  gating.open_rates()
+  for _, task in ipairs(call("SMEMBERS", LOOSE)) do holding.loosen(task) end
   if free <= 0 then return end
-  write_lanes()
-  local alone = count(BUSY, "s" .. worker) == 0
+  book.write_lanes()
+  local alone = book.count(BUSY, "s" .. worker) == 0
   local levels, priorities, gates, any = due_lanes(alone)
   for i, priority in ipairs(priorities) do
     if walk(levels[priority]) == "stop" then break end
@@ -182,7 +182,7 @@ local function take_runs()
   end
   park()
   hand_out()
-  keep_rates(gates)
+  gating.keep_rates(gates)
   left = left or (any and not alone)
 end
 
@@ -192,7 +192,7 @@ local function again_or_batch()
     take_runs()
     local ids = { n }
     for i, run in ipairs(chosen) do
-      tell(found, run.id, run.text, run.lease)
+      telling.tell(found, run.id, run.text, run.lease)
       ids[i + 1] = run.id
     end
     call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(ids))
@@ -205,20 +205,20 @@ local function again_or_batch()
     local held = call("HGET", LEASES, batch[i])
     local holds = held and cmsgpack.unpack(held)
     if holds and holds[L_WORKER] == worker and holds[L_N] == n then
-      tell(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
+      telling.tell(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
     end
   end
   return found
 end
 
 local function offer_lapsed()
-  write_set(LAPSE)
+  book.write_set(LAPSE)
   local ids, found = call("ZRANGEBYSCORE", LAPSE, "-inf", now, "LIMIT", 0, OFFERS), {}
   if #ids > 0 then
-    write_runs()
-    write_hash(LEASES)
-    tell_all(found, ids)
-    for _, id in ipairs(ids) do zput(LAPSE, id, after(now, OFFER_AGAIN)) end
+    book.write_runs()
+    book.write_hash(LEASES)
+    telling.tell_all(found, ids)
+    for _, id in ipairs(ids) do book.zput(LAPSE, id, after(now, OFFER_AGAIN)) end
   end
   return found
 end
@@ -226,7 +226,7 @@ end
 local function offer_schedules()
   if not anything and free <= 0 then return {} end
   local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
-  for _, id in ipairs(ids) do zput(LOOK, id, after(now, OFFER_AGAIN)) end
+  for _, id in ipairs(ids) do book.zput(LOOK, id, after(now, OFFER_AGAIN)) end
   return #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}
 end
 
@@ -248,15 +248,15 @@ local function register(idle, wake)
   end
 end
 
-expire_due()
+holding.expire_due()
 local found = again_or_batch()
 local due = offer_schedules()
-write_set(LOOK)
-write_lanes()
+book.write_set(LOOK)
+book.write_lanes()
 local idle = #found / 4 < free
 local wake
-if idle then wake = wake_at(crew, worker, full or n <= last) else wake = next_schedule(worker) end
+if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
 register(idle, wake)
 local lapsed = offer_lapsed()
-conclude()
+hinting.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }

@@ -11,21 +11,21 @@ local function remember(recent, nominal, reason)
 end
 
 local function fire(tick)
-  local plan = schedule_of(tick[T_SCHEDULE])
+  local plan = timetable.schedule_of(tick[T_SCHEDULE])
   if not plan or plan[P_PAUSED] or plan[P_VERSION] ~= tick[T_VERSION] or plan[P_NEXT] ~= (tick[T_NEXT] or false) then
     return { 0 }
   end
   local fired, recent = { 1 }, plan[P_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], "missed") end
   for i, item in ipairs(tick[T_RUNS]) do
-    local run, reason = decide(item)
+    local run, reason = admitting.decide(item)
     remember(recent, tick[T_NOMINALS][i], reason)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
   end
   plan[P_NEXT], plan[P_FIRES], plan[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
-  put_schedule(plan)
-  if tick[T_MISSED] then decided(plan[P_TASK], plan[P_KEY], "missed", tick[T_MISSED], false, tick[T_WORDS]) end
+  timetable.put_schedule(plan)
+  if tick[T_MISSED] then policies.decided(plan[P_TASK], plan[P_KEY], "missed", tick[T_MISSED], false, tick[T_WORDS]) end
   return fired
 end
 
@@ -34,14 +34,14 @@ for i, tick in ipairs(ticks) do
   ids[i] = tick[T_SCHEDULE]
   total = total + #tick[T_RUNS]
 end
-load_schedules(ids)
-reserve(total)
+timetable.load_schedules(ids)
+admitting.reserve(total)
 local answer = { instant(now) }
 for i, tick in ipairs(ticks) do
   local fired = fire(tick)
   answer[i + 1] = fired
   if fired[1] == 1 and tick[T_FIRES] and (not soonest or tick[T_FIRES] < soonest) then soonest = tick[T_FIRES] end
 end
-if soonest then arrive(false, soonest) end -- one worker looks after all that are due next
-conclude()
+if soonest then book.arrive(false, soonest) end -- one worker looks after all that are due next
+hinting.conclude()
 return answer

@@ -6,22 +6,22 @@ local deadline = after(now, request[1])
 local answer = { instant(now) }
 
 local function renew(item)
-  local text = hget(LEASES, item[N_RUN])
+  local text = book.hget(LEASES, item[N_RUN])
   local lease = text and cmsgpack.unpack(text)
   if not lease or lease[L_FENCE] ~= item[N_FENCE] then return "lost" end
   lease[L_UNTIL] = deadline
-  hput(LEASES, item[N_RUN], cmsgpack.pack(lease))
-  zput(LAPSE, item[N_RUN], deadline)
+  book.hput(LEASES, item[N_RUN], cmsgpack.pack(lease))
+  book.zput(LAPSE, item[N_RUN], deadline)
   if item[N_NOTED] then
-    local run = get(item[N_RUN])
+    local run = book.get(item[N_RUN])
     run[PROGRESS] = item[N_PROGRESS] or run[PROGRESS]
     run[SAVED] = item[N_SAVED] or run[SAVED]
-    save(run)
+    book.save(run)
     touched[run.id] = true
   end
   return lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause" or "ok")
 end
 
 for i, item in ipairs(request[2]) do answer[i + 1] = renew(item) end
-conclude()
+hinting.conclude()
 return answer

@@ -23,7 +23,7 @@ local function read(found)
   for i, one in ipairs(found) do
     local text = texts[i]
     if text and matches(text) then
-      tell(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
+      telling.tell(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
       if #answer / 4 == limit then return one[1] end
     end
   end
@@ -63,7 +63,7 @@ end
 
 local next_ = 0
 if ids then
-  tell_all(answer, ids)
+  telling.tell_all(answer, ids)
 elseif states == "r" and call("HLEN", LEASES) <= FEW then
   next_ = read_running()
 else

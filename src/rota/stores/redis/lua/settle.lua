@@ -34,15 +34,15 @@ end
 
 -- A run that would wait again finds its key taken: the one that waits there goes on in its stead.
 local function give_way(run, due)
-  for _, holder in ipairs(holders(run[TASK], run[UNIQUE])) do
+  for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
     if holder.id ~= run.id and holder.state ~= "r" then
-      leave(holder)
+      book.leave(holder)
       holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])
       if holder.state == "k" then holder.state = "q" end
-      enter(holder)
-      save(holder)
-      arrive(holder[TASK], holder[DUE])
-      decided(run[TASK], run[KEY], "superseded", 1, holder.id)
+      book.enter(holder)
+      book.save(holder)
+      book.arrive(holder[TASK], holder[DUE])
+      policies.decided(run[TASK], run[KEY], "superseded", 1, holder.id)
       return true
     end
   end
@@ -50,46 +50,46 @@ end
 
 local function end_run(run, ending, state, reason)
   run[ASKED] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
-  leave(run) -- before the charge: indexes know it by what it was
+  book.leave(run) -- before the charge: indexes know it by what it was
   charge(run, ending)
   run.state = "-"
-  finish(run, state, reason)
-  release(run)
+  book.finish(run, state, reason)
+  holding.release(run)
 end
 
 local function requeue(run, ending)
   local delay = ending[E_DELAY] or 0
   local due = delay > 0 and after(now, delay) or run[DUE]
   local paused = run.lease[L_PAUSE]
-  leave(run)
+  book.leave(run)
   charge(run, ending)
   run.state, run[DUE] = "-", due
   if ending[E_CALLED] then run[EXPIRES] = false end
   if run[UNIQUE] and give_way(run, due) then
-    finish(run, "c", "superseded")
-    release(run)
+    book.finish(run, "c", "superseded")
+    holding.release(run)
     return
   end
-  run.state, run.lease = paused and "p" or waits(run, false), nil
-  enter(run)
-  save(run)
-  if run.state == "q" then arrive(run[TASK], due) end
+  run.state, run.lease = paused and "p" or book.waits(run, false), nil
+  book.enter(run)
+  book.save(run)
+  if run.state == "q" then book.arrive(run[TASK], due) end
 end
 
 local function mark(run, ending)
   if not (run[MARKED] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
-  local known = mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
+  local known = policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
   known[M_FINISHED] = now
   if run.state == "s" then
     known[M_SUCCEEDED], known[M_FAILURES] = now, 0
   else
     known[M_FAILURES] = known[M_FAILURES] + 1
   end
-  put_mark(known)
+  policies.put_mark(known)
 end
 
 local function settle(ending)
-  local run = get(ending[E_RUN])
+  local run = book.get(ending[E_RUN])
   local verdict = judge(run, ending)
   if verdict ~= "applied" then return verdict end
   local cancelled = run.lease[L_CANCEL]
@@ -104,13 +104,13 @@ local function settle(ending)
     requeue(run, ending)
   end
   mark(run, ending)
-  freed(run, "r", run[DUE])
+  holding.freed(run, "r", run[DUE])
   return verdict
 end
 
 local ids, answer = {}, { instant(now) }
 for i, ending in ipairs(endings) do ids[i] = ending[E_RUN] end
-load(ids)
+book.load(ids)
 for i, ending in ipairs(endings) do answer[i + 1] = settle(ending) end
-conclude()
+hinting.conclude()
 return answer

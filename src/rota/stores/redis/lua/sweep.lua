@@ -1,6 +1,6 @@
 -- with: clock book policies holding hinting timetable
 -- sweep: expire what is too late to start, and forget what ended long ago; some at a time.
-local FORGET_AT_ONCE, WORKER_MEMORY, MARK_MEMORY, KEPT_MINUTES, ID_MEMORY = 1000, 3600, 8 * 86400, 2880, 60
+local FORGET_AT_ONCE, WORKER_MEMORY, MARK_MEMORY, KEPT_MINUTES, ID_MEMORY = 1000, 3600, 691200, 2880, 60
 local request = cmsgpack.unpack(ARGV[3])
 local succeeded, failed, most, least = request[1], request[2], request[3], request[4]
 local more = false
@@ -35,14 +35,14 @@ end
 
 local function forget_rows(hash, index)
   local gone = oldest(index, now - MARK_MEMORY)
-  send("HDEL", hash, gone)
-  send("ZREM", index, gone)
+  book.send("HDEL", hash, gone)
+  book.send("ZREM", index, gone)
 end
 
 local function forget_rest()
   forget_rows(MARKS, ROOT .. "marked")
   forget_rows(DECISIONS, ROOT .. "decided")
-  for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do drop_schedule(id) end
+  for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do timetable.drop_schedule(id) end
   for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
     local name = ROOT .. "rate:" .. task
     call("ZREMRANGEBYSCORE", name, "-inf", now)
@@ -91,16 +91,16 @@ local function forget_in(set, age, too_many, few, budget)
   end
   if #places == 0 then return 0 end
   local keys, buckets = {}, {}
-  for seq, id in pairs(ids_of(places)) do
+  for seq, id in pairs(book.ids_of(places)) do
     keys[#keys + 1] = ROOT .. "r:" .. id
     keys[#keys + 1] = ROOT .. "b:" .. id
     buckets[math.floor(seq / BUCKET)] = true
-    hput(ROOT .. "o:" .. math.floor(seq / BUCKET), seq, false)
+    book.hput(ROOT .. "o:" .. math.floor(seq / BUCKET), seq, false)
   end
   for first = 1, #keys, ARGUMENTS do call("DEL", unpack(keys, first, math.min(#keys, first + ARGUMENTS - 1))) end
-  send("ZREM", set, places)
+  book.send("ZREM", set, places)
   for bucket in pairs(buckets) do
-    write_hash(ROOT .. "o:" .. bucket)
+    book.write_hash(ROOT .. "o:" .. bucket)
     if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then call("ZREM", BUCKETS, bucket) end
   end
   return #places
@@ -122,11 +122,11 @@ local function forget_runs()
   return FORGET_AT_ONCE - left
 end
 
-local expired = expire_due()
+local expired = holding.expire_due()
 if expired == EXPIRED_AT_ONCE then more = true end
-write_all() -- what ended just now counts among the last ones
+book.write_all() -- what ended just now counts among the last ones
 forget_workers()
 forget_rest()
 local forgotten = forget_runs()
-conclude()
+hinting.conclude()
 return { instant(now), expired, forgotten, more and 1 or 0 }

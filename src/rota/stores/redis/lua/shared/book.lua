@@ -5,6 +5,8 @@
 -- the other. States: q in the due index, k parked, w waiting for the end of others, p paused, r running, s f c ended.
 -- Forms: p as it was put, with the fields up to BODY; x with all of them; P and X the same with the body in b:<id>.
 -- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset.
+local book = {}
+
 local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
 local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED = 20, 21, 22, 23, 24, 25
@@ -23,7 +25,7 @@ local arrival_tasks, arrival_dues, touched = {}, {}, {}
 -- The first write, before anything is changed: where the server refuses writes, it refuses here.
 call("SET", ROOT .. "clock", instant(now))
 
-local function slot(changes, key)
+function book.slot(changes, key)
   local found = changes[key]
   if not found then
     found = {}
@@ -32,16 +34,16 @@ local function slot(changes, key)
   return found
 end
 
-local function zput(key, member, score) slot(sets, key)[member] = score end
-local function hput(key, field, value) slot(hashes, key)[field] = value end
+function book.zput(key, member, score) book.slot(sets, key)[member] = score end
+function book.hput(key, field, value) book.slot(hashes, key)[field] = value end
 
-local function send(command, key, words)
+function book.send(command, key, words)
   for first = 1, #words, ARGUMENTS do
     call(command, key, unpack(words, first, math.min(#words, first + ARGUMENTS - 1)))
   end
 end
 
-local function write_set(key)
+function book.write_set(key)
   local changes = sets[key]
   if not changes then return end
   sets[key] = nil
@@ -54,11 +56,11 @@ local function write_set(key)
       drops[#drops + 1] = member
     end
   end
-  send("ZREM", key, drops)
-  send("ZADD", key, adds)
+  book.send("ZREM", key, drops)
+  book.send("ZADD", key, adds)
 end
 
-local function write_hash(key)
+function book.write_hash(key)
   local changes = hashes[key]
   if not changes then return end
   hashes[key] = nil
@@ -71,11 +73,11 @@ local function write_hash(key)
       drops[#drops + 1] = field
     end
   end
-  send("HDEL", key, drops)
-  send("HSET", key, adds)
+  book.send("HDEL", key, drops)
+  book.send("HSET", key, adds)
 end
 
-local function hget(key, field)
+function book.hget(key, field)
   local waiting = hashes[key] and hashes[key][field]
   if waiting ~= nil then return waiting end
   return call("HGET", key, field)
@@ -83,16 +85,16 @@ end
 
 -- Counts of what stands where, per task; in BUSY per (task, key), and suspects per worker. They change in the very
 -- step in which a run or a lease does, so they are as many as there are.
-local function add(hash, field, number)
-  local deltas = slot(added, hash)
+function book.add(hash, field, number)
+  local deltas = book.slot(added, hash)
   deltas[field] = (deltas[field] or 0) + number
 end
 
-local function count(hash, field)
+function book.count(hash, field)
   return tonumber(call("HGET", hash, field) or 0) + (added[hash] and added[hash][field] or 0)
 end
 
-local function write_counts()
+function book.write_counts()
   for hash, deltas in pairs(added) do
     for field, number in pairs(deltas) do
       if number ~= 0 and call("HINCRBY", hash, field, number) == 0 then call("HDEL", hash, field) end
@@ -101,33 +103,33 @@ local function write_counts()
   added = {}
 end
 
-local function lane_of(run)
+function book.lane_of(run)
   return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. run[TASK]
 end
 
-local function place(seq) return string.format("%012d", seq) end
+function book.place(seq) return string.format("%012d", seq) end
 
 -- Parked runs of one key, the best first: a set in the order of its members.
-local function parked_place(run)
+function book.parked_place(run)
   return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE], run[SEQ])
 end
 
-local function lane_add(lane, seq, due)
-  zput(ROOT .. "q:" .. lane, place(seq), due)
+function book.lane_add(lane, seq, due)
+  book.zput(ROOT .. "q:" .. lane, book.place(seq), due)
   local head = lanes[lane]
   if head == nil or (head and due < head) then lanes[lane] = due end -- false: to be looked up
 end
 
-local function lane_drop(lane, seq)
-  zput(ROOT .. "q:" .. lane, place(seq), false)
+function book.lane_drop(lane, seq)
+  book.zput(ROOT .. "q:" .. lane, book.place(seq), false)
   lanes[lane] = false
 end
 
 -- When the first run of each lane is due, so that a claim looks only at lanes that have something.
-local function write_lanes()
+function book.write_lanes()
   for lane, head in pairs(lanes) do
     local key = ROOT .. "q:" .. lane
-    write_set(key)
+    book.write_set(key)
     if head then
       call("ZADD", HEADS, "LT", head, lane)
     else
@@ -138,7 +140,7 @@ local function write_lanes()
   lanes = {}
 end
 
-local function parse(id, text, lease)
+function book.parse(id, text, lease)
   if not text then
     runs[id] = false
     return false
@@ -160,7 +162,7 @@ local function parse(id, text, lease)
   return run
 end
 
-local function load(ids)
+function book.load(ids)
   local missing, keys = {}, {}
   for _, id in ipairs(ids) do
     if runs[id] == nil and not missing[id] then
@@ -174,124 +176,124 @@ local function load(ids)
     local texts = call("MGET", unpack(keys, first, last))
     local leases = call("HMGET", LEASES, unpack(missing, first, last))
     for i = first, last do
-      parse(missing[i], texts[i - first + 1], leases[i - first + 1])
+      book.parse(missing[i], texts[i - first + 1], leases[i - first + 1])
     end
   end
 end
 
-local function get(id)
+function book.get(id)
   local run = runs[id]
-  if run == nil then run = parse(id, call("GET", ROOT .. "r:" .. id)) end
+  if run == nil then run = book.parse(id, call("GET", ROOT .. "r:" .. id)) end
   return run
 end
 
-local function is_final(run)
+function book.is_final(run)
   local state = run.state
   return state == "s" or state == "f" or state == "c"
 end
 
-local function is_queued(run)
+function book.is_queued(run)
   local state = run.state
   return state == "q" or state == "k" or state == "w"
 end
 
 -- Takes a run out of every index that it stands in; enter puts it where it belongs now.
-local function leave(run)
+function book.leave(run)
   local state, task = run.state, run[TASK]
   if state == "r" then
-    hput(LEASES, run.id, false)
-    zput(LAPSE, run.id, false)
-    add(COUNTS, "r:" .. task, -1)
-    if run[KEY] then add(BUSY, "k" .. pair(task, run[KEY]), -1) end
-    if run[LOSSES] > 0 then add(BUSY, "s" .. run.lease[L_WORKER], -1) end
+    book.hput(LEASES, run.id, false)
+    book.zput(LAPSE, run.id, false)
+    book.add(COUNTS, "r:" .. task, -1)
+    if run[KEY] then book.add(BUSY, "k" .. pair(task, run[KEY]), -1) end
+    if run[LOSSES] > 0 then book.add(BUSY, "s" .. run.lease[L_WORKER], -1) end
   elseif state == "p" then
-    zput(ROOT .. "held:" .. task, run.id, false)
-    add(COUNTS, "p:" .. task, -1)
-  elseif is_queued(run) then
-    add(COUNTS, "q:" .. task, -1)
-    if run[EXPIRES] then zput(EXPIRING, run.id, false) end
+    book.zput(ROOT .. "held:" .. task, run.id, false)
+    book.add(COUNTS, "p:" .. task, -1)
+  elseif book.is_queued(run) then
+    book.add(COUNTS, "q:" .. task, -1)
+    if run[EXPIRES] then book.zput(EXPIRING, run.id, false) end
     if state == "q" then
-      lane_drop(lane_of(run), run[SEQ])
+      book.lane_drop(book.lane_of(run), run[SEQ])
     elseif state == "k" then
-      zput(ROOT .. "parked:" .. pair(task, run[KEY]), parked_place(run), false)
+      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), false)
     else
-      add(COUNTS, "w:" .. task, -1)
-      zput(ROOT .. "held:" .. task, run.id, false)
+      book.add(COUNTS, "w:" .. task, -1)
+      book.zput(ROOT .. "held:" .. task, run.id, false)
     end
   end
 end
 
-local function enter(run)
+function book.enter(run)
   local state, task = run.state, run[TASK]
   if state == "r" then
-    hput(LEASES, run.id, cmsgpack.pack(run.lease))
-    zput(LAPSE, run.id, run.lease[L_UNTIL])
-    add(COUNTS, "r:" .. task, 1)
-    if run[KEY] then add(BUSY, "k" .. pair(task, run[KEY]), 1) end
-    if run[LOSSES] > 0 then add(BUSY, "s" .. run.lease[L_WORKER], 1) end
+    book.hput(LEASES, run.id, cmsgpack.pack(run.lease))
+    book.zput(LAPSE, run.id, run.lease[L_UNTIL])
+    book.add(COUNTS, "r:" .. task, 1)
+    if run[KEY] then book.add(BUSY, "k" .. pair(task, run[KEY]), 1) end
+    if run[LOSSES] > 0 then book.add(BUSY, "s" .. run.lease[L_WORKER], 1) end
   elseif state == "p" then
-    zput(ROOT .. "held:" .. task, run.id, 0)
-    add(COUNTS, "p:" .. task, 1)
-  elseif is_queued(run) then
-    add(COUNTS, "q:" .. task, 1)
-    if run[EXPIRES] then zput(EXPIRING, run.id, run[EXPIRES]) end
+    book.zput(ROOT .. "held:" .. task, run.id, 0)
+    book.add(COUNTS, "p:" .. task, 1)
+  elseif book.is_queued(run) then
+    book.add(COUNTS, "q:" .. task, 1)
+    if run[EXPIRES] then book.zput(EXPIRING, run.id, run[EXPIRES]) end
     if state == "q" then
-      lane_add(lane_of(run), run[SEQ], run[DUE])
+      book.lane_add(book.lane_of(run), run[SEQ], run[DUE])
     elseif state == "k" then
-      zput(ROOT .. "parked:" .. pair(task, run[KEY]), parked_place(run), 0)
-      zput(ROOT .. "keys:" .. task, run[KEY], 0)
+      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), 0)
+      book.zput(ROOT .. "keys:" .. task, run[KEY], 0)
     else
-      add(COUNTS, "w:" .. task, 1)
-      zput(ROOT .. "held:" .. task, run.id, 0)
+      book.add(COUNTS, "w:" .. task, 1)
+      book.zput(ROOT .. "held:" .. task, run.id, 0)
     end
   else
-    zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, place(run[SEQ]), run[FINISHED])
-    zput(ROOT .. "histories", task, 0)
+    book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(run[SEQ]), run[FINISHED])
+    book.zput(ROOT .. "histories", task, 0)
   end
 end
 
 -- What a queued run is, by what holds it.
-local function waits(run, parked)
+function book.waits(run, parked)
   return run[NEEDS] and "w" or (parked and "k" or "q")
 end
 
-local function save(run) changed[run.id] = run end
+function book.save(run) changed[run.id] = run end
 
-local function restate(run)
+function book.restate(run)
   if not changed[run.id] then restated[run.id] = run end
 end
 
-local function holders_of(task, unique)
-  local text = hget(UNIQUES, pair(task, unique))
+function book.holders_of(task, unique)
+  local text = book.hget(UNIQUES, pair(task, unique))
   return text and cmsgpack.unpack(text) or {}
 end
 
-local function hold_unique(task, unique, ids)
-  hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
+function book.hold_unique(task, unique, ids)
+  book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
 end
 
 -- A run ends: it leaves its indexes and holds its unique key no longer.
-local function finish(run, state, reason)
-  leave(run)
+function book.finish(run, state, reason)
+  book.leave(run)
   run.state, run[FINISHED], run.lease = state, now, nil
   run[REASON] = reason
-  enter(run)
+  book.enter(run)
   if run[UNIQUE] then
     local left = {}
-    for _, id in ipairs(holders_of(run[TASK], run[UNIQUE])) do
+    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE])) do
       if id ~= run.id then left[#left + 1] = id end
     end
-    hold_unique(run[TASK], run[UNIQUE], left)
+    book.hold_unique(run[TASK], run[UNIQUE], left)
   end
-  save(run)
+  book.save(run)
 end
 
-local function arrive(task, due)
+function book.arrive(task, due)
   arrival_tasks[#arrival_tasks + 1] = task
   arrival_dues[#arrival_dues + 1] = due
 end
 
-local function write_runs()
+function book.write_runs()
   for id, run in pairs(changed) do
     local form = run.apart and "X" or "x"
     call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, ASKED)))
@@ -303,26 +305,26 @@ local function write_runs()
   changed, restated = {}, {}
 end
 
-local function write_all()
-  write_runs()
-  write_lanes()
-  for key in pairs(sets) do write_set(key) end
-  for key in pairs(hashes) do write_hash(key) end
-  write_counts()
+function book.write_all()
+  book.write_runs()
+  book.write_lanes()
+  for key in pairs(sets) do book.write_set(key) end
+  for key in pairs(hashes) do book.write_hash(key) end
+  book.write_counts()
 end
 
 -- The ids behind places in a lane. They were given out in the order of arrival, so most stand in a few buckets.
-local function ids_of(places)
+function book.ids_of(places)
   local wanted, found = {}, {}
   for _, member in ipairs(places) do
     local seq = tonumber(member)
     local bucket = math.floor(seq / BUCKET)
-    local fields = slot(wanted, bucket)
+    local fields = book.slot(wanted, bucket)
     fields[#fields + 1] = seq
   end
   for bucket, fields in pairs(wanted) do
     local key = ROOT .. "o:" .. bucket
-    write_hash(key)
+    book.write_hash(key)
     if #fields > 10 then
       local all, names = call("HGETALL", key), {}
       for i = 1, #all, 2 do names[tonumber(all[i])] = all[i + 1] end

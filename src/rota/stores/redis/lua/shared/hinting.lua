@@ -1,17 +1,19 @@
 -- Whom to wake: as many idle workers as there is work for, never all of them. Workers of the same tasks are a crew:
 -- c:<crew> are its tasks, i:<crew> its idle workers by when they look again by themselves.
+local hinting = {}
+
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
 local IDLE_MEMORY = 15
 local known = {}
 
-local function knows(crew, task)
+function hinting.knows(crew, task)
   local name = crew .. task
   if known[name] == nil then known[name] = call("SISMEMBER", ROOT .. "c:" .. crew, task) == 1 end
   return known[name]
 end
 
 -- Idle workers of a crew that were here lately, the last to wake first; those that fell silent are struck off.
-local function sleepers(crew, most)
+function hinting.sleepers(crew, most)
   local found, at = {}, 0
   while #found < most do
     local some = call("ZREVRANGE", ROOT .. "i:" .. crew, at, at + 31, "WITHSCORES")
@@ -30,10 +32,10 @@ local function sleepers(crew, most)
   return found
 end
 
-local function all_sleepers(most)
+function hinting.all_sleepers(most)
   local found = {}
   for _, crew in ipairs(call("SMEMBERS", IDLE)) do
-    for _, sleeper in ipairs(sleepers(crew, most)) do found[#found + 1] = sleeper end
+    for _, sleeper in ipairs(hinting.sleepers(crew, most)) do found[#found + 1] = sleeper end
   end
   table.sort(found, function(a, b) return a[2] > b[2] end)
   return found
@@ -41,19 +43,19 @@ end
 
 -- One idle worker for each arrival, unless it wakes in time by itself. A schedule comes without a task: anyone can
 -- fire it, and one who wakes in time is enough.
-local function to_hint()
+function hinting.to_hint()
   local tick
   for i, task in ipairs(arrival_tasks) do
     if not task and (not tick or arrival_dues[i] < tick) then tick = arrival_dues[i] end
   end
-  local asleep = all_sleepers(tick and math.huge or #arrival_tasks)
+  local asleep = hinting.all_sleepers(tick and math.huge or #arrival_tasks)
   local hinted, nobody = {}, {}
   for i, task in ipairs(arrival_tasks) do
     if #asleep == 0 then break end
     if task and not nobody[task] then
       nobody[task] = true
       for at, sleeper in ipairs(asleep) do
-        if knows(sleeper[3], task) then
+        if hinting.knows(sleeper[3], task) then
           nobody[task] = nil
           if sleeper[2] > arrival_dues[i] then hinted[#hinted + 1] = table.remove(asleep, at) end
           break
@@ -66,12 +68,12 @@ local function to_hint()
 end
 
 -- Everything is written; then hints for what came of it.
-local function conclude()
-  write_decisions()
-  write_all()
+function hinting.conclude()
+  policies.write_decisions()
+  book.write_all()
   local workers, ids = {}, {}
   if #arrival_tasks > 0 then
-    for i, sleeper in ipairs(to_hint()) do
+    for i, sleeper in ipairs(hinting.to_hint()) do
       workers[i] = sleeper[1]
       call("ZREM", ROOT .. "i:" .. sleeper[3], sleeper[1])
     end

@@ -1,4 +1,6 @@
 -- What code and people say of tasks, and what is known of their keys: specs, rates, marks, decisions.
+local policies = {}
+
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
 local S_TEXT, S_PAUSED, S_ENABLED, S_TOTAL, S_PER_KEY, S_INTERVAL, S_BURST, S_EACH, S_LIMIT, S_RATE =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10
@@ -7,7 +9,7 @@ local D_TASK, D_KEY, D_REASON, D_COUNT, D_FIRST, D_LAST, D_RUN, D_NOTE, D_BY = 1
 
 local specs, decisions = {}, {}
 
-local function spec_of(task)
+function policies.spec_of(task)
   local spec = specs[task]
   if spec == nil then
     local text = call("HGET", SPECS, task)
@@ -17,32 +19,32 @@ local function spec_of(task)
   return spec
 end
 
-local function is_gated(spec)
+function policies.is_gated(spec)
   return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "")
 end
 
 -- GCRA: the instant at which the bucket would be full again, were nothing more taken.
-local function full_at(task, key)
+function policies.full_at(task, key)
   return tonumber(call("ZSCORE", ROOT .. "rate:" .. task, key) or 0)
 end
 
-local function opens_at(spec, full)
+function policies.opens_at(spec, full)
   return full - (spec[S_BURST] - 1) * spec[S_INTERVAL]
 end
 
-local function mark_of(task, key)
-  local text = hget(MARKS, pair(task, key))
+function policies.mark_of(task, key)
+  local text = book.hget(MARKS, pair(task, key))
   return text and cmsgpack.unpack(text) or { task, key, false, false, 0 }
 end
 
-local function put_mark(mark)
+function policies.put_mark(mark)
   local name = pair(mark[M_TASK], mark[M_KEY])
-  hput(MARKS, name, cmsgpack.pack(mark))
-  zput(ROOT .. "marked", name, mark[M_FINISHED] or now)
+  book.hput(MARKS, name, cmsgpack.pack(mark))
+  book.zput(ROOT .. "marked", name, mark[M_FINISHED] or now)
 end
 
 -- One row per (task, key, reason), however often it was decided so.
-local function decided(task, key, reason, number, run, note, by)
+function policies.decided(task, key, reason, number, run, note, by)
   local name = pair(task, pair(key or "", reason))
   local row = decisions[name]
   if not row then
@@ -54,10 +56,10 @@ local function decided(task, key, reason, number, run, note, by)
   row[D_LAST], row[D_RUN], row[D_NOTE], row[D_BY] = now, run or false, note or false, by or false
 end
 
-local function write_decisions()
+function policies.write_decisions()
   for name, row in pairs(decisions) do
-    hput(DECISIONS, name, cmsgpack.pack(row))
-    zput(ROOT .. "decided", name, now)
+    book.hput(DECISIONS, name, cmsgpack.pack(row))
+    book.zput(ROOT .. "decided", name, now)
   end
   decisions = {}
 end

@@ -1,5 +1,7 @@
 -- Runs for the reader: id, record, lease and (where it is kept apart) body, each as it is stored.
-local function tell(answer, id, text, lease)
+local telling = {}
+
+function telling.tell(answer, id, text, lease)
   local form = text:sub(2, 2)
   answer[#answer + 1] = id
   answer[#answer + 1] = text
@@ -7,7 +9,7 @@ local function tell(answer, id, text, lease)
   answer[#answer + 1] = (form == "P" or form == "X") and call("GET", ROOT .. "b:" .. id)
 end
 
-local function tell_all(answer, ids)
+function telling.tell_all(answer, ids)
   for first = 1, #ids, 1000 do
     local keys, last = {}, math.min(#ids, first + 999)
     for i = first, last do keys[#keys + 1] = ROOT .. "r:" .. ids[i] end
@@ -15,7 +17,7 @@ local function tell_all(answer, ids)
     local leases = call("HMGET", ROOT .. "leases", unpack(ids, first, last))
     for i = first, last do
       local text = texts[i - first + 1]
-      if text then tell(answer, ids[i], text, leases[i - first + 1]) end
+      if text then telling.tell(answer, ids[i], text, leases[i - first + 1]) end
     end
   end
 end
