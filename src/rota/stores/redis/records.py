@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from rota.domain import wire
 from rota.domain.decision import Decided, Reason
-from rota.domain.guards import Mark
+from rota.domain.guards import Guards, Mark
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
@@ -151,6 +151,7 @@ _marks = msgspec.msgpack.Decoder(_MarkRow)
 _decided = msgspec.msgpack.Decoder(_DecidedRow)
 _schedules = msgspec.json.Decoder(Schedule)
 
+_UNGUARDED = Guards()
 _FRESH = b"\x9a"
 _FULL = b"\xdc\x00\x18"
 
@@ -183,11 +184,13 @@ def json_text(value: object | None) -> str | None:
 
 def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
     """Raises msgspec.DecodeError on a record that this version cannot read."""
-    head = _FRESH if text[1] in b"pP" else _FULL
-    record = _records.decode(head + text[2:])
+    fresh = text[1] in b"pP"
+    record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
     stored = body if body is not None else (_bytes(record.body) or b"")
     read = wire.decode_or_blank(stored)
+    if fresh and held is not None:
+        return _first_claimed(id.decode(), record, held, stored, read)
     reason, error, progress = _text(record.reason), _text(record.error), _text(record.progress)
     return Run(
         id=id.decode(),
@@ -226,6 +229,32 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     )
 
 
+def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: wire.Body) -> Run:
+    """The run that most claims bring, without a word on what has not happened to it yet."""
+    return Run(
+        id=id,
+        state=State.RUNNING,
+        due_at=record.due_at,
+        expires_at=_instant(record.expires_at),
+        fence=held.fence,
+        worker=held.worker,
+        claimed_at=held.claimed_at,
+        until=held.until,
+        cancel_asked=held.cancel,
+        pause_asked=held.pause,
+        task=record.task,
+        key=_text(record.key),
+        unique_key=_text(record.unique_key),
+        marked=record.marked,
+        priority=record.priority,
+        created_at=record.created_at,
+        args=bytes(read.args),
+        origin=read.origin or Origin(),
+        policy=read.policy or Policy(),
+        wire=stored,
+    )
+
+
 def read_runs(flat: Sequence[Any]) -> list[Run]:
     """Runs as the scripts tell them: id, record, lease, body, again and again."""
     return [read_run(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
@@ -248,24 +277,24 @@ def new_item(new: NewRun) -> list[Any]:
     body = new.wire.decode()
     apart = len(body) > APART
     tail = (new.task, _or(new.key), _or(new.unique_key), new.marked, new.priority, False if apart else body)
-    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:])]
+    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
     guards = new.guards
-    more = (
-        new.delay or None,
-        new.at,
-        new.expires_after,
-        new.expires_at,
-        new.key,
-        new.unique_key,
-        new.needs or None,
-        guards.unique,
-        None if guards.join == "keep" else guards.join,
-        guards.max_wait,
-        [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
-        guards.max_pending,
-        body if apart else None,
-    )
-    item.extend(more)
+    if guards == _UNGUARDED and new.key is new.unique_key is None and not apart and not new.needs:
+        item += (new.expires_after, new.expires_at)
+    else:
+        item += (
+            new.expires_after,
+            new.expires_at,
+            new.key,
+            new.unique_key,
+            new.needs or None,
+            guards.unique,
+            None if guards.join == "keep" else guards.join,
+            guards.max_wait,
+            [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
+            guards.max_pending,
+            body if apart else None,
+        )
     while item[-1] is None:
         item.pop()
     return item
