@@ -5,8 +5,8 @@ import itertools
 import time
 from typing import Any
 
+from redis.exceptions import AuthenticationError, NoScriptError, RedisError
 from redis.exceptions import ConnectionError as Broken
-from redis.exceptions import NoScriptError, RedisError
 from redis.exceptions import TimeoutError as Late
 
 from rota.errors import StoreUnavailable
@@ -65,6 +65,8 @@ class Link:
             try:
                 return await line.ask(*command)
             except (Broken, Late, OSError) as error:
+                if isinstance(error, AuthenticationError):
+                    raise
                 failure = error
             except RedisError as error:
                 if not elsewhere(error):

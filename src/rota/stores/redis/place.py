@@ -91,7 +91,7 @@ def parse(url: str) -> Place:
 
 def masked(url: str) -> str:
     """The URL with its secrets starred."""
-    url = re.sub(r"(//[^@/]*?):[^@]*@", r"\1:***@", url, count=1)
+    url = re.sub(r"(//[^:/?]*):[^/?]*@", r"\1:***@", url, count=1)
     return re.sub(r"(sentinel_password=)[^&]*", r"\1***", url)
 
 
