@@ -16,29 +16,37 @@ row = row and cmsgpack.unpack(row) or { 0, crew }
 local last = row[1]
 local chosen, parked, left, full = {}, {}, false, false
 
--- The lanes of this worker with something due, by priority; each list in the order of their heads.
-local function due_lanes(alone)
-  local levels, priorities, gates, any = {}, {}, {}, false
+local gates, suspects, passed_over = {}, true, false
+
+-- The lanes with something due, by priority; each list in the order of their heads.
+local function due_lanes()
+  local levels, priorities = {}, {}
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
   for i = 1, #heads, 2 do
     local priority, bang, task = heads[i]:match("^(%-?%d+)(!?):(.*)$")
-    if waking.is_open(crew, task) then
-      any = true
-      if gates[task] == nil then gates[task] = gating.gate_of(task) end
-      priority = tonumber(priority)
-      if not levels[priority] then
-        levels[priority] = {}
-        priorities[#priorities + 1] = priority
-      end
-      if alone or bang == "" then
-        local lane = { name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", task = task, at = 0 }
-        lane.gate = gates[task]
-        table.insert(levels[priority], lane)
-      end
+    priority = tonumber(priority)
+    if not levels[priority] then
+      levels[priority] = {}
+      priorities[#priorities + 1] = priority
     end
+    table.insert(levels[priority], {
+      name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", task = task, at = 0,
+    })
   end
   table.sort(priorities, function(a, b) return a > b end)
-  return levels, priorities, gates, any
+  return levels, priorities
+end
+
+-- Whether this worker may take from the lane; not asked of lanes that cannot come to it anyway.
+local function may_open(lane)
+  if not waking.is_open(crew, lane.task) then return false end
+  if lane.suspect and not suspects then
+    passed_over = true
+    return false
+  end
+  if gates[lane.task] == nil then gates[lane.task] = gating.gate_of(lane.task) end
+  lane.gate = gates[lane.task]
+  return true
 end
 
 -- Reads on in a lane: candidates with what a gate must know of them.
@@ -73,58 +81,55 @@ local function peek(lane)
   return lane.queue[lane.next]
 end
 
--- Whether the walk goes on after this candidate.
+-- Takes the candidate, parks it or passes it over; true if the walk ends here.
 local function consider(run)
   local lane = run.lane
   if lane.suspect and #chosen > 0 then
-    left = true -- its own batch, next time
-    return "no suspects"
+    left, suspects = true, false -- its own batch, next time
+    return false
   end
   if lane.gate then
     local pass = gating.try(lane.gate, run.key)
     if pass == "park" then
       parked[#parked + 1] = run
       full = #parked >= PARKED_AT_ONCE
-      return full and "stop"
+      return full
     end
-    if pass == "shut" then return end
+    if pass == "shut" then return false end
     gating.take(lane.gate, run.key)
   end
   chosen[#chosen + 1] = run
   if lane.suspect then
     left, full = true, true -- a suspect comes alone, so that it takes nobody with it
-    return "stop"
+    return true
   end
-  return #chosen == free and "stop"
+  return #chosen == free
 end
 
--- Merges the lanes of one priority. They come in the order of their heads, so those behind are not even opened.
+-- Merges the lanes of one priority. They come in the order of their heads, so of as many lanes as seats the rest need
+-- not be opened; a few more are, so that among those due at one instant the first to arrive goes first.
 local function walk(waiting)
-  local open, suspects = {}, true
-  local coming = 1
+  local open, coming, most = {}, 1, math.max(free, 50)
   while true do
-    local best, at
+    local best
     for i = #open, 1, -1 do
       local lane = open[i]
       local head = (suspects or not lane.suspect) and not (lane.gate and gating.is_shut(lane.gate)) and peek(lane)
       if not head then
         table.remove(open, i)
-        if at then at = at - 1 end
       elseif not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then
-        best, at = head, i
+        best = head
       end
     end
     local upnext = waiting[coming]
-    if upnext and (not best or upnext.head <= best.due) then
-      open[#open + 1] = upnext
+    if upnext and #open < most and (not best or upnext.head <= best.due) then
+      if may_open(upnext) then open[#open + 1] = upnext end
       coming = coming + 1
     elseif not best then
       return
     else
       best.lane.next = best.lane.next + 1
-      local verdict = consider(best)
-      if verdict == "stop" then return "stop" end
-      if verdict == "no suspects" then suspects = false end
+      if consider(best) then return "stop" end
     end
   end
 end
@@ -167,23 +172,15 @@ local function take_runs()
   if free <= 0 then return end
   book.write_lanes()
   local alone = book.count(BUSY, "s" .. worker) == 0
-  local levels, priorities, gates, any = due_lanes(alone)
-  for i, priority in ipairs(priorities) do
+  suspects = alone
+  local levels, priorities = due_lanes()
+  for _, priority in ipairs(priorities) do
     if walk(levels[priority]) == "stop" then break end
-    if left then -- a suspect was passed over: no lower priority gives one either
-      for j = i + 1, #priorities do
-        local kept = {}
-        for _, lane in ipairs(levels[priorities[j]]) do
-          if not lane.suspect then kept[#kept + 1] = lane end
-        end
-        levels[priorities[j]] = kept
-      end
-    end
   end
   park()
   hand_out()
   gating.keep_rates(gates)
-  left = left or (any and not alone)
+  if not alone and (passed_over or #chosen > 0 or next(gates)) then left = true end
 end
 
 local function again_or_batch()
