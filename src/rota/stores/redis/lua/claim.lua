@@ -152,6 +152,7 @@ local function hand_out()
     if lane.suspect then book.add(BUSY, "s" .. worker, 1) end
     if run.expires then book.zput(EXPIRING, run.id, false) end
     call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
+    runs[run.id] = nil
     run.lease, run.text = text, "r" .. run.text:sub(2)
   end
 end
@@ -170,6 +171,7 @@ local function take_runs()
   gating.open_rates()
   for _, task in ipairs(call("SMEMBERS", LOOSE)) do holding.loosen(task) end
   if free <= 0 then return end
+  book.write_runs() -- candidates are read as they are stored
   book.write_lanes()
   local alone = book.count(BUSY, "s" .. worker) == 0
   suspects = alone
