@@ -51,7 +51,7 @@ end
 
 -- Reads on in a lane: candidates with what a gate must know of them.
 local function read_on(lane)
-  local most = math.min(200, math.max(10, free - #chosen))
+  local most = math.min(200, math.max(lane.gate and 20 or 1, free - #chosen))
   local some = call("ZRANGE", ROOT .. "q:" .. lane.name, lane.at, lane.at + most - 1, "WITHSCORES")
   local places, keys, found = {}, {}, {}
   for i = 1, #some, 2 do
@@ -68,7 +68,7 @@ local function read_on(lane)
     local _, _, _, _, expires, _, key = cmsgpack.unpack_limit(texts[i], 6, 2)
     if not (expires and expires <= now) then
       found[#found + 1] = {
-        id = ids[seq], seq = seq, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
+        id = ids[seq], seq = seq, place = at, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
         expires = expires,
       }
     end
@@ -134,26 +134,36 @@ local function walk(waiting)
   end
 end
 
+local function fence_of(text)
+  if text:byte(2) == 112 or text:byte(2) == 80 then return 0 end -- p, P: never claimed before
+  return (select(FENCE, cmsgpack.unpack_limit(text, FENCE - 1, 2)))
+end
+
 local function hand_out()
   local until_ = after(now, lease)
   local fresh = cmsgpack.pack({ 1, worker, n, now, until_, false, false })
-  for _, run in ipairs(chosen) do
-    local lane, text = run.lane, fresh
-    if lane.suspect or run.text:byte(2) == 120 or run.text:byte(2) == 88 then -- x, X: perhaps not its first claim
-      local fence = select(FENCE, cmsgpack.unpack_limit(run.text, FENCE - 1, 2))
-      text = cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
-    end
-    book.hput(LEASES, run.id, text)
-    book.zput(LAPSE, run.id, until_)
-    book.lane_drop(lane.name, run.seq)
-    book.add(COUNTS, "q:" .. lane.task, -1)
-    book.add(COUNTS, "r:" .. lane.task, 1)
+  local leases, lapses, gone = {}, {}, {}
+  for i, run in ipairs(chosen) do
+    local lane, fence = run.lane, fence_of(run.text)
+    local text = fence == 0 and fresh or cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
+    leases[2 * i - 1], leases[2 * i] = run.id, text
+    lapses[2 * i - 1], lapses[2 * i] = until_, run.id
+    local members = book.slot(gone, lane)
+    members[#members + 1] = run.place
     if run.key then book.add(BUSY, "k" .. pair(lane.task, run.key), 1) end
     if lane.suspect then book.add(BUSY, "s" .. worker, 1) end
     if run.expires then book.zput(EXPIRING, run.id, false) end
     call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
     runs[run.id] = nil
     run.lease, run.text = text, "r" .. run.text:sub(2)
+  end
+  book.send("HSET", LEASES, leases)
+  book.send("ZADD", LAPSE, lapses)
+  for lane, members in pairs(gone) do
+    book.send("ZREM", ROOT .. "q:" .. lane.name, members)
+    lanes[lane.name] = false
+    book.add(COUNTS, "q:" .. lane.task, -#members)
+    book.add(COUNTS, "r:" .. lane.task, #members)
   end
 end
 
