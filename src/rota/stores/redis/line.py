@@ -27,6 +27,7 @@ class Line:
     async def ask(self, *command: Word) -> Any:
         """The answer, or what the server had against it; Broken or Late if none came."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        connection: AbstractConnection | None = None
         try:
             async with asyncio.timeout(REPLY_TIMEOUT):
                 async with self._turn:
@@ -35,11 +36,11 @@ class Line:
                     await connection.send_command(*command)
                 return await answer
         except TimeoutError as error:
-            await self.drop()
+            await self._drop(connection)
             raise Late(f"no answer within {REPLY_TIMEOUT:.0f} s") from error
         except RedisError as error:
             if isinstance(error, Broken):
-                await self.drop()
+                await self._drop(connection)
             raise
         finally:
             answer.cancel()  # if nobody waits any more, its reader passes it over
@@ -81,6 +82,12 @@ class Line:
 
     async def drop(self) -> None:
         """Break the connection; what is on its way gets no answer."""
+        await self._drop(self._connection)
+
+    async def _drop(self, connection: AbstractConnection | None) -> None:
+        """Only this one: whoever noticed late must not break the next."""
+        if connection is None or connection is not self._connection:
+            return
         reader, self._reader, self._connection = self._reader, None, None
         if reader is not None and not reader.done():
             waiting = self._waiting

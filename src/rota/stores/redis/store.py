@@ -1,7 +1,7 @@
 """Redis: each verb is one script, carried out as a whole or not at all."""
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +40,8 @@ from rota.stores.redis.records import LETTERS, json_text, new_item, pack, plan_i
 from rota.stores.redis.tallies import counted
 
 T = TypeVar("T")
+Q = TypeVar("Q")
+PART = 1000
 
 
 class Clock(Protocol):
@@ -62,6 +64,9 @@ class RedisStore:
         return await self._puts.do(runs)
 
     async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        return await _in_parts(self._put_part, runs)
+
+    async def _put_part(self, runs: Sequence[NewRun]) -> Reply[Decision]:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]))
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
@@ -69,6 +74,9 @@ class RedisStore:
         return Reply(now, decisions)
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        return await _in_parts(self._fire_part, ticks)
+
+    async def _fire_part(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         now, *answers = await self.run("fire", pack([_tick_item(tick) for tick in ticks]))
         fired: list[Fired] = []
         for applied, *words in answers:
@@ -115,6 +123,9 @@ class RedisStore:
         return await self._settles.do(settlements)
 
     async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        return await _in_parts(self._settle_part, settlements)
+
+    async def _settle_part(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
         return Reply(now, [Verdict(verdict.decode()) for verdict in verdicts])
 
@@ -172,6 +183,15 @@ class RedisStore:
         answer[0] = float(answer[0])
         self._clock.latest = max(self._clock.latest, answer[0])
         return answer
+
+
+async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[Reply[T]]], questions: Sequence[Q]) -> Reply[T]:
+    """A long batch as several scripts: the server does nothing else while one of them runs."""
+    reply = await send(questions[:PART])
+    for first in range(PART, len(questions), PART):
+        part = await send(questions[first : first + PART])
+        reply = Reply(part.now, reply.items + part.items)
+    return reply
 
 
 class unreadable:  # noqa: N801 (reads as a word)

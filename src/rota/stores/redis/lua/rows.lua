@@ -6,11 +6,14 @@ local hash, names, latest, limit, cursor, pattern =
 if latest then names = call("ZREVRANGE", ROOT .. latest, 0, limit - 1) end
 if names then
   local found = {}
-  local values = #names > 0 and call("HMGET", hash, unpack(names)) or {}
-  for i, name in ipairs(names) do
-    if values[i] then
-      found[#found + 1] = name
-      found[#found + 1] = values[i]
+  for first = 1, #names, 1000 do -- Lua hands over no more than 8,000 words at once
+    local last = math.min(#names, first + 999)
+    local values = call("HMGET", hash, unpack(names, first, last))
+    for i = first, last do
+      if values[i - first + 1] then
+        found[#found + 1] = names[i]
+        found[#found + 1] = values[i - first + 1]
+      end
     end
   end
   return { instant(now), "0", found }
