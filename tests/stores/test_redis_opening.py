@@ -70,6 +70,13 @@ async def test_a_careful_server_is_opened_without_a_word(
     assert not caplog.records
 
 
+def test_the_documented_acl_names_every_command_of_the_scripts() -> None:
+    scripts = [path.read_text() for path in (PAGE.parents[1] / "src/rota/stores/redis/lua").rglob("*.lua")]
+    used = {word.lower() for text in scripts for word in re.findall(r'\b(?:call|send)\("([A-Z]+)"', text)}
+    assert len(used) > 30
+    assert {f"+{command}" for command in used} <= {*documented_acl("n", modern=True)}
+
+
 async def test_the_documented_acl_is_enough_and_without_channels_workers_poll(namespace: str) -> None:
     for program in (redis_of_wheel(), valkey_of_wheel()):
         with RedisServer(program, tcp=True) as server:
