@@ -185,7 +185,8 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
 
     def put_again(self, data: st.DataObject) -> None:
         """An id that is known, or was and is forgotten; with other wishes than before."""
-        self.admit([replace(new, id=data.draw(st.sampled_from(self.ids))) for new in data.draw(batches)])
+        news = [replace(new, id=data.draw(st.sampled_from(self.ids))) for new in data.draw(batches)]
+        self.admit([replace(new, needs=tuple(data.draw(some_of(self.ids)))) for new in news])
 
     def admit(self, news: list[NewRun]) -> None:
         reply = self.wait(self.store.put(news))
