@@ -7,6 +7,9 @@ import pytest
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract.crowding import crowd
+from rota.testing.servers import redis_kinds
+from tests.contract.test_redis import a_namespace_of
+from tests.server_fixtures import Servers
 
 SEEDS = range(100, 106)
 
@@ -23,3 +26,10 @@ async def test_memory_holds_its_limits_for_long(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_sqlite_holds_its_limits_for_long(tmp_path: Path, seed: int) -> None:
     await crowd(SqliteBackend(tmp_path / "rota.db"), 100_000, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", redis_kinds())
+async def test_redis_holds_its_limits_for_long(servers: Servers, kind: str) -> None:
+    await crowd(a_namespace_of(servers.get(kind).url), 100_000, SEEDS[0])

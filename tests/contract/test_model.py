@@ -13,6 +13,9 @@ from rota.store import Backend
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.comparison import compare
+from rota.testing.servers import redis_kinds
+from tests.contract.test_redis import a_namespace_of
+from tests.server_fixtures import Servers
 
 Make = Callable[[], Backend]
 
@@ -41,6 +44,12 @@ def test_sqlite_agrees_with_the_model(new_file: Make) -> None:
     explore(new_file, 40)
 
 
+@pytest.mark.parametrize("kind", redis_kinds())
+def test_redis_agrees_with_the_model(kind: str, servers: Servers) -> None:
+    url = servers.get(kind).url
+    explore(lambda: a_namespace_of(url), 40 if kind == "valkey-9" else 5)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_memory_agrees_with_the_model_for_long() -> None:
@@ -51,3 +60,11 @@ def test_memory_agrees_with_the_model_for_long() -> None:
 @pytest.mark.timeout(1800)
 def test_sqlite_agrees_with_the_model_for_long(new_file: Make) -> None:
     explore(new_file, 500, 100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", redis_kinds())
+def test_redis_agrees_with_the_model_for_long(kind: str, servers: Servers) -> None:
+    url = servers.get(kind).url
+    explore(lambda: a_namespace_of(url), 500 if kind == "valkey-9" else 100, 100)

@@ -2,12 +2,24 @@
 
 from urllib.parse import urlsplit
 
-from rota.errors import InvalidOptions
+from rota.errors import InvalidOptions, MissingExtra
 from rota.store import Backend
+
+REDIS = (
+    "redis",
+    "rediss",
+    "valkey",
+    "valkeys",
+    "unix",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
+)
 
 
 def connect(url: str) -> Backend:
-    """The backend that a URL names: `memory://` or `sqlite:///path/to/file.db`."""
+    """The backend that a URL names: `memory://`, `sqlite:///path/to/file.db`, `redis://host:6379`, and its kin."""
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from rota.stores.memory import MemoryBackend
@@ -17,6 +29,13 @@ def connect(url: str) -> Backend:
         from rota.stores.sqlite import SqliteBackend
 
         return SqliteBackend.from_url(url)
+    if scheme in REDIS:
+        try:
+            from rota.stores.redis import RedisBackend
+        except ImportError as error:
+            raise MissingExtra(f'{scheme}:// needs a driver: pip install "rota[redis]"') from error
+        return RedisBackend.from_url(url)
     raise InvalidOptions(
-        f"no store understands {scheme or url!r}; use memory:// or sqlite:///path/to/file.db (ROTA_URL)"
+        f"no store understands {scheme or url!r}; "
+        "use memory://, sqlite:///path/to/file.db or redis://host:6379 (ROTA_URL)"
     )

@@ -271,6 +271,16 @@ class ParkContract(Staged):
         await stage.store.ask(Wish.RESUME, [GREET], of=Subject.TASKS)
         assert (await stage.take("bob")).id == waiting.id
 
+    async def test_a_run_that_a_claim_itself_lets_go_is_running_afterwards(self, stage: Stage) -> None:
+        """The claim expires the ready one, lets the next one go, and takes it: three changes in one step."""
+        late, following = new_run(key="k", expires_after=60), new_run(key="k")
+        run = await self.saturated(stage, late, following)
+        await stage.end(run, Succeeded())
+        stage.wait(61)
+        taken = await stage.take("bob")
+        assert taken.id == following.id
+        assert await stage.see(following) == taken
+
     async def test_a_settle_that_races_with_claims_leaves_nobody_parked(self, stage: Stage, backend: Backend) -> None:
         await stage.declare(Limit(per_key=1))
         workers = [f"w{i}" for i in range(4)]

@@ -1,0 +1,97 @@
+"""Which server, and how it is opened: each open store has its own connections, on its own loop."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from rota.errors import InvalidOptions, StoreUnavailable
+from rota.store import Store
+from rota.stores.redis.hearing import Ears, prove
+from rota.stores.redis.link import Link
+from rota.stores.redis.place import Place, parse
+from rota.stores.redis.store import RedisStore
+
+log = logging.getLogger("rota")
+
+OLDEST = (6, 2)
+POLL, POLL_UNHEARD = 5.0, 1.0
+
+
+class RedisBackend:
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.skew = 0.0
+        self.latest = 0.0
+        """The store's time as last seen: what a server whose clock is behind says is not before it."""
+        self._heard: bool | None = None
+
+    @classmethod
+    def from_url(cls, url: str) -> "RedisBackend":
+        return cls(parse(url))
+
+    @property
+    def url(self) -> str:
+        return self.place.shown
+
+    @property
+    def poll(self) -> float:
+        return POLL_UNHEARD if self._heard is False else POLL
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        link = Link(self.place)
+        ears = Ears(link)
+        try:
+            await self._greet(link)
+            store = RedisStore(self, link, ears)
+            try:
+                yield store
+            finally:
+                await store.close()
+        finally:
+            await ears.close()
+            await link.close()
+
+    async def _greet(self, link: Link) -> None:
+        """Fails loudly where there is no server that can keep a promise."""
+        await link.ask("PING")
+        facts = _facts(await link.ask("INFO", "server"))
+        version = _version(facts)
+        if version < OLDEST:
+            raise StoreUnavailable(
+                f"{self.url} is version {'.'.join(map(str, version))}; rota needs Redis 6.2, Valkey, or newer",
+                passing=False,
+            )
+        link.modern = version >= (7, 0)
+        if self._heard is None:
+            await self._warn(link)
+            self._heard = await prove(link)
+
+    async def _warn(self, link: Link) -> None:
+        doubts: list[str] = []
+        try:
+            memory, persistence = [_facts(await link.ask("INFO", part)) for part in ("memory", "persistence")]
+        except StoreUnavailable:
+            return  # nobody has to let us look
+        if (policy := memory.get("maxmemory_policy", "noeviction")) != "noeviction":
+            doubts.append(f"maxmemory-policy is {policy}, so the server may throw runs away; set noeviction")
+        if persistence.get("aof_enabled", "1") == "0":
+            doubts.append("appendonly is off, so a restart forgets what came since the last snapshot")
+        for doubt in doubts:
+            if self.place.strict:
+                raise StoreUnavailable(f"{self.url}: {doubt} (strict=true)", passing=False)
+            log.warning("%s: %s", self.url, doubt)
+
+
+def _facts(info: bytes) -> dict[str, str]:
+    lines = info.decode(errors="replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def _version(facts: dict[str, str]) -> tuple[int, int]:
+    text = facts.get("redis_version", "")
+    major, _, rest = text.partition(".")
+    minor = rest.partition(".")[0]
+    if not major.isdecimal():
+        raise InvalidOptions(f"this is no Redis: it calls itself {text!r}")
+    return int(major), int(minor) if minor.isdecimal() else 0

@@ -1,0 +1,56 @@
+"""Redis's complaints in plain words: what happened, to which store, and what to do."""
+
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
+
+from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
+
+ELSEWHERE = ("READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "LOADING")
+"""What a server says that is not, or not yet, the one to ask."""
+
+
+def codes(error: BaseException) -> str:
+    """What the server said, with the code that the driver may have taken off."""
+    return f"{type(error).__name__} {getattr(error, 'status_code', '')} {error}"
+
+
+def elsewhere(error: BaseException) -> bool:
+    """May another server, or this one in a moment, do what this one refuses?"""
+    said = f" {getattr(error, 'status_code', '')} {error} "
+    return any(f" {code} " in said for code in ELSEWHERE)
+
+
+def explain(error: BaseException, shown: str) -> StoreError:
+    said = codes(error)
+    for code, (sentence, passing) in SENTENCES.items():
+        if code in said:
+            return StoreUnavailable(f"{shown} {sentence} ({error})", passing)
+    if isinstance(error, AuthenticationError):
+        return StoreUnavailable(f"{shown} refused the login; check user and password ({error})", passing=False)
+    if "WRONGTYPE" in said or "user_script" in said:
+        what = "holds what this version of rota cannot read; does something else use the namespace?"
+        return StoreCorrupt(f"{shown} {what} ({error})")
+    if isinstance(error, ResponseError):
+        return StoreUnavailable(f"{shown} refused: {error}", passing=False)
+    if "imeout" in said and isinstance(error, RedisError | TimeoutError):
+        return StoreUnavailable(f"{shown} did not answer in time ({error})")
+    return StoreUnavailable(f"{shown} cannot be reached; is the server running? (ROTA_URL) ({error})")
+
+
+SENTENCES = {
+    "NOPERM": ("does not let this user do what rota needs: docs/redis.md has the ACL", False),
+    "NoPermission": ("does not let this user do what rota needs: docs/redis.md has the ACL", False),
+    "NOAUTH": ("wants a login: put user and password into the URL", False),
+    "WRONGPASS": ("refused the login; check user and password", False),
+    "OOM": ("has no memory left: raise maxmemory or let workers catch up; nothing was written", True),
+    "OutOfMemory": ("has no memory left: raise maxmemory or let workers catch up; nothing was written", True),
+    "MISCONF": ("refuses writes because it cannot save its data", True),
+    "NOREPLICAS": ("refuses writes because too few replicas follow it", True),
+    "READONLY": ("is a replica and takes no writes; is a failover under way?", True),
+    "ReadOnly": ("is a replica and takes no writes; is a failover under way?", True),
+    "LOADING": ("is still loading its data", True),
+    "BusyLoading": ("is still loading its data", True),
+    "MASTERDOWN": ("has lost its primary; is a failover under way?", True),
+    "CLUSTERDOWN": ("cannot serve this namespace now: the cluster is down", True),
+    "MOVED": ("keeps sending this namespace elsewhere; is the cluster being changed?", True),
+    "max number of clients": ("takes no more connections: raise maxclients or lower max_connections", True),
+}

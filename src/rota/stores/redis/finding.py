@@ -1,0 +1,102 @@
+"""Where the server is: a fixed address, the primary that sentinels name, or the cluster node that has our slot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.crc import key_slot
+from redis.exceptions import ConnectionError as Broken
+from redis.exceptions import RedisError
+
+from rota.stores.redis.place import Address, Place
+
+CONNECT_TIMEOUT = 2.0
+REPLY_TIMEOUT = 3.0
+"""A submit ends its own retries within twenty seconds, so a single one must end in a few."""
+
+
+class Finder:
+    """Makes connections to the server that has the namespace now. `lost` is said when it was not there any more."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._found: Address | None = None if place.kind in ("sentinel", "cluster") else (*place.hosts, ("", 0))[0]
+
+    def lost(self) -> None:
+        if self._place.kind in ("sentinel", "cluster"):
+            self._found = None
+
+    async def connection(self, timeout: float | None = REPLY_TIMEOUT) -> AbstractConnection:
+        """A new one, connected. `timeout` is how long it waits for replies."""
+        if self._found is None:
+            self._found = await (self._primary() if self._place.kind == "sentinel" else self._node())
+        connection = self._made(self._found, timeout)
+        try:
+            await _connected(connection)
+        except BaseException:
+            self.lost()
+            await connection.disconnect(nowait=True)
+            raise
+        return connection
+
+    def _made(self, address: Address, timeout: float | None, sentinel: bool = False) -> AbstractConnection:
+        place = self._place
+        options: dict[str, Any] = {
+            "username": place.sentinel_username if sentinel else place.username,
+            "password": place.sentinel_password if sentinel else place.password,
+            "db": 0 if sentinel else place.db,
+            "socket_timeout": timeout,
+            "socket_connect_timeout": CONNECT_TIMEOUT,
+            "retry": Retry(NoBackoff(), 0),  # the driver's would execute a verb twice without telling
+            "protocol": 2,
+        }
+        if place.kind == "socket":
+            return UnixDomainSocketConnection(path=place.path, **options)
+        options.update(host=address[0], port=address[1], socket_keepalive=True)
+        if place.tls:
+            return SSLConnection(ssl_ca_certs=place.ca_certs, **options)
+        return Connection(**options)
+
+    async def _primary(self) -> Address:
+        """The first sentinel that knows."""
+        answer = await self._ask(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._place.service), sentinel=True)
+        if not answer:
+            raise Broken(f"no sentinel knows {self._place.service!r}")
+        return answer[0].decode(), int(answer[1])
+
+    async def _node(self) -> Address:
+        slot = key_slot(self._place.root.encode())
+        for first, last, node, *_ in await self._ask(("CLUSTER", "SLOTS")):
+            if first <= slot <= last:
+                return node[0].decode() or self._place.hosts[0][0], int(node[1])
+        raise Broken(f"no node of the cluster has slot {slot}")
+
+    async def _ask(self, command: Sequence[str], sentinel: bool = False) -> list[Any]:
+        error: Exception | None = None
+        for address in self._place.hosts:
+            connection = self._made(address, REPLY_TIMEOUT, sentinel)
+            try:
+                await _connected(connection)
+                await connection.send_command(*command)
+                answer: list[Any] | None = await next_reply(connection)
+                if answer:
+                    return answer
+            except (RedisError, OSError) as failed:
+                error = failed
+            finally:
+                await connection.disconnect(nowait=True)
+        if error is not None:
+            raise error
+        return []
+
+
+async def _connected(connection: Any) -> None:
+    """The driver gives its `connect` no types."""
+    await connection.connect()
+
+
+async def next_reply(connection: Any, timeout: float | None = None) -> Any:
+    """The next thing the server says; its errors are raised."""
+    return await connection.read_response(timeout=timeout, disconnect_on_error=False)

@@ -1,0 +1,271 @@
+-- with: clock book policies holding hinting timetable telling gating waking
+-- claim: the best due runs that may start now, for one worker; and what else it should look after.
+local OFFERS, DUE_SCHEDULES, OFFER_AGAIN, PARKED_AT_ONCE = 100, 1000, 2, 500
+local request = cmsgpack.unpack(ARGV[3])
+local worker, n, crew, free, lease, report, tallies, anything =
+  request[1], request[2], request[3], request[4], request[5], request[6], request[7], request[8]
+
+-- Crews are told apart by a digest of their tasks, so that the tasks themselves are read only once.
+if anything and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
+  book.send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
+  call("HSET", ROOT .. "crews", crew, ARGV[5])
+end
+
+local row = call("HGET", ROOT .. "workers", worker)
+row = row and cmsgpack.unpack(row) or { 0, crew }
+local last = row[1]
+local chosen, parked, left, full = {}, {}, false, false
+
+local gates, suspects, passed_over = {}, true, false
+
+-- The lanes with something due, by priority; each list in the order of their heads.
+local function due_lanes()
+  local levels, priorities = {}, {}
+  local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
+  for i = 1, #heads, 2 do
+    local priority, bang, task = heads[i]:match("^(%-?%d+)(!?):(.*)$")
+    priority = tonumber(priority)
+    if not levels[priority] then
+      levels[priority] = {}
+      priorities[#priorities + 1] = priority
+    end
+    table.insert(levels[priority], {
+      name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", task = task, at = 0,
+    })
+  end
+  table.sort(priorities, function(a, b) return a > b end)
+  return levels, priorities
+end
+
+-- Whether this worker may take from the lane; not asked of lanes that cannot come to it anyway.
+local function may_open(lane)
+  if not waking.is_open(crew, lane.task) then return false end
+  if lane.suspect and not suspects then
+    passed_over = true
+    return false
+  end
+  if gates[lane.task] == nil then gates[lane.task] = gating.gate_of(lane.task) end
+  lane.gate = gates[lane.task]
+  return true
+end
+
+-- Reads on in a lane: candidates with what a gate must know of them.
+local function read_on(lane)
+  local most = math.min(200, math.max(lane.gate and 20 or 1, free - #chosen))
+  local some = call("ZRANGE", ROOT .. "q:" .. lane.name, lane.at, lane.at + most - 1, "WITHSCORES")
+  local places, keys, found = {}, {}, {}
+  for i = 1, #some, 2 do
+    if tonumber(some[i + 1]) > now then break end
+    places[#places + 1] = some[i]
+  end
+  lane.at, lane.queue, lane.next = lane.at + #places, found, 1
+  if #places == 0 then return end
+  local ids = book.ids_of(places)
+  for i, at in ipairs(places) do keys[i] = ROOT .. "r:" .. ids[tonumber(at)] end
+  local texts = call("MGET", unpack(keys))
+  for i, at in ipairs(places) do
+    local seq = tonumber(at)
+    local _, _, _, _, expires, _, key = cmsgpack.unpack_limit(texts[i], 6, 2)
+    if not (expires and expires <= now) then
+      found[#found + 1] = {
+        id = ids[seq], seq = seq, place = at, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
+        expires = expires,
+      }
+    end
+  end
+  if #found == 0 then return read_on(lane) end
+end
+
+local function peek(lane)
+  if not lane.queue or lane.next > #lane.queue then read_on(lane) end
+  return lane.queue[lane.next]
+end
+
+-- Takes the candidate, parks it or passes it over; true if the walk ends here.
+local function consider(run)
+  local lane = run.lane
+  if lane.suspect and #chosen > 0 then
+    left, suspects = true, false -- its own batch, next time
+    return false
+  end
+  if lane.gate then
+    local pass = gating.try(lane.gate, run.key)
+    if pass == "park" then
+      parked[#parked + 1] = run
+      full = #parked >= PARKED_AT_ONCE
+      return full
+    end
+    if pass == "shut" then return false end
+    gating.take(lane.gate, run.key)
+  end
+  chosen[#chosen + 1] = run
+  if lane.suspect then
+    left, full = true, true -- a suspect comes alone, so that it takes nobody with it
+    return true
+  end
+  return #chosen == free
+end
+
+-- Merges the lanes of one priority. They come in the order of their heads, so of as many lanes as seats the rest need
+-- not be opened; a few more are, so that among those due at one instant the first to arrive goes first.
+local function walk(waiting)
+  local open, coming, most = {}, 1, math.max(free, 50)
+  while true do
+    local best
+    for i = #open, 1, -1 do
+      local lane = open[i]
+      local head = (suspects or not lane.suspect) and not (lane.gate and gating.is_shut(lane.gate)) and peek(lane)
+      if not head then
+        table.remove(open, i)
+      elseif not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then
+        best = head
+      end
+    end
+    local upnext = waiting[coming]
+    if upnext and #open < most and (not best or upnext.head <= best.due) then
+      if may_open(upnext) then open[#open + 1] = upnext end
+      coming = coming + 1
+    elseif not best then
+      return
+    else
+      best.lane.next = best.lane.next + 1
+      if consider(best) then return "stop" end
+    end
+  end
+end
+
+local function fence_of(text)
+  if text:byte(2) == 112 or text:byte(2) == 80 then return 0 end -- p, P: never claimed before
+  return (select(FENCE, cmsgpack.unpack_limit(text, FENCE - 1, 2)))
+end
+
+local function hand_out()
+  local until_ = after(now, lease)
+  local fresh = cmsgpack.pack({ 1, worker, n, now, until_, false, false })
+  local leases, lapses, gone = {}, {}, {}
+  for i, run in ipairs(chosen) do
+    local lane, fence = run.lane, fence_of(run.text)
+    local text = fence == 0 and fresh or cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
+    leases[2 * i - 1], leases[2 * i] = run.id, text
+    lapses[2 * i - 1], lapses[2 * i] = until_, run.id
+    local members = book.slot(gone, lane)
+    members[#members + 1] = run.place
+    if run.key then book.add(BUSY, "k" .. pair(lane.task, run.key), 1) end
+    if lane.suspect then book.add(BUSY, "s" .. worker, 1) end
+    if run.expires then book.zput(EXPIRING, run.id, false) end
+    call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
+    runs[run.id] = nil
+    run.lease, run.text = text, "r" .. run.text:sub(2)
+  end
+  book.send("HSET", LEASES, leases)
+  book.send("ZADD", LAPSE, lapses)
+  for lane, members in pairs(gone) do
+    book.send("ZREM", ROOT .. "q:" .. lane.name, members)
+    lanes[lane.name] = false
+    book.add(COUNTS, "q:" .. lane.task, -#members)
+    book.add(COUNTS, "r:" .. lane.task, #members)
+  end
+end
+
+local function park()
+  for _, candidate in ipairs(parked) do
+    local run = book.parse(candidate.id, candidate.text)
+    book.leave(run)
+    run.state = "k"
+    book.enter(run)
+    book.restate(run)
+  end
+end
+
+local function take_runs()
+  gating.open_rates()
+  for _, task in ipairs(call("SMEMBERS", LOOSE)) do holding.loosen(task) end
+  if free <= 0 then return end
+  book.write_runs() -- candidates are read as they are stored
+  book.write_lanes()
+  local alone = book.count(BUSY, "s" .. worker) == 0
+  suspects = alone
+  local levels, priorities = due_lanes()
+  for _, priority in ipairs(priorities) do
+    if walk(levels[priority]) == "stop" then break end
+  end
+  park()
+  hand_out()
+  gating.keep_rates(gates)
+  if not alone and (passed_over or #chosen > 0 or next(gates)) then left = true end
+end
+
+local function again_or_batch()
+  local found = {}
+  if n > last then
+    take_runs()
+    local ids = { n }
+    for i, run in ipairs(chosen) do
+      telling.tell(found, run.id, run.text, run.lease)
+      ids[i + 1] = run.id
+    end
+    call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(ids))
+    return found
+  end
+  local text = call("GET", ROOT .. "batch:" .. worker)
+  local batch = text and cmsgpack.unpack(text) or {}
+  if batch[1] ~= n then return found end
+  for i = 2, #batch do
+    local held = call("HGET", LEASES, batch[i])
+    local holds = held and cmsgpack.unpack(held)
+    if holds and holds[L_WORKER] == worker and holds[L_N] == n then
+      telling.tell(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
+    end
+  end
+  return found
+end
+
+local function offer_lapsed()
+  book.write_set(LAPSE)
+  local ids, found = call("ZRANGEBYSCORE", LAPSE, "-inf", now, "LIMIT", 0, OFFERS), {}
+  if #ids > 0 then
+    book.write_runs()
+    book.write_hash(LEASES)
+    telling.tell_all(found, ids)
+    for _, id in ipairs(ids) do book.zput(LAPSE, id, after(now, OFFER_AGAIN)) end
+  end
+  return found
+end
+
+local function offer_schedules()
+  if not anything and free <= 0 then return {} end
+  local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
+  for _, id in ipairs(ids) do book.zput(LOOK, id, after(now, OFFER_AGAIN)) end
+  return #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}
+end
+
+local function register(idle, wake)
+  if row[2] ~= crew then call("ZREM", ROOT .. "i:" .. row[2], worker) end
+  if idle then
+    call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
+    call("SADD", IDLE, crew)
+  else
+    call("ZREM", ROOT .. "i:" .. crew, worker)
+  end
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle }))
+  call("ZADD", SEEN, now, worker)
+  if report and n > last then
+    call("HSET", ROOT .. "reports", worker, report)
+    local minute = math.floor(now / 60)
+    for i = 1, #tallies, 2 do call("HINCRBY", ROOT .. "m:" .. minute, tallies[i], tallies[i + 1]) end
+    if #tallies > 0 then call("ZADD", ROOT .. "minutes", minute, minute) end
+  end
+end
+
+holding.expire_due()
+local found = again_or_batch()
+local due = offer_schedules()
+book.write_set(LOOK)
+book.write_lanes()
+local idle = #found / 4 < free
+local wake
+if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
+register(idle, wake)
+local lapsed = offer_lapsed()
+hinting.conclude()
+return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }

@@ -1,0 +1,53 @@
+-- with: clock book policies holding hinting timetable
+-- declare: what code says of tasks and schedules. The last publish wins, a pause stays, nothing is ever removed.
+local ANNOUNCED = 100
+
+local function forget_rates(task)
+  local name = ROOT .. "rate:" .. task
+  for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
+  call("DEL", name)
+end
+
+local function declare_task(task, spec)
+  local before = policies.spec_of(task)
+  spec[S_PAUSED] = before and before[S_PAUSED]
+  if before and before[S_TEXT] == spec[S_TEXT] then return "unchanged" end
+  specs[task] = spec
+  book.hput(SPECS, task, cmsgpack.pack(spec))
+  if not before then return "added" end
+  if spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE] then
+    -- tokens of the old rate would hold up the new one, perhaps for days
+    if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
+    holding.loosen(task)
+    for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+  end
+  return "changed"
+end
+
+local function declare_schedule(plan)
+  local before = timetable.schedule_of(plan[P_ID])
+  if before and before[P_OWNER] ~= plan[P_OWNER] then return "taken" end
+  if not before then
+    plan[P_VERSION], plan[P_SINCE], plan[P_PAUSED], plan[P_NOTE], plan[P_RECENT] = 1, now, false, false, false
+  else
+    if before[P_TEXT] == plan[P_TEXT] then return "unchanged" end
+    if before[P_TIMES] ~= plan[P_TIMES] then
+      plan[P_SINCE] = now
+    else
+      plan[P_ANCHOR], plan[P_NEXT], plan[P_FIRES] = before[P_ANCHOR], before[P_NEXT], before[P_FIRES]
+      plan[P_SINCE] = before[P_SINCE]
+    end
+    plan[P_VERSION], plan[P_PAUSED] = before[P_VERSION] + 1, before[P_PAUSED]
+    plan[P_NOTE], plan[P_RECENT] = before[P_NOTE], before[P_RECENT]
+  end
+  timetable.put_schedule(plan)
+  if plan[P_FIRES] and not plan[P_PAUSED] then book.arrive(false, plan[P_FIRES]) end
+  return before and "changed" or "added"
+end
+
+local answer = { instant(now) }
+for i, item in ipairs(cmsgpack.unpack(ARGV[3])) do
+  answer[i + 1] = item[1] == "task" and declare_task(item[2], item[3]) or declare_schedule(item[3])
+end
+hinting.conclude()
+return answer

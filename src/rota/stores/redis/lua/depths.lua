@@ -1,0 +1,3 @@
+-- with: clock
+-- depths: what is unfinished, counted.
+return { instant(now), call("HGETALL", ROOT .. "counts") }

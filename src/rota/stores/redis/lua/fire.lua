@@ -1,0 +1,47 @@
+-- with: clock book policies holding hinting admitting timetable
+-- fire: advance a schedule and admit its runs, if it still stands where the tick was planned; a refused run still
+-- advances. Answers the time, then for each tick 0, or 1 followed by run and reason of each of its runs.
+local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_WORDS, T_RUNS =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local ticks = cmsgpack.unpack(ARGV[3])
+
+local function remember(recent, nominal, reason)
+  recent[#recent + 1] = { nominal, reason }
+  if #recent > FIRINGS_KEPT then table.remove(recent, 1) end
+end
+
+local function fire(tick)
+  local plan = timetable.schedule_of(tick[T_SCHEDULE])
+  if not plan or plan[P_PAUSED] or plan[P_VERSION] ~= tick[T_VERSION] or plan[P_NEXT] ~= (tick[T_NEXT] or false) then
+    return { 0 }
+  end
+  local fired, recent = { 1 }, plan[P_RECENT] or {}
+  if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], "missed") end
+  for i, item in ipairs(tick[T_RUNS]) do
+    local run, reason = admitting.decide(item)
+    remember(recent, tick[T_NOMINALS][i], reason)
+    fired[#fired + 1] = run
+    fired[#fired + 1] = reason
+  end
+  plan[P_NEXT], plan[P_FIRES], plan[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
+  timetable.put_schedule(plan)
+  if tick[T_MISSED] then policies.decided(plan[P_TASK], plan[P_KEY], "missed", tick[T_MISSED], false, tick[T_WORDS]) end
+  return fired
+end
+
+local ids, total, soonest = {}, 0, nil
+for i, tick in ipairs(ticks) do
+  ids[i] = tick[T_SCHEDULE]
+  total = total + #tick[T_RUNS]
+end
+timetable.load_schedules(ids)
+admitting.reserve(total)
+local answer = { instant(now) }
+for i, tick in ipairs(ticks) do
+  local fired = fire(tick)
+  answer[i + 1] = fired
+  if fired[1] == 1 and tick[T_FIRES] and (not soonest or tick[T_FIRES] < soonest) then soonest = tick[T_FIRES] end
+end
+if soonest then book.arrive(false, soonest) end -- one worker looks after all that are due next
+hinting.conclude()
+return answer

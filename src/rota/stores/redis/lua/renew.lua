@@ -1,0 +1,27 @@
+-- with: clock book policies holding hinting
+-- renew: extend what is still held, lapsed or not, and keep what its handlers noted.
+local N_RUN, N_FENCE, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5
+local request = cmsgpack.unpack(ARGV[3])
+local deadline = after(now, request[1])
+local answer = { instant(now) }
+
+local function renew(item)
+  local text = book.hget(LEASES, item[N_RUN])
+  local lease = text and cmsgpack.unpack(text)
+  if not lease or lease[L_FENCE] ~= item[N_FENCE] then return "lost" end
+  lease[L_UNTIL] = deadline
+  book.hput(LEASES, item[N_RUN], cmsgpack.pack(lease))
+  book.zput(LAPSE, item[N_RUN], deadline)
+  if item[N_NOTED] then
+    local run = book.get(item[N_RUN])
+    run[PROGRESS] = item[N_PROGRESS] or run[PROGRESS]
+    run[SAVED] = item[N_SAVED] or run[SAVED]
+    book.save(run)
+    touched[run.id] = true
+  end
+  return lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause" or "ok")
+end
+
+for i, item in ipairs(request[2]) do answer[i + 1] = renew(item) end
+hinting.conclude()
+return answer

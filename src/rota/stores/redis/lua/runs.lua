@@ -1,0 +1,72 @@
+-- with: clock telling
+-- runs: by id, or newest first. Answers the time, where to read on (0: nowhere) and the runs; reads only so many.
+local request = cmsgpack.unpack(ARGV[3])
+local ids, states, task, key, limit, before =
+  request[1], request[2], request[3], request[4], request[5], request[6] or math.huge
+local BUCKET, READ_AT_ONCE, FEW = 100, 2000, 2000
+local LEASES = ROOT .. "leases"
+local answer = {}
+
+local function matches(text)
+  if not states:find(text:sub(1, 1), 1, true) then return false end
+  if not task and not key then return true end
+  local _, _, _, _, _, its_task, its_key = cmsgpack.unpack_limit(text, 6, 2)
+  return (not task or its_task == task) and (not key or its_key == key)
+end
+
+-- The candidates of these (seq, id), newest first, until the page is full.
+local function read(found)
+  table.sort(found, function(a, b) return a[1] > b[1] end)
+  local keys = {}
+  for i, one in ipairs(found) do keys[i] = ROOT .. "r:" .. one[2] end
+  local texts = #keys > 0 and call("MGET", unpack(keys)) or {}
+  for i, one in ipairs(found) do
+    local text = texts[i]
+    if text and matches(text) then
+      telling.tell(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
+      if #answer / 4 == limit then return one[1] end
+    end
+  end
+end
+
+local function read_bucket(bucket)
+  local all, found = call("HGETALL", ROOT .. "o:" .. bucket), {}
+  for i = 1, #all, 2 do
+    if tonumber(all[i]) < before then found[#found + 1] = { tonumber(all[i]), all[i + 1] } end
+  end
+  return read(found), #found
+end
+
+-- Few are running: they are found without a look at all the others.
+local function read_running()
+  local found = {}
+  for _, id in ipairs(call("HKEYS", LEASES)) do
+    local _, seq = cmsgpack.unpack_limit(call("GET", ROOT .. "r:" .. id), 1, 2)
+    if seq < before then found[#found + 1] = { seq, id } end
+  end
+  return read(found) or 0
+end
+
+local function read_back()
+  local scanned = 0
+  while scanned < READ_AT_ONCE do
+    local from = before == math.huge and "+inf" or math.floor((before - 1) / BUCKET)
+    local bucket = call("ZREVRANGEBYSCORE", ROOT .. "o", from, "-inf", "LIMIT", 0, 1)[1]
+    if not bucket then return 0 end
+    local stopped, read_here = read_bucket(bucket)
+    if stopped then return stopped end
+    scanned = scanned + read_here + 1
+    before = tonumber(bucket) * BUCKET
+  end
+  return before
+end
+
+local next_ = 0
+if ids then
+  telling.tell_all(answer, ids)
+elseif states == "r" and call("HLEN", LEASES) <= FEW then
+  next_ = read_running()
+else
+  next_ = read_back()
+end
+return { instant(now), next_, answer }

@@ -1,0 +1,155 @@
+-- with: clock book policies holding hinting
+-- settle: compare-and-set on (run, fence), each ending in one step: attempt, state or queue, mark, release.
+local E_RUN, E_FENCE, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK, E_REST = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16
+local ATTEMPTS_KEPT = 20
+local endings = cmsgpack.unpack(ARGV[3])
+
+local function judge(run, ending)
+  if not run then return "stale" end
+  if run.state == "r" and run.lease[L_FENCE] == ending[E_FENCE] then
+    return (run.lease[L_UNTIL] <= now or not ending[E_LOST]) and "applied" or "stale"
+  end
+  -- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+  for _, attempt in ipairs(run[ATTEMPTS] or {}) do
+    if attempt[1] == ending[E_FENCE] and (attempt[3] == "lost") == ending[E_LOST] then return "already" end
+  end
+  return "stale"
+end
+
+local function record_attempt(run, ending)
+  local lease, attempts = run.lease, run[ATTEMPTS] or {}
+  attempts[#attempts + 1] =
+    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_REST] }
+  if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
+  run[ATTEMPTS], run[FENCE], run[ERROR] = attempts, lease[L_FENCE], ending[E_ERROR] or false
+  run[PROGRESS] = ending[E_PROGRESS] or run[PROGRESS]
+  run[SAVED] = ending[E_SAVED] or run[SAVED]
+end
+
+local function charge(run, ending)
+  if ending[E_CHARGE] == "failure" then run[FAILURES] = run[FAILURES] + 1 end
+  if ending[E_CHARGE] == "loss" then run[LOSSES] = run[LOSSES] + 1 end
+end
+
+-- A run that would wait again finds its key taken: the one that waits there goes on in its stead.
+local function give_way(run, due)
+  for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
+    if holder.id ~= run.id and holder.state ~= "r" then
+      book.leave(holder)
+      holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])
+      if holder.state == "k" then holder.state = "q" end
+      book.enter(holder)
+      book.save(holder)
+      book.arrive(holder[TASK], holder[DUE])
+      policies.decided(run[TASK], run[KEY], "superseded", 1, holder.id)
+      return true
+    end
+  end
+end
+
+local function end_run(run, ending, state, reason)
+  run[ASKED] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
+  book.leave(run) -- before the charge: indexes know it by what it was
+  charge(run, ending)
+  run.state = "-"
+  book.finish(run, state, reason)
+  holding.release(run)
+end
+
+local function requeue(run, ending)
+  local delay = ending[E_DELAY] or 0
+  local due = delay > 0 and after(now, delay) or run[DUE]
+  local paused = run.lease[L_PAUSE]
+  book.leave(run)
+  charge(run, ending)
+  run.state, run[DUE] = "-", due
+  if ending[E_CALLED] then run[EXPIRES] = false end
+  if run[UNIQUE] and give_way(run, due) then
+    book.finish(run, "c", "superseded")
+    holding.release(run)
+    return
+  end
+  run.state, run.lease = paused and "p" or book.waits(run, false), nil
+  book.enter(run)
+  book.save(run)
+  if run.state == "q" then book.arrive(run[TASK], due) end
+end
+
+local function mark(run, ending)
+  if not (run[MARKED] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
+  local known = policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
+  known[M_FINISHED] = now
+  if run.state == "s" then
+    known[M_SUCCEEDED], known[M_FAILURES] = now, 0
+  else
+    known[M_FAILURES] = known[M_FAILURES] + 1
+  end
+  policies.put_mark(known)
+end
+
+-- What most endings are: the first call of a run that nothing else hangs on. Its fields stay as they were put, and the
+-- rest is written behind them, so that neither they nor the body need to be read.
+local leases = {}
+
+local function finish_first(ending, text, held)
+  if ending[E_REQUEUE] or ending[E_LOST] or not text or not held then return false end
+  local lease = leases[held] or cmsgpack.unpack(held) -- one claim, one text for all its fresh runs
+  leases[held] = lease
+  local form = text:sub(1, 2)
+  if (form ~= "rp" and form ~= "rP") or lease[L_FENCE] ~= ending[E_FENCE] then return false end
+  local _, seq, _, _, _, task, key, unique, marked = cmsgpack.unpack_limit(text, 8, 2)
+  if unique or marked or policies.is_gated(policies.spec_of(task)) then return false end
+  local id, state = ending[E_RUN], ending[E_STATE]
+  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_REST] }
+  local asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
+  call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(
+    lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, 0, false, false, ending[E_REASON] or false, false,
+    ending[E_ERROR] or false, now, { attempt }, ending[E_PROGRESS] or false, ending[E_SAVED] or false,
+    ending[E_RESULT] or false, asked
+  ))
+  book.hput(LEASES, id, false)
+  book.zput(LAPSE, id, false)
+  book.add(COUNTS, "r:" .. task, -1)
+  if key then book.add(BUSY, "k" .. pair(task, key), -1) end
+  book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(seq), now)
+  book.zput(ROOT .. "histories", task, 0)
+  touched[id] = true
+  return true
+end
+
+local function settle(ending)
+  local run = book.get(ending[E_RUN])
+  local verdict = judge(run, ending)
+  if verdict ~= "applied" then return verdict end
+  local cancelled = run.lease[L_CANCEL]
+  record_attempt(run, ending)
+  touched[run.id] = true
+  if not ending[E_REQUEUE] then
+    run[RESULT] = ending[E_RESULT] or run[RESULT]
+    end_run(run, ending, ending[E_STATE], ending[E_REASON] or false)
+  elseif cancelled then
+    end_run(run, ending, "c", "cancelled") -- a finish beats a wish, a requeue honours it
+  else
+    requeue(run, ending)
+  end
+  mark(run, ending)
+  holding.freed(run, "r", run[DUE])
+  return verdict
+end
+
+local ids, keys, answer = {}, {}, { instant(now) }
+for i, ending in ipairs(endings) do
+  ids[i], keys[i] = ending[E_RUN], ROOT .. "r:" .. ending[E_RUN]
+end
+for first = 1, #ids, ARGUMENTS do
+  local last = math.min(#ids, first + ARGUMENTS - 1)
+  local texts, held = call("MGET", unpack(keys, first, last)), call("HMGET", LEASES, unpack(ids, first, last))
+  for i = first, last do
+    local at, seen = i - first + 1, touched[ids[i]] or runs[ids[i]] ~= nil
+    local done = not seen and finish_first(endings[i], texts[at], held[at])
+    answer[i + 1] = done and "applied" or settle(endings[i])
+  end
+end
+hinting.conclude()
+return answer

@@ -1,0 +1,154 @@
+-- Admission: a run's guards are judged in the step that lets it in, and the first no wins.
+local admitting = {}
+
+local I_ID, I_TASK, I_PRIORITY, I_TAIL, I_DELAY, I_AT, I_EXPIRES_AFTER, I_EXPIRES_AT = 1, 2, 3, 4, 5, 6, 7, 8
+local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART =
+  9, 10, 11, 12, 13, 14, 15, 16, 17
+local seq = 0
+
+function admitting.reserve(number)
+  if number > 0 then seq = call("INCRBY", ROOT .. "seq", number) - number end
+end
+
+function admitting.due_of(item)
+  return item[I_AT] or after(now, item[I_DELAY] or 0)
+end
+
+function admitting.expiry_of(item)
+  if item[I_EXPIRES_AFTER] then return after(math.max(now, admitting.due_of(item)), item[I_EXPIRES_AFTER]) end
+  return item[I_EXPIRES_AT] or false
+end
+
+function admitting.rewrite(run, item)
+  run[BODY] = select(7, cmsgpack.unpack_limit(item[I_TAIL], 6, 0))
+  if item[I_APART] then
+    call("SET", ROOT .. "b:" .. run.id, item[I_APART])
+  elseif run.apart then
+    call("DEL", ROOT .. "b:" .. run.id)
+  end
+  run.apart = item[I_APART] and true
+end
+
+-- The newest arguments win; the due time moves as the newcomer asks.
+function admitting.join(run, item)
+  local how = item[I_JOIN] or "keep"
+  if how == "refuse" then return run.id, "already_queued" end
+  local state, before = run.state, run[DUE]
+  local due, wanted = before, admitting.due_of(item)
+  if how == "push" then
+    if item[I_MAX_WAIT] then wanted = math.min(wanted, run[CREATED] + item[I_MAX_WAIT]) end
+    due = math.max(before, wanted)
+  elseif how == "set" then
+    due = wanted
+  end
+  book.leave(run)
+  run[DUE], run[EXPIRES] = due, admitting.expiry_of(item) or run[EXPIRES]
+  if state == "k" and due ~= before then run.state = "q" end -- who has moved is judged anew
+  admitting.rewrite(run, item)
+  book.enter(run)
+  book.save(run)
+  if run.state == "q" and (due < before or state ~= "q") then book.arrive(run[TASK], due) end
+  if due > before then holding.freed(run, state, before) end
+  return run.id, "joined"
+end
+
+function admitting.rest_reason(rules, mark)
+  if not mark[M_FINISHED] then return end
+  for _, rule in ipairs(rules) do
+    if mark[M_FAILURES] >= rule[1] and now < mark[M_FINISHED] + rule[2] then return rule[3] end
+  end
+end
+
+-- A no, or the run that this one joins; nothing if it may come in.
+function admitting.refusal(item)
+  local task, unique = item[I_TASK], item[I_UNIQUE]
+  if unique and item[I_UNIQUE_KEY] then
+    local found = holding.holders(task, item[I_UNIQUE_KEY])
+    for _, run in ipairs(found) do
+      if run.state ~= "r" then return admitting.join(run, item) end
+    end
+    if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
+  end
+  local rest, most = item[I_REST], item[I_MAX_PENDING]
+  if unique == "done" or rest then
+    local mark = policies.mark_of(task, item[I_UNIQUE_KEY] or item[I_KEY] or "")
+    if unique == "done" and mark[M_SUCCEEDED] then return item[I_ID], "already_done" end
+    local reason = rest and admitting.rest_reason(rest, mark)
+    if reason then return item[I_ID], reason end
+  end
+  if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
+end
+
+-- Which of these runs are still to end; each is told that somebody waits for it.
+function admitting.await_ends(id, needs)
+  local left = {}
+  book.load(needs)
+  for _, need in ipairs(needs) do
+    local run = runs[need]
+    if run and not book.is_final(run) then
+      left[#left + 1] = need
+      call("SADD", ROOT .. "awaits:" .. need, id)
+      if not run[AWAITED] then
+        run[AWAITED] = true
+        book.save(run)
+      end
+    end
+  end
+  return #left > 0 and left
+end
+
+-- SET NX is the judge of an id that is there already: it then answers the same and nothing changes.
+function admitting.bring_in(item, needs, parked, due)
+  local id, task, expires = item[I_ID], item[I_TASK], admitting.expiry_of(item)
+  seq = seq + 1
+  local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "P" or "p"
+  local text = cmsgpack.pack(seq, now, due, expires) .. item[I_TAIL]
+  if needs then
+    form = item[I_APART] and "X" or "x"
+    text = text .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false)
+  end
+  if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
+  runs[id] = nil
+  if item[I_APART] then call("SET", ROOT .. "b:" .. id, item[I_APART]) end
+  local bucket = math.floor(seq / BUCKET)
+  book.hput(ROOT .. "o:" .. bucket, seq, id)
+  book.zput(BUCKETS, bucket, bucket)
+  if state == "q" then
+    book.add(COUNTS, "q:" .. task, 1)
+    book.lane_add(item[I_PRIORITY] .. ":" .. task, seq, due)
+    if expires then book.zput(EXPIRING, id, expires) end
+    book.arrive(task, due)
+  else
+    book.enter(book.get(id))
+  end
+  if item[I_UNIQUE_KEY] then
+    local ids = book.holders_of(task, item[I_UNIQUE_KEY])
+    ids[#ids + 1] = id
+    book.hold_unique(task, item[I_UNIQUE_KEY], ids)
+  end
+end
+
+function admitting.admit(item)
+  local id, task = item[I_ID], item[I_TASK]
+  local spec = policies.spec_of(task)
+  local enabled = not spec or spec[S_ENABLED]
+  local guarded = item[I_UNIQUE_KEY] or item[I_REST] or item[I_MAX_PENDING]
+  if (guarded or item[I_NEEDS] or not enabled) and book.get(id) then return id, "accepted" end
+  if not enabled then return id, "disabled" end
+  if guarded then
+    local run, reason = admitting.refusal(item)
+    if run then return run, reason end
+  end
+  local needs = item[I_NEEDS] and admitting.await_ends(id, item[I_NEEDS])
+  local due = admitting.due_of(item)
+  local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
+  local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
+  admitting.bring_in(item, needs, parked, due)
+  return id, "accepted"
+end
+
+function admitting.decide(item)
+  local run, reason = admitting.admit(item)
+  if reason ~= "accepted" then policies.decided(item[I_TASK], item[I_KEY], reason, 1, run) end
+  return run, reason
+end

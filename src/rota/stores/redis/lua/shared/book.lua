@@ -1,0 +1,338 @@
+-- The book: runs as they stand, and the indexes that follow them. Changes are gathered and written at the end, one
+-- call for each key; whoever reads a key that has changes waiting writes them first.
+--
+-- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
+-- the other. States: q in the due index, k parked, w waiting for the end of others, p paused, r running, s f c ended.
+-- Forms: p as it was put, with the fields up to BODY; x with all of them; P and X the same with the body in b:<id>.
+-- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset.
+local book = {}
+
+local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
+local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED = 20, 21, 22, 23, 24, 25
+-- A lease: who holds a running run, and what was asked of it meanwhile.
+local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
+local BUCKET = 100
+local ARGUMENTS = 4000
+
+local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"
+local UNIQUES, COUNTS, BUSY, BUCKETS = ROOT .. "uniques", ROOT .. "counts", ROOT .. "busy", ROOT .. "o"
+
+local sets, hashes, added = {}, {}, {} -- changes that wait to be written
+local runs, changed, restated, lanes = {}, {}, {}, {}
+local arrival_tasks, arrival_dues, touched = {}, {}, {}
+
+-- The first write, before anything is changed: where the server refuses writes, it refuses here.
+call("SET", ROOT .. "clock", instant(now))
+
+function book.slot(changes, key)
+  local found = changes[key]
+  if not found then
+    found = {}
+    changes[key] = found
+  end
+  return found
+end
+
+function book.zput(key, member, score) book.slot(sets, key)[member] = score end
+function book.hput(key, field, value) book.slot(hashes, key)[field] = value end
+
+function book.send(command, key, words)
+  for first = 1, #words, ARGUMENTS do
+    call(command, key, unpack(words, first, math.min(#words, first + ARGUMENTS - 1)))
+  end
+end
+
+function book.write_set(key)
+  local changes = sets[key]
+  if not changes then return end
+  sets[key] = nil
+  local adds, drops = {}, {}
+  for member, score in pairs(changes) do
+    if score then
+      adds[#adds + 1] = score
+      adds[#adds + 1] = member
+    else
+      drops[#drops + 1] = member
+    end
+  end
+  book.send("ZREM", key, drops)
+  book.send("ZADD", key, adds)
+end
+
+function book.write_hash(key)
+  local changes = hashes[key]
+  if not changes then return end
+  hashes[key] = nil
+  local adds, drops = {}, {}
+  for field, value in pairs(changes) do
+    if value then
+      adds[#adds + 1] = field
+      adds[#adds + 1] = value
+    else
+      drops[#drops + 1] = field
+    end
+  end
+  book.send("HDEL", key, drops)
+  book.send("HSET", key, adds)
+end
+
+function book.hget(key, field)
+  local waiting = hashes[key] and hashes[key][field]
+  if waiting ~= nil then return waiting end
+  return call("HGET", key, field)
+end
+
+-- Counts of what stands where, per task; in BUSY per (task, key), and suspects per worker. They change in the very
+-- step in which a run or a lease does, so they are as many as there are.
+function book.add(hash, field, number)
+  local deltas = book.slot(added, hash)
+  deltas[field] = (deltas[field] or 0) + number
+end
+
+function book.count(hash, field)
+  return tonumber(call("HGET", hash, field) or 0) + (added[hash] and added[hash][field] or 0)
+end
+
+function book.write_counts()
+  for hash, deltas in pairs(added) do
+    for field, number in pairs(deltas) do
+      if number ~= 0 and call("HINCRBY", hash, field, number) == 0 then call("HDEL", hash, field) end
+    end
+  end
+  added = {}
+end
+
+function book.lane_of(run)
+  return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. run[TASK]
+end
+
+function book.place(seq) return string.format("%012d", seq) end
+
+-- Parked runs of one key, the best first: a set in the order of its members.
+function book.parked_place(run)
+  return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE], run[SEQ])
+end
+
+function book.lane_add(lane, seq, due)
+  book.zput(ROOT .. "q:" .. lane, book.place(seq), due)
+  local head = lanes[lane]
+  if head == nil or (head and due < head) then lanes[lane] = due end -- false: to be looked up
+end
+
+function book.lane_drop(lane, seq)
+  book.zput(ROOT .. "q:" .. lane, book.place(seq), false)
+  lanes[lane] = false
+end
+
+-- When the first run of each lane is due, so that a claim looks only at lanes that have something.
+function book.write_lanes()
+  for lane, head in pairs(lanes) do
+    local key = ROOT .. "q:" .. lane
+    book.write_set(key)
+    if head then
+      call("ZADD", HEADS, "LT", head, lane)
+    else
+      local first = call("ZRANGE", key, 0, 0, "WITHSCORES")
+      if first[2] then call("ZADD", HEADS, first[2], lane) else call("ZREM", HEADS, lane) end
+    end
+  end
+  lanes = {}
+end
+
+function book.parse(id, text, lease)
+  if not text then
+    runs[id] = false
+    return false
+  end
+  local form = text:sub(2, 2)
+  local run
+  if form == "p" or form == "P" then
+    run = { cmsgpack.unpack_limit(text, 10, 2) }
+    run[FENCE], run[FAILURES], run[LOSSES], run[NEEDS], run[AWAITED] = 0, 0, 0, false, false
+    run[REASON], run[NOTE], run[ERROR], run[FINISHED], run[ATTEMPTS] = false, false, false, false, false
+    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED] = false, false, false, false
+  else
+    run = { cmsgpack.unpack_limit(text, 24, 2) }
+  end
+  run.id, run.state = id, text:sub(1, 1)
+  run.apart = form == "P" or form == "X"
+  if run.state == "r" then run.lease = cmsgpack.unpack(lease or call("HGET", LEASES, id)) end
+  runs[id] = run
+  return run
+end
+
+function book.load(ids)
+  local missing, keys = {}, {}
+  for _, id in ipairs(ids) do
+    if runs[id] == nil and not missing[id] then
+      missing[id] = true
+      missing[#missing + 1] = id
+      keys[#keys + 1] = ROOT .. "r:" .. id
+    end
+  end
+  for first = 1, #missing, ARGUMENTS do
+    local last = math.min(#missing, first + ARGUMENTS - 1)
+    local texts = call("MGET", unpack(keys, first, last))
+    local leases = call("HMGET", LEASES, unpack(missing, first, last))
+    for i = first, last do
+      book.parse(missing[i], texts[i - first + 1], leases[i - first + 1])
+    end
+  end
+end
+
+function book.get(id)
+  local run = runs[id]
+  if run == nil then run = book.parse(id, call("GET", ROOT .. "r:" .. id)) end
+  return run
+end
+
+function book.is_final(run)
+  local state = run.state
+  return state == "s" or state == "f" or state == "c"
+end
+
+function book.is_queued(run)
+  local state = run.state
+  return state == "q" or state == "k" or state == "w"
+end
+
+-- Takes a run out of every index that it stands in; enter puts it where it belongs now.
+function book.leave(run)
+  local state, task = run.state, run[TASK]
+  if state == "r" then
+    book.hput(LEASES, run.id, false)
+    book.zput(LAPSE, run.id, false)
+    book.add(COUNTS, "r:" .. task, -1)
+    if run[KEY] then book.add(BUSY, "k" .. pair(task, run[KEY]), -1) end
+    if run[LOSSES] > 0 then book.add(BUSY, "s" .. run.lease[L_WORKER], -1) end
+  elseif state == "p" then
+    book.zput(ROOT .. "held:" .. task, run.id, false)
+    book.add(COUNTS, "p:" .. task, -1)
+  elseif book.is_queued(run) then
+    book.add(COUNTS, "q:" .. task, -1)
+    if run[EXPIRES] then book.zput(EXPIRING, run.id, false) end
+    if state == "q" then
+      book.lane_drop(book.lane_of(run), run[SEQ])
+    elseif state == "k" then
+      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), false)
+    else
+      book.add(COUNTS, "w:" .. task, -1)
+      book.zput(ROOT .. "held:" .. task, run.id, false)
+    end
+  end
+end
+
+function book.enter(run)
+  local state, task = run.state, run[TASK]
+  if state == "r" then
+    book.hput(LEASES, run.id, cmsgpack.pack(run.lease))
+    book.zput(LAPSE, run.id, run.lease[L_UNTIL])
+    book.add(COUNTS, "r:" .. task, 1)
+    if run[KEY] then book.add(BUSY, "k" .. pair(task, run[KEY]), 1) end
+    if run[LOSSES] > 0 then book.add(BUSY, "s" .. run.lease[L_WORKER], 1) end
+  elseif state == "p" then
+    book.zput(ROOT .. "held:" .. task, run.id, 0)
+    book.add(COUNTS, "p:" .. task, 1)
+  elseif book.is_queued(run) then
+    book.add(COUNTS, "q:" .. task, 1)
+    if run[EXPIRES] then book.zput(EXPIRING, run.id, run[EXPIRES]) end
+    if state == "q" then
+      book.lane_add(book.lane_of(run), run[SEQ], run[DUE])
+    elseif state == "k" then
+      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), 0)
+      book.zput(ROOT .. "keys:" .. task, run[KEY], 0)
+    else
+      book.add(COUNTS, "w:" .. task, 1)
+      book.zput(ROOT .. "held:" .. task, run.id, 0)
+    end
+  else
+    book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(run[SEQ]), run[FINISHED])
+    book.zput(ROOT .. "histories", task, 0)
+  end
+end
+
+-- What a queued run is, by what holds it.
+function book.waits(run, parked)
+  return run[NEEDS] and "w" or (parked and "k" or "q")
+end
+
+function book.save(run) changed[run.id] = run end
+
+function book.restate(run)
+  if not changed[run.id] then restated[run.id] = run end
+end
+
+function book.holders_of(task, unique)
+  local text = book.hget(UNIQUES, pair(task, unique))
+  return text and cmsgpack.unpack(text) or {}
+end
+
+function book.hold_unique(task, unique, ids)
+  book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
+end
+
+-- A run ends: it leaves its indexes and holds its unique key no longer.
+function book.finish(run, state, reason)
+  book.leave(run)
+  run.state, run[FINISHED], run.lease = state, now, nil
+  run[REASON] = reason
+  book.enter(run)
+  if run[UNIQUE] then
+    local left = {}
+    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE])) do
+      if id ~= run.id then left[#left + 1] = id end
+    end
+    book.hold_unique(run[TASK], run[UNIQUE], left)
+  end
+  book.save(run)
+end
+
+function book.arrive(task, due)
+  arrival_tasks[#arrival_tasks + 1] = task
+  arrival_dues[#arrival_dues + 1] = due
+end
+
+function book.write_runs()
+  for id, run in pairs(changed) do
+    local form = run.apart and "X" or "x"
+    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, ASKED)))
+    restated[id] = nil
+  end
+  for id, run in pairs(restated) do
+    call("SETRANGE", ROOT .. "r:" .. id, 0, run.state)
+  end
+  changed, restated = {}, {}
+end
+
+function book.write_all()
+  book.write_runs()
+  book.write_lanes()
+  for key in pairs(sets) do book.write_set(key) end
+  for key in pairs(hashes) do book.write_hash(key) end
+  book.write_counts()
+end
+
+-- The ids behind places in a lane. They were given out in the order of arrival, so most stand in a few buckets.
+function book.ids_of(places)
+  local wanted, found = {}, {}
+  for _, member in ipairs(places) do
+    local seq = tonumber(member)
+    local bucket = math.floor(seq / BUCKET)
+    local fields = book.slot(wanted, bucket)
+    fields[#fields + 1] = seq
+  end
+  for bucket, fields in pairs(wanted) do
+    local key = ROOT .. "o:" .. bucket
+    book.write_hash(key)
+    if #fields > 10 then
+      local all, names = call("HGETALL", key), {}
+      for i = 1, #all, 2 do names[tonumber(all[i])] = all[i + 1] end
+      for _, seq in ipairs(fields) do found[seq] = names[seq] end
+    else
+      local some = call("HMGET", key, unpack(fields))
+      for i, seq in ipairs(fields) do found[seq] = some[i] end
+    end
+  end
+  return found
+end

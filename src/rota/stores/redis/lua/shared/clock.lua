@@ -1,0 +1,31 @@
+-- The store's time: the server's, plus a test's skew; never back, whichever server answers and whoever asks.
+-- Instants have five digits. Numbers reach Redis exactly (%.17g), but tostring and .. would keep fourteen digits.
+local ROOT = KEYS[1]
+local call = redis.call
+
+local function rounded(instant)
+  return tonumber(string.format("%.5f", instant))
+end
+
+local function after(instant, seconds)
+  local exact = instant + seconds
+  local later = rounded(exact)
+  if later < exact then later = rounded(later + 0.00001) end
+  return later
+end
+
+local now
+do
+  local time = call("TIME")
+  now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
+  now = math.max(now, tonumber(ARGV[2]), tonumber(call("GET", ROOT .. "clock") or 0))
+end
+
+local function instant(number)
+  return string.format("%.5f", number)
+end
+
+-- One name for (task, key) that no other pair shares.
+local function pair(task, key)
+  return #task .. ":" .. task .. key
+end

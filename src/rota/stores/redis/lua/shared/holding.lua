@@ -1,0 +1,128 @@
+-- Holds: a queued run stands in the due index if and only if nothing holds it. Whoever takes a running or a ready run
+-- of a saturated key away, or moves it to later, lets the best parked one go: one too many does no harm, the next
+-- claim parks it again; one too few would wait for ever.
+local holding = {}
+
+function holding.best_parked(task, key)
+  local name = ROOT .. "parked:" .. pair(task, key)
+  book.write_set(name)
+  local first = call("ZRANGE", name, 0, 0)[1]
+  return first and first:sub(-12)
+end
+
+function holding.unpark(task, key, most)
+  for _ = 1, most do
+    local found = holding.best_parked(task, key)
+    if not found then
+      book.zput(ROOT .. "keys:" .. task, key, false)
+      return
+    end
+    local run = book.get(book.ids_of({ found })[tonumber(found)])
+    book.leave(run)
+    run.state = "q"
+    book.enter(run)
+    book.restate(run)
+    book.arrive(task, run[DUE])
+  end
+end
+
+-- A run of a gated task, in this state and due then until now, no longer runs or stands ready: another may start.
+function holding.freed(run, state, due)
+  local spec = policies.spec_of(run[TASK])
+  if not policies.is_gated(spec) or not (state == "r" or (state == "q" and due <= now)) then return end
+  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holding.unpark(run[TASK], run[KEY], 1) end -- an end gives no token back
+  book.arrive(run[TASK], now)
+end
+
+-- After a change of limits, parked runs go some at a time; LOOSE are the tasks that have more.
+local LOOSE, LOOSENED_AT_ONCE = ROOT .. "loose", 1000
+
+function holding.loosen(task)
+  local name, left = ROOT .. "keys:" .. task, LOOSENED_AT_ONCE
+  book.write_set(name)
+  for _, key in ipairs(call("ZRANGE", name, 0, LOOSENED_AT_ONCE)) do
+    local parked = call("ZCARD", ROOT .. "parked:" .. pair(task, key))
+    holding.unpark(task, key, math.min(parked + 1, left))
+    left = left - parked - 1
+    if left <= 0 then
+      call("SADD", LOOSE, task)
+      return
+    end
+  end
+  call("SREM", LOOSE, task)
+end
+
+-- A run has ended: those that waited for nothing else may start.
+function holding.release(run)
+  if not run[AWAITED] then return end
+  local name = ROOT .. "awaits:" .. run.id
+  local waiting = call("SMEMBERS", name)
+  call("DEL", name)
+  table.sort(waiting)
+  book.load(waiting)
+  for _, id in ipairs(waiting) do
+    local child = runs[id]
+    if child and not book.is_final(child) and child[NEEDS] then
+      local left = {}
+      for _, need in ipairs(child[NEEDS]) do
+        if need ~= run.id then left[#left + 1] = need end
+      end
+      book.leave(child)
+      child[NEEDS] = #left > 0 and left
+      if child.state == "w" then
+        child.state = book.waits(child, false)
+        if child.state == "q" then book.arrive(child[TASK], child[DUE]) end
+      end
+      book.enter(child)
+      book.save(child)
+    end
+  end
+end
+
+function holding.is_late(run)
+  return book.is_queued(run) and run[EXPIRES] and run[EXPIRES] <= now
+end
+
+function holding.expire(late)
+  local before = {}
+  for i, run in ipairs(late) do
+    before[i] = run.state
+    book.finish(run, "c", "expired")
+    touched[run.id] = true
+    policies.decided(run[TASK], run[KEY], "expired", 1, run.id)
+    holding.release(run)
+  end
+  for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next
+    holding.freed(run, before[i], run[DUE])
+  end
+  return #late
+end
+
+local EXPIRED_AT_ONCE = 500
+
+function holding.expire_due()
+  book.write_set(EXPIRING)
+  local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
+  if #ids == 0 then return 0 end
+  book.load(ids)
+  local late = {}
+  for _, id in ipairs(ids) do
+    if runs[id] and holding.is_late(runs[id]) then late[#late + 1] = runs[id] else book.zput(EXPIRING, id, false) end
+  end
+  return holding.expire(late)
+end
+
+-- Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost.
+function holding.holders(task, unique)
+  local late, found = {}, {}
+  local ids = book.holders_of(task, unique)
+  book.load(ids)
+  for _, id in ipairs(ids) do
+    local run = runs[id]
+    if run and not book.is_final(run) then
+      if holding.is_late(run) then late[#late + 1] = run else found[#found + 1] = run end
+    end
+  end
+  if #late > 0 then holding.expire(late) end
+  return found
+end

@@ -1,0 +1,65 @@
+-- What code and people say of tasks, and what is known of their keys: specs, rates, marks, decisions.
+local policies = {}
+
+local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
+local S_TEXT, S_PAUSED, S_ENABLED, S_TOTAL, S_PER_KEY, S_INTERVAL, S_BURST, S_EACH, S_LIMIT, S_RATE =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local M_TASK, M_KEY, M_SUCCEEDED, M_FINISHED, M_FAILURES = 1, 2, 3, 4, 5
+local D_TASK, D_KEY, D_REASON, D_COUNT, D_FIRST, D_LAST, D_RUN, D_NOTE, D_BY = 1, 2, 3, 4, 5, 6, 7, 8, 9
+
+local specs, decisions = {}, {}
+
+function policies.spec_of(task)
+  local spec = specs[task]
+  if spec == nil then
+    local text = call("HGET", SPECS, task)
+    spec = text and cmsgpack.unpack(text)
+    specs[task] = spec
+  end
+  return spec
+end
+
+function policies.is_gated(spec)
+  return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "")
+end
+
+-- GCRA: the instant at which the bucket would be full again, were nothing more taken.
+function policies.full_at(task, key)
+  return tonumber(call("ZSCORE", ROOT .. "rate:" .. task, key) or 0)
+end
+
+function policies.opens_at(spec, full)
+  return full - (spec[S_BURST] - 1) * spec[S_INTERVAL]
+end
+
+function policies.mark_of(task, key)
+  local text = book.hget(MARKS, pair(task, key))
+  return text and cmsgpack.unpack(text) or { task, key, false, false, 0 }
+end
+
+function policies.put_mark(mark)
+  local name = pair(mark[M_TASK], mark[M_KEY])
+  book.hput(MARKS, name, cmsgpack.pack(mark))
+  book.zput(ROOT .. "marked", name, mark[M_FINISHED] or now)
+end
+
+-- One row per (task, key, reason), however often it was decided so.
+function policies.decided(task, key, reason, number, run, note, by)
+  local name = pair(task, pair(key or "", reason))
+  local row = decisions[name]
+  if not row then
+    local text = call("HGET", DECISIONS, name)
+    row = text and cmsgpack.unpack(text) or { task, key or "", reason, 0, now }
+    decisions[name] = row
+  end
+  row[D_COUNT] = row[D_COUNT] + number
+  row[D_LAST], row[D_RUN], row[D_NOTE], row[D_BY] = now, run or false, note or false, by or false
+end
+
+function policies.write_decisions()
+  for name, row in pairs(decisions) do
+    book.hput(DECISIONS, name, cmsgpack.pack(row))
+    book.zput(ROOT .. "decided", name, now)
+  end
+  decisions = {}
+end

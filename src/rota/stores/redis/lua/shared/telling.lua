@@ -1,0 +1,23 @@
+-- Runs for the reader: id, record, lease and (where it is kept apart) body, each as it is stored.
+local telling = {}
+
+function telling.tell(answer, id, text, lease)
+  local form = text:sub(2, 2)
+  answer[#answer + 1] = id
+  answer[#answer + 1] = text
+  answer[#answer + 1] = lease or false
+  answer[#answer + 1] = (form == "P" or form == "X") and call("GET", ROOT .. "b:" .. id)
+end
+
+function telling.tell_all(answer, ids)
+  for first = 1, #ids, 1000 do
+    local keys, last = {}, math.min(#ids, first + 999)
+    for i = first, last do keys[#keys + 1] = ROOT .. "r:" .. ids[i] end
+    local texts = call("MGET", unpack(keys))
+    local leases = call("HMGET", ROOT .. "leases", unpack(ids, first, last))
+    for i = first, last do
+      local text = texts[i - first + 1]
+      if text then telling.tell(answer, ids[i], text, leases[i - first + 1]) end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+-- Schedules: what was declared, as opaque text, and where each stands. LOOK is when one fires or is offered again.
+local timetable = {}
+
+local P_ID, P_TEXT, P_TIMES, P_OWNER, P_TASK, P_KEY, P_ANCHOR, P_NEXT, P_FIRES, P_VERSION, P_SINCE, P_PAUSED, P_NOTE, P_RECENT =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
+local FIRINGS_KEPT = 30
+local plans = {}
+
+function timetable.schedule_of(id)
+  local plan = plans[id]
+  if plan == nil then
+    local text = call("HGET", SCHEDULES, id)
+    plan = text and cmsgpack.unpack(text)
+    plans[id] = plan
+  end
+  return plan
+end
+
+function timetable.load_schedules(ids)
+  for first = 1, #ids, ARGUMENTS do
+    local last = math.min(#ids, first + ARGUMENTS - 1)
+    local texts = call("HMGET", SCHEDULES, unpack(ids, first, last))
+    for i = first, last do
+      local text = texts[i - first + 1]
+      plans[ids[i]] = text and cmsgpack.unpack(text)
+    end
+  end
+end
+
+function timetable.put_schedule(plan)
+  local id, recent = plan[P_ID], plan[P_RECENT]
+  plans[id] = plan
+  book.hput(SCHEDULES, id, cmsgpack.pack(plan))
+  book.zput(LOOK, id, not plan[P_PAUSED] and plan[P_FIRES])
+  local last = recent and recent[#recent][1] or plan[P_SINCE]
+  book.zput(OVER, id, plan[P_OWNER] == "" and not plan[P_NEXT] and math.max(last, plan[P_SINCE]))
+end
+
+function timetable.drop_schedule(id)
+  plans[id] = false
+  book.hput(SCHEDULES, id, false)
+  book.zput(LOOK, id, false)
+  book.zput(OVER, id, false)
+end

@@ -1,0 +1,8 @@
+-- with: clock
+-- stats: the counts of the last minutes, each minute as one list of name and number.
+local answer = { instant(now) }
+local first = math.floor(now / 60) - tonumber(ARGV[3])
+for _, minute in ipairs(call("ZRANGEBYSCORE", ROOT .. "minutes", "(" .. first, "+inf")) do
+  answer[#answer + 1] = { minute, call("HGETALL", ROOT .. "m:" .. minute) }
+end
+return answer

@@ -1,0 +1,132 @@
+-- with: clock book policies holding hinting timetable
+-- sweep: expire what is too late to start, and forget what ended long ago; some at a time.
+local FORGET_AT_ONCE, WORKER_MEMORY, MARK_MEMORY, KEPT_MINUTES, ID_MEMORY = 1000, 3600, 691200, 2880, 60
+local request = cmsgpack.unpack(ARGV[3])
+local succeeded, failed, most, least = request[1], request[2], request[3], request[4]
+local more = false
+
+local function oldest(set, before)
+  local found = call("ZRANGEBYSCORE", set, "-inf", before, "LIMIT", 0, FORGET_AT_ONCE)
+  if #found == FORGET_AT_ONCE then more = true end
+  return found
+end
+
+local function forget_workers()
+  local gone = oldest(SEEN, now - WORKER_MEMORY)
+  for _, worker in ipairs(gone) do
+    local row = call("HGET", ROOT .. "workers", worker)
+    if row then call("ZREM", ROOT .. "i:" .. cmsgpack.unpack(row)[2], worker) end
+    call("HDEL", ROOT .. "workers", worker)
+    call("HDEL", ROOT .. "reports", worker)
+    call("DEL", ROOT .. "batch:" .. worker)
+    call("ZREM", SEEN, worker)
+  end
+  if #gone == 0 then return end
+  local used = {}
+  for _, row in ipairs(call("HVALS", ROOT .. "workers")) do used[cmsgpack.unpack(row)[2]] = true end
+  for _, crew in ipairs(call("HKEYS", ROOT .. "crews")) do
+    if not used[crew] then
+      call("HDEL", ROOT .. "crews", crew)
+      call("DEL", ROOT .. "c:" .. crew, ROOT .. "i:" .. crew)
+      call("SREM", IDLE, crew)
+    end
+  end
+end
+
+local function forget_rows(hash, index)
+  local gone = oldest(index, now - MARK_MEMORY)
+  book.send("HDEL", hash, gone)
+  book.send("ZREM", index, gone)
+end
+
+local function forget_rest()
+  forget_rows(MARKS, ROOT .. "marked")
+  forget_rows(DECISIONS, ROOT .. "decided")
+  for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do timetable.drop_schedule(id) end
+  for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
+    local name = ROOT .. "rate:" .. task
+    call("ZREMRANGEBYSCORE", name, "-inf", now)
+    if call("EXISTS", name) == 0 then call("ZREM", ROOT .. "rated", task) end
+  end
+  for _, minute in ipairs(oldest(ROOT .. "minutes", math.floor(now / 60) - KEPT_MINUTES)) do
+    call("DEL", ROOT .. "m:" .. minute)
+    call("ZREM", ROOT .. "minutes", minute)
+  end
+end
+
+local function nth(set, index)
+  local found = call("ZREVRANGE", set, index, index, "WITHSCORES")
+  return { tonumber(found[2]), found[1] }
+end
+
+local function is_newer(a, b)
+  return a[1] > b[1] or (a[1] == b[1] and a[2] > b[2])
+end
+
+-- The newest ending of a task that is beyond the number to keep, by halving: i of the newest k are in the first set.
+local function beyond(one, two, keep)
+  local k, in_one, in_two = keep + 1, call("ZCARD", one), call("ZCARD", two)
+  if in_one + in_two < k then return end
+  local low, high = math.max(0, k - in_two), math.min(k, in_one)
+  while low < high do
+    local i = math.floor((low + high) / 2)
+    if k - i > 0 and is_newer(nth(one, i), nth(two, k - i - 1)) then low = i + 1 else high = i end
+  end
+  local a, b = low > 0 and nth(one, low - 1), k - low > 0 and nth(two, k - low - 1)
+  if a and b then return is_newer(a, b) and b or a end
+  return a or b
+end
+
+local function within(ending, cut)
+  return cut and not is_newer(ending, cut)
+end
+
+local function forget_in(set, age, too_many, few, budget)
+  local places, ended = {}, call("ZRANGE", set, 0, budget - 1, "WITHSCORES")
+  for i = 1, #ended, 2 do
+    local ending = { tonumber(ended[i + 1]), ended[i] }
+    local old = ending[1] <= now - age and within(ending, few)
+    if ending[1] > now - ID_MEMORY or not (old or within(ending, too_many)) then break end
+    places[#places + 1] = ended[i]
+  end
+  if #places == 0 then return 0 end
+  local keys, buckets = {}, {}
+  for seq, id in pairs(book.ids_of(places)) do
+    keys[#keys + 1] = ROOT .. "r:" .. id
+    keys[#keys + 1] = ROOT .. "b:" .. id
+    buckets[math.floor(seq / BUCKET)] = true
+    book.hput(ROOT .. "o:" .. math.floor(seq / BUCKET), seq, false)
+  end
+  for first = 1, #keys, ARGUMENTS do call("DEL", unpack(keys, first, math.min(#keys, first + ARGUMENTS - 1))) end
+  book.send("ZREM", set, places)
+  for bucket in pairs(buckets) do
+    book.write_hash(ROOT .. "o:" .. bucket)
+    if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then call("ZREM", BUCKETS, bucket) end
+  end
+  return #places
+end
+
+local function forget_runs()
+  local left = FORGET_AT_ONCE
+  for _, task in ipairs(call("ZRANGE", ROOT .. "histories", 0, -1)) do
+    local good, bad = ROOT .. "ended:" .. task, ROOT .. "failed:" .. task
+    local too_many, few = beyond(good, bad, most), beyond(good, bad, least)
+    left = left - forget_in(good, succeeded, too_many, few, left)
+    if left > 0 then left = left - forget_in(bad, failed, too_many, few, left) end
+    if call("EXISTS", good, bad) == 0 then call("ZREM", ROOT .. "histories", task) end
+    if left <= 0 then
+      more = true
+      break
+    end
+  end
+  return FORGET_AT_ONCE - left
+end
+
+local expired = holding.expire_due()
+if expired == EXPIRED_AT_ONCE then more = true end
+book.write_all() -- what ended just now counts among the last ones
+forget_workers()
+forget_rest()
+local forgotten = forget_runs()
+hinting.conclude()
+return { instant(now), expired, forgotten, more and 1 or 0 }

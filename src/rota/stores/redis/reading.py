@@ -1,0 +1,175 @@
+"""Reads: runs newest first, page by page; rows; counts. A long read is several short ones, so nobody waits for it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.domain.decision import Decided
+from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import (
+    Depth,
+    Marked,
+    Page,
+    Reply,
+    Report,
+    RowQuery,
+    RunQuery,
+    Stat,
+    WorkerSeen,
+    after_cursor,
+)
+from rota.stores.redis import tallies
+from rota.stores.redis.records import LETTERS, pack, read_decided, read_mark, read_plan, read_run, read_seq
+
+T = TypeVar("T")
+Rows = dict[str, bytes]
+
+
+class RunScript(Protocol):
+    def __call__(self, verb: str, *words: str | bytes | int | float) -> Awaitable[list[Any]]: ...
+
+
+class _SpecRow(msgspec.Struct, array_like=True):
+    text: str
+    paused: bool
+
+
+class _WorkerRow(msgspec.Struct, array_like=True):
+    n: int
+    crew: str
+    seen_at: float
+    idle: bool
+
+
+_specs = msgspec.msgpack.Decoder(_SpecRow)
+_workers = msgspec.msgpack.Decoder(_WorkerRow)
+_spec_texts = msgspec.json.Decoder(TaskSpec)
+_reports = msgspec.json.Decoder(Report)
+_tasks = msgspec.json.Decoder(tuple[str, ...])
+
+
+async def runs(run: RunScript, query: RunQuery) -> Page:
+    if query.ids is not None:
+        now, _, found = await run("runs", pack([list(query.ids)]))
+        return Page(now, [read_run(*item) for item in _items(found)], None)
+    states = "".join(LETTERS[state] for state in query.states or State)
+    before: int | None = after_cursor(query.cursor)
+    page: list[tuple[int, Run]] = []
+    while True:
+        left = query.limit + 1 - len(page)
+        now, following, found = await run("runs", pack([None, states, query.task, query.key, left, before]))
+        page += [(read_seq(item[1]), read_run(*item)) for item in _items(found)]
+        if not following or len(page) > query.limit:
+            break
+        before = following
+    cursor = str(page[query.limit - 1][0]) if len(page) > query.limit else None
+    return Page(now, [found for _, found in page[: query.limit]], cursor)
+
+
+def _items(flat: list[Any]) -> list[list[Any]]:
+    return [flat[at : at + 4] for at in range(0, len(flat), 4)]
+
+
+async def depths(run: RunScript) -> Reply[Depth]:
+    now, flat = await run("depths")
+    counts = {name.decode(): int(number) for name, number in zip(flat[::2], flat[1::2], strict=True)}
+    tasks = sorted({name[2:] for name in counts if name[0] in "qrp"})
+    return Reply(now, [Depth(task, *(counts.get(f"{state}:{task}", 0) for state in "qrp")) for task in tasks])
+
+
+async def stats(run: RunScript, minutes: int) -> Reply[Stat]:
+    now, *found = await run("stats", minutes)
+    items: list[Stat] = []
+    for minute, flat in found:
+        numbers = {name.decode(): int(number) for name, number in zip(flat[::2], flat[1::2], strict=True)}
+        items += [Stat(int(minute), tally) for tally in tallies.read(numbers)]
+    return Reply(now, items)
+
+
+async def rows(run: RunScript, kind: type[T], query: RowQuery) -> Reply[T]:
+    reader: Callable[[RunScript, RowQuery], Awaitable[tuple[float, list[Any]]]] = _KINDS[kind]
+    now, found = await reader(run, query)
+    return Reply(now, found[: query.limit])
+
+
+async def _rows(run: RunScript, name: str, query: RowQuery, pattern: str = "*") -> tuple[float, Rows]:
+    """Of a hash: the rows of these names, or all that match."""
+    if query.names is not None:
+        now, _, flat = await run("rows", pack([name, list(query.names)]))
+        return now, _pairs(flat)
+    cursor, found = "0", Rows()
+    while True:
+        now, following, flat = await run("rows", pack([name, None, None, None, cursor, pattern]))
+        found |= _pairs(flat)
+        cursor = following.decode()
+        if cursor == "0":
+            return now, found
+
+
+def _pairs(flat: list[bytes]) -> Rows:
+    return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:
+    now, found = await _rows(run, "specs", query)
+    known = {name: _specs.decode(found[name]) for name in sorted(found) if name > query.after}
+    return now, [replace(_spec_texts.decode(row.text), paused=row.paused) for row in known.values()]
+
+
+async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[WorkerSeen]]:
+    now, found = await _rows(run, "workers", query)
+    _, reports = await _rows(run, "reports", query)
+    _, crews = await _rows(run, "crews", replace(query, names=None))
+    known = {name: _workers.decode(found[name]) for name in sorted(found) if name > query.after}
+    return now, [
+        WorkerSeen(
+            name,
+            _tasks.decode(crews.get(row.crew, b"[]")),
+            row.seen_at,
+            row.idle,
+            _reports.decode(reports[name]) if name in reports else Report(),
+        )
+        for name, row in known.items()
+    ]
+
+
+async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
+    now, found = await _rows(run, "schedules", query)
+    plans = [read_plan(found[name]) for name in sorted(found) if name > query.after]
+    return now, [plan for plan in plans if query.task is None or plan.task == query.task]
+
+
+async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[Marked]]:
+    now, found = await _rows(run, "marks", replace(query, names=None), _about(query))
+    marks = sorted((read_mark(text) for text in found.values()), key=lambda row: (row.task, row.key))
+    return now, [row for row in marks if query.key is None or row.key == query.key]
+
+
+async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[Decided]]:
+    if query.task is None and query.key is None:
+        now, _, flat = await run("rows", pack(["decisions", None, "decided", query.limit]))
+        found = _pairs(flat)
+    else:
+        now, found = await _rows(run, "decisions", replace(query, names=None), _about(query))
+    rows = sorted((read_decided(text) for text in found.values()), key=lambda row: row.last_at, reverse=True)
+    return now, [row for row in rows if query.key is None or row.key == query.key]
+
+
+def _about(query: RowQuery) -> str:
+    """The names of a task's rows, for the server to match."""
+    if query.task is None:
+        return "*"
+    return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in tallies.pair(query.task)) + "*"
+
+
+_KINDS: dict[type, Any] = {
+    TaskSpec: _read_specs,
+    WorkerSeen: _read_workers,
+    Schedule: _read_schedules,
+    Marked: _read_marks,
+    Decided: _read_decisions,
+}

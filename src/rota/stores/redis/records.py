@@ -1,0 +1,350 @@
+"""Runs, schedules and the rest as the scripts keep them: MessagePack, with False where something is None.
+
+Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rota.domain import wire
+from rota.domain.decision import Decided, Reason
+from rota.domain.guards import Guards, Mark
+from rota.domain.policy import Policy
+from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
+from rota.domain.schedule import Firing, Schedule
+from rota.store import Marked
+
+APART = 1024
+"""Bodies longer than this are kept in a key of their own, so that they are not copied when the run changes."""
+
+pack = msgspec.msgpack.Encoder().encode
+to_json = msgspec.json.Encoder().encode
+
+Text = str | bool
+Instant = float | bool
+
+STATES = {
+    "q": State.QUEUED,
+    "k": State.QUEUED,
+    "w": State.QUEUED,
+    "r": State.RUNNING,
+    "p": State.PAUSED,
+    "s": State.SUCCEEDED,
+    "f": State.FAILED,
+    "c": State.CANCELLED,
+}
+LETTERS = {
+    State.QUEUED: "qkw",
+    State.RUNNING: "r",
+    State.PAUSED: "p",
+    State.SUCCEEDED: "s",
+    State.FAILED: "f",
+    State.CANCELLED: "c",
+}
+
+
+class _Attempt(Struct, frozen=True, array_like=True):
+    fence: int
+    worker: str
+    outcome: str
+    claimed_at: float
+    ended_at: float
+    rest: str
+
+
+class _Record(Struct, frozen=True, array_like=True):
+    """As in lua/shared/book.lua. A run that is as it was put ends with its body."""
+
+    seq: int
+    created_at: float
+    due_at: float
+    expires_at: Instant
+    task: str
+    key: Text
+    unique_key: Text
+    marked: bool
+    priority: int
+    body: Text
+    fence: int = 0
+    failures: int = 0
+    losses: int = 0
+    needs: tuple[str, ...] | bool = False
+    awaited: bool = False
+    reason: Text = False
+    note: Text = False
+    error: Text = False
+    finished_at: Instant = False
+    attempts: tuple[_Attempt, ...] | bool = False
+    progress: Text = False
+    saved: Text = False
+    result: Text = False
+    asked: Text = False
+
+
+class _Lease(Struct, frozen=True, array_like=True):
+    fence: int
+    worker: str
+    n: int
+    claimed_at: float
+    until: float
+    cancel: bool
+    pause: bool
+
+
+class _Rest(Struct, frozen=True, array_like=True):
+    """What an attempt says that no script reads."""
+
+    seconds: float | None = None
+    error: Failure | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class _Plan(Struct, frozen=True, array_like=True):
+    """As in lua/shared/timetable.lua."""
+
+    id: str
+    text: str
+    times: str
+    owner: str
+    task: str
+    key: str
+    anchor: Instant
+    next_at: Instant
+    fires_at: Instant
+    version: int = 0
+    since: float = 0.0
+    paused: bool = False
+    note: Text = False
+    recent: tuple[Firing, ...] | bool = False
+
+
+class _MarkRow(Struct, frozen=True, array_like=True):
+    task: str
+    key: str
+    succeeded_at: Instant
+    finished_at: Instant
+    failures: int
+
+
+class _DecidedRow(Struct, frozen=True, array_like=True):
+    task: str
+    key: str
+    reason: Reason
+    count: int
+    first_at: float
+    last_at: float
+    run: Text
+    note: Text
+    by: Text
+
+
+_records = msgspec.msgpack.Decoder(_Record)
+_leases = msgspec.msgpack.Decoder(_Lease)
+_rests = msgspec.json.Decoder(_Rest)
+_failures = msgspec.json.Decoder(Failure)
+_progress = msgspec.json.Decoder(Progress)
+_plans = msgspec.msgpack.Decoder(_Plan)
+_marks = msgspec.msgpack.Decoder(_MarkRow)
+_decided = msgspec.msgpack.Decoder(_DecidedRow)
+_schedules = msgspec.json.Decoder(Schedule)
+
+_UNGUARDED = Guards()
+_FRESH = b"\x9a"
+_FULL = b"\xdc\x00\x18"
+
+
+def _text(value: Text) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _bytes(value: Text) -> bytes | None:
+    return value.encode() if isinstance(value, str) else None
+
+
+def _instant(value: Instant) -> float | None:
+    return None if value is False else float(value)
+
+
+def opaque(value: bytes) -> Raw:
+    """Bytes as a MessagePack text, whatever they are: the scripts' library knows no other kind."""
+    size = len(value)
+    if size < 32:
+        return Raw(bytes((0xA0 | size,)) + value)
+    if size < 65536:
+        return Raw(b"\xda" + size.to_bytes(2, "big") + value)
+    return Raw(b"\xdb" + size.to_bytes(4, "big") + value)
+
+
+def json_text(value: object | None) -> str | None:
+    return None if value is None else to_json(value).decode()
+
+
+def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
+    """Raises msgspec.DecodeError on a record that this version cannot read."""
+    fresh = text[1] in b"pP"
+    record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
+    held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
+    stored = body if body is not None else (_bytes(record.body) or b"")
+    read = wire.decode_or_blank(stored)
+    if fresh and held is not None:
+        return _first_claimed(id.decode(), record, held, stored, read)
+    reason, error, progress = _text(record.reason), _text(record.error), _text(record.progress)
+    return Run(
+        id=id.decode(),
+        state=STATES[chr(text[0])],
+        due_at=record.due_at,
+        expires_at=_instant(record.expires_at),
+        fence=record.fence if held is None else held.fence,
+        failures=record.failures,
+        losses=record.losses,
+        worker=None if held is None else held.worker,
+        claimed_at=None if held is None else held.claimed_at,
+        until=None if held is None else held.until,
+        cancel_asked=record.asked == "cancel" if held is None else held.cancel,
+        pause_asked=record.asked == "pause" if held is None else held.pause,
+        parked=text[:1] == b"k",
+        reason=None if reason is None else Reason(reason),
+        note=_text(record.note),
+        error=None if error is None else _failures.decode(error),
+        finished_at=_instant(record.finished_at),
+        attempts=() if isinstance(record.attempts, bool) else tuple(map(_attempt, record.attempts)),
+        progress=None if progress is None else _progress.decode(progress),
+        task=record.task,
+        key=_text(record.key),
+        unique_key=_text(record.unique_key),
+        marked=record.marked,
+        priority=record.priority,
+        created_at=record.created_at,
+        needs=() if isinstance(record.needs, bool) else record.needs,
+        awaited=record.awaited,
+        result=_bytes(record.result),
+        saved=_bytes(record.saved),
+        args=bytes(read.args),
+        origin=read.origin or Origin(),
+        policy=read.policy or Policy(),
+        wire=stored,
+    )
+
+
+def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: wire.Body) -> Run:
+    """The run that most claims bring, without a word on what has not happened to it yet."""
+    return Run(
+        id=id,
+        state=State.RUNNING,
+        due_at=record.due_at,
+        expires_at=_instant(record.expires_at),
+        fence=held.fence,
+        worker=held.worker,
+        claimed_at=held.claimed_at,
+        until=held.until,
+        cancel_asked=held.cancel,
+        pause_asked=held.pause,
+        task=record.task,
+        key=_text(record.key),
+        unique_key=_text(record.unique_key),
+        marked=record.marked,
+        priority=record.priority,
+        created_at=record.created_at,
+        args=bytes(read.args),
+        origin=read.origin or Origin(),
+        policy=read.policy or Policy(),
+        wire=stored,
+    )
+
+
+def read_runs(flat: Sequence[Any]) -> list[Run]:
+    """Runs as the scripts tell them: id, record, lease, body, again and again."""
+    return [read_run(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
+
+
+def read_seq(text: bytes) -> int:
+    """The place of a run in the order of arrival."""
+    return _records.decode((_FRESH if text[1] in b"pP" else _FULL) + text[2:]).seq
+
+
+def _attempt(row: _Attempt) -> Attempt:
+    rest = _rests.decode(row.rest)
+    return Attempt(
+        row.fence, row.worker, row.outcome, row.claimed_at, row.ended_at, rest.seconds, rest.error, rest.warnings
+    )
+
+
+def new_item(new: NewRun) -> list[Any]:
+    """A run on its way in, as lua/shared/admitting.lua reads it; what it does not say is left off at the end."""
+    body = new.wire.decode()
+    apart = len(body) > APART
+    tail = (new.task, _or(new.key), _or(new.unique_key), new.marked, new.priority, False if apart else body)
+    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
+    guards = new.guards
+    if guards == _UNGUARDED and new.key is new.unique_key is None and not apart and not new.needs:
+        item += (new.expires_after, new.expires_at)
+    else:
+        item += (
+            new.expires_after,
+            new.expires_at,
+            new.key,
+            new.unique_key,
+            new.needs or None,
+            guards.unique,
+            None if guards.join == "keep" else guards.join,
+            guards.max_wait,
+            [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
+            guards.max_pending,
+            body if apart else None,
+        )
+    while item[-1] is None:
+        item.pop()
+    return item
+
+
+def _or(value: str | None) -> Text:
+    return False if value is None else value
+
+
+def plan_item(schedule: Schedule) -> list[Any]:
+    """A declaration: what it says as text, and the tick that it begins with."""
+    said = msgspec.structs.replace(
+        schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
+    )
+    text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
+    times = to_json((said.trigger, said.start, said.end)).decode()
+    stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
+    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, 0, 0, False, False, False]
+
+
+def read_plan(text: bytes) -> Schedule:
+    plan = _plans.decode(text)
+    return msgspec.structs.replace(
+        _schedules.decode(plan.text),
+        anchor=_instant(plan.anchor),
+        next_at=_instant(plan.next_at),
+        fires_at=_instant(plan.fires_at),
+        version=plan.version,
+        since=plan.since,
+        paused=plan.paused,
+        note=_text(plan.note),
+        recent=() if isinstance(plan.recent, bool) else plan.recent,
+    )
+
+
+def read_mark(text: bytes) -> Marked:
+    row = _marks.decode(text)
+    return Marked(row.task, row.key, Mark(_instant(row.succeeded_at), _instant(row.finished_at), row.failures))
+
+
+def read_decided(text: bytes) -> Decided:
+    row = _decided.decode(text)
+    return Decided(
+        row.task,
+        row.key,
+        row.reason,
+        row.count,
+        row.first_at,
+        row.last_at,
+        _text(row.run),
+        _text(row.note),
+        _text(row.by),
+    )

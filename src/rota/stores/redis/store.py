@@ -1,0 +1,273 @@
+"""Redis: each verb is one script, carried out as a whole or not at all."""
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import Lease, NewRun, Note
+from rota.domain.schedule import Schedule, Tick
+from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.domain.spec import TaskSpec
+from rota.errors import StoreCorrupt
+from rota.store import (
+    ALL_ROWS,
+    Claim,
+    Declared,
+    Depth,
+    Fired,
+    Hint,
+    Page,
+    Renewal,
+    Reply,
+    Report,
+    Retention,
+    RowQuery,
+    RunQuery,
+    Stat,
+    Subject,
+    Swept,
+    Wish,
+)
+from rota.stores.redis import reading
+from rota.stores.redis.grouping import Grouped
+from rota.stores.redis.hearing import Ears
+from rota.stores.redis.link import Link
+from rota.stores.redis.records import LETTERS, json_text, new_item, pack, plan_item, read_plan, read_runs, to_json
+from rota.stores.redis.tallies import counted
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+PART = 1000
+
+
+class Clock(Protocol):
+    """What a store shares with others of its backend."""
+
+    skew: float
+    latest: float
+
+
+class RedisStore:
+    def __init__(self, clock: Clock, link: Link, ears: Ears) -> None:
+        self._clock = clock
+        self._link = link
+        self._ears = ears
+        self._puts = Grouped[NewRun, Decision](self._put)
+        self._settles = Grouped[Settlement, Verdict](self._settle)
+        self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
+
+    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        return await self._puts.do(runs)
+
+    async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        return await _in_parts(self._put_part, runs)
+
+    async def _put_part(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        now, *others = await self.run("put", pack([new_item(new) for new in runs]))
+        decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
+        for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
+            decisions[place] = Decision(run.decode(), Reason(reason.decode()))
+        return Reply(now, decisions)
+
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        return await _in_parts(self._fire_part, ticks)
+
+    async def _fire_part(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        now, *answers = await self.run("fire", pack([_tick_item(tick) for tick in ticks]))
+        fired: list[Fired] = []
+        for applied, *words in answers:
+            pairs = zip(words[::2], words[1::2], strict=True)
+            fired.append(Fired(applied == 1, tuple(Decision(run.decode(), Reason(why.decode())) for run, why in pairs)))
+        return Reply(now, fired)
+
+    async def claim(
+        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+    ) -> Claim:
+        crew, packed, text = self._crew(tuple(tasks))
+        kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
+        tallies = counted(report.tallies) if report is not None else []
+        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks)])
+        now, wake, left, runs, lapsed, due = await self.run("claim", request, packed, text)
+        with unreadable(self._link):
+            return Claim(
+                now,
+                read_runs(runs),
+                read_runs(lapsed),
+                None if wake is None else float(wake),
+                left == 1,
+                [read_plan(plan) for plan in due if plan is not None],
+            )
+
+    def _crew(self, tasks: tuple[str, ...]) -> tuple[str, bytes, bytes]:
+        """A short name for the tasks of a worker, and what the store needs to know of them once."""
+        if tasks not in self._crews:
+            text = to_json(tasks)
+            digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()[:16]
+            if len(self._crews) > 100:
+                self._crews.clear()
+            self._crews[tasks] = digest, pack(tasks), text
+        return self._crews[tasks]
+
+    async def renew(
+        self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
+    ) -> Reply[Renewal]:
+        items = [_lease_item(lease, (notes or {}).get(lease.run)) for lease in leases]
+        now, *answers = await self.run("renew", pack([seconds, items]))
+        return Reply(now, [Renewal(answer.decode()) for answer in answers])
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        return await self._settles.do(settlements)
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        return await _in_parts(self._settle_part, settlements)
+
+    async def _settle_part(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
+        return Reply(now, [Verdict(verdict.decode()) for verdict in verdicts])
+
+    async def ask(
+        self,
+        wish: Wish,
+        subjects: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Subject = Subject.RUNS,
+    ) -> Reply[int]:
+        items: list[Any] = list(subjects)
+        if of is Subject.TASKS:  # a task that nobody declared can be paused as well
+            items = [(task, to_json(TaskSpec(task)).decode()) for task in subjects]
+        now, *answers = await self.run("ask", pack([wish, of, note, by, items]))
+        return Reply(now, answers)
+
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        said = [
+            ("schedule", item.id, plan_item(item)) if isinstance(item, Schedule) else ("task", item.name, _spec(item))
+            for item in items
+        ]
+        now, *answers = await self.run("declare", pack(said))
+        return Reply(now, [Declared(answer.decode()) for answer in answers])
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        with unreadable(self._link):
+            return await reading.rows(self.run, kind, query)
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        return await reading.stats(self.run, minutes)
+
+    async def runs(self, query: RunQuery) -> Page:
+        with unreadable(self._link):
+            return await reading.runs(self.run, query)
+
+    async def depths(self) -> Reply[Depth]:
+        return await reading.depths(self.run)
+
+    async def sweep(self, retention: Retention) -> Swept:
+        request = [retention.succeeded, retention.failed, retention.most, retention.least]
+        now, expired, forgotten, more = await self.run("sweep", pack(request))
+        return Swept(now, expired, forgotten, more == 1)
+
+    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        return self._ears.listening()
+
+    async def close(self) -> None:
+        await self._puts.close()
+        await self._settles.close()
+
+    async def run(self, verb: str, *words: str | bytes | int | float) -> list[Any]:
+        """One script; the first word of its answer is the store's time."""
+        answer: list[Any] = await self._link.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
+        answer[0] = float(answer[0])
+        self._clock.latest = max(self._clock.latest, answer[0])
+        return answer
+
+
+async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[Reply[T]]], questions: Sequence[Q]) -> Reply[T]:
+    """A long batch as several scripts: the server does nothing else while one of them runs."""
+    reply = await send(questions[:PART])
+    for first in range(PART, len(questions), PART):
+        part = await send(questions[first : first + PART])
+        reply = Reply(part.now, reply.items + part.items)
+    return reply
+
+
+class unreadable:  # noqa: N801 (reads as a word)
+    """What cannot be decoded is a store of another kind or time."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, msgspec.DecodeError):
+            what = f"{self._link.place.shown} holds what this version of rota cannot read: {error}"
+            raise StoreCorrupt(what) from error
+
+
+def _tick_item(tick: Tick) -> list[Any]:
+    missed = tick.missed
+    return [
+        tick.schedule,
+        tick.version,
+        tick.next_at,
+        tick.then,
+        tick.fires_at,
+        tick.nominals,
+        None if missed is None else missed.last,
+        None if missed is None else missed.count,
+        None if missed is None else missed.words,
+        [new_item(run) for run in tick.runs],
+    ]
+
+
+def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
+    if note is None:
+        return [lease.run, lease.fence]
+    return [lease.run, lease.fence, True, json_text(note.progress), None if note.saved is None else note.saved.decode()]
+
+
+def _ending_item(said: Settlement) -> list[Any]:
+    action, note = said.action, said.note
+    rest = to_json((said.seconds, said.error, said.warnings)).decode()
+    item: list[Any] = [
+        said.run,
+        said.fence,
+        not isinstance(action, Finish),
+        said.outcome,
+        said.charge,
+        said.lost,
+        said.called,
+        said.mark,
+        rest,
+    ]
+    if isinstance(action, Finish):
+        result = None if action.result is None else action.result.decode()
+        item += [LETTERS[action.state], action.reason, result, json_text(said.error), None]
+    else:
+        item += [None, None, None, json_text(said.error), action.delay]
+    if note is not None:
+        item += [json_text(note.progress), None if note.saved is None else note.saved.decode()]
+    return item
+
+
+def _spec(spec: TaskSpec) -> list[Any]:
+    """What the scripts must know of a task, as in lua/shared/policies.lua, and all of it as text."""
+    said = msgspec.structs.replace(spec, paused=False)
+    text = to_json(msgspec.json.decode(to_json(said), type=TaskSpec)).decode()  # 30 and 30.0 are the same seconds
+    limit, rate = spec.limit, spec.rate
+    return [
+        text,
+        False,
+        spec.enabled,
+        (limit and limit.total) or False,
+        (limit and limit.per_key) or False,
+        rate.interval if rate else False,
+        rate.burst if rate else False,
+        rate.per_key if rate else False,
+        json_text(limit) or "",
+        json_text(rate) or "",
+    ]

@@ -1,0 +1,45 @@
+"""Counts of a worker as names and numbers that a script can add up, and back again."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rota.store import Tally
+
+_COUNTS = {"s": "succeeded", "f": "failed", "r": "retried", "o": "other"}
+_NAME = re.compile(r"(\d+):(.*)", re.DOTALL)
+
+
+def counted(tallies: Iterable[Tally]) -> list[str | int]:
+    """Name, number, name, number …"""
+    found: list[str | int] = []
+    for tally in tallies:
+        head = pair(tally.task)
+        numbers = {letter: getattr(tally, field) for letter, field in _COUNTS.items()}
+        numbers |= {f"w{bucket}": count for bucket, count in tally.waits.items()}
+        numbers |= {f"d{bucket}": count for bucket, count in tally.durations.items()}
+        for name, number in numbers.items():
+            if number:
+                found += [head + name, number]
+    return found
+
+
+def pair(task: str) -> str:
+    """What the names of a task begin with; as in lua/shared/clock.lua."""
+    return f"{len(task.encode())}:{task}"
+
+
+def read(numbers: Mapping[str, int]) -> list[Tally]:
+    """The tallies of one minute, by task."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, number in numbers.items():
+        if (match := _NAME.fullmatch(name)) is None:
+            continue
+        rest = match[2].encode()
+        task, count = rest[: int(match[1])].decode(), rest[int(match[1]) :].decode()
+        fields = found.setdefault(task, {"waits": {}, "durations": {}})
+        if count in _COUNTS:
+            fields[_COUNTS[count]] = number
+        else:
+            fields["waits" if count[0] == "w" else "durations"][int(count[1:])] = number
+    return [Tally(task, **fields) for task, fields in sorted(found.items())]
