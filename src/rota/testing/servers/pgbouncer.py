@@ -1,0 +1,50 @@
+"""PgBouncer in front of a PostgreSQL, lending a connection for one transaction at a time."""
+
+import signal
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from rota.testing.servers.binaries import Program
+from rota.testing.servers.places import Address, unprivileged_account
+from rota.testing.servers.postgres import ROLE, PostgresServer
+from rota.testing.servers.server import Server
+
+
+class PgBouncer(Server):
+    """A pooler on a Unix socket; `options` are lines of its section `[pgbouncer]`.
+
+    It belongs to its PostgreSQL: start that first. It runs as the same account and looks into the same folder.
+    """
+
+    graceful = signal.SIGINT  # SIGTERM ends it at once, without a word to its clients
+
+    def __init__(self, program: Program, postgres: PostgresServer, options: Mapping[str, str] | None = None) -> None:
+        super().__init__("pgbouncer", unprivileged_account())
+        self.program = program
+        self.postgres = postgres
+        self.options = {"pool_mode": "transaction", "auth_type": "any", **(options or {})}
+
+    @property
+    def address(self) -> Address:
+        return self.folder / ".s.PGSQL.6432"
+
+    def url_at(self, address: Address, database: str = "postgres") -> str:
+        return self.postgres.url_at(address, database)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "pgbouncer.ini"
+
+    def _prepare(self) -> None:
+        options = {"unix_socket_dir": str(self.folder), "listen_port": "6432", **self.options}
+        lines = [f"{name} = {value}" for name, value in options.items()]
+        backend = f"* = host={self.postgres.folder} port={self.postgres.port} user={ROLE}"
+        self._file.write_text("\n".join(["[databases]", backend, "[pgbouncer]", *lines, ""]))
+
+    def _command(self) -> list[str]:
+        return [str(self.program.path), str(self._file)]
+
+    def _is_ready(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.address)) == 0
