@@ -8,7 +8,7 @@ from msgspec import Struct
 from rota.domain.gates import Gate, Pass
 from rota.store import IDLE_MEMORY, Report
 from rota.stores.book import Book, Candidate, Lane
-from rota.stores.idle import waiting, wake_for
+from rota.stores.idle import Idle, waiting, wake_for
 from rota.stores.ledger.holding import unpark
 
 PARKED_AT_ONCE = 1000
@@ -149,11 +149,15 @@ def register(
 
 
 def _next_schedule(book: Book) -> float | None:
-    """A full worker fires schedules only where no idle one waits for them."""
+    """A full worker fires schedules only where no idle one wakes for them in time."""
     fires_at = book.next_schedule()
-    if fires_at is None or any(idle.seen_at > book.now - IDLE_MEMORY for idle in book.idle()):
+    if fires_at is None or any(_wakes_by(idle, fires_at, book.now) for idle in book.idle()):
         return None
     return fires_at
+
+
+def _wakes_by(idle: Idle, fires_at: float, now: float) -> bool:
+    return idle.seen_at > now - IDLE_MEMORY and idle.wake_at is not None and idle.wake_at <= max(fires_at, now)
 
 
 def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:

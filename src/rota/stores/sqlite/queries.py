@@ -24,8 +24,8 @@ WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queu
 HOLDERS_OF = f"""
 SELECT {STANDINGS} FROM (
     SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
-    ON runs.task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
-        AND state IN ('queued', 'running', 'paused'))
+    WHERE task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
+      AND state IN ('queued', 'running', 'paused'))
 """
 
 WAITERS = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT run FROM waits WHERE ended = ?)"

@@ -12,17 +12,23 @@ import pytest
 
 _PARTS = (
     "asking",
+    "asking_schedules",
     "claiming",
     "crowding",
+    "deciding",
     "declaring",
+    "declaring_schedules",
     "expiring",
+    "firing",
     "forgetting",
     "guarding",
     "hinting",
     "keeping",
     "leasing",
     "limiting",
+    "needing",
     "noting",
+    "offering",
     "pacing",
     "parking",
     "pausing",
@@ -31,22 +37,33 @@ _PARTS = (
     "resting",
     "settling",
     "suspecting",
+    "waiting",
     "waking",
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
 from rota.testing.contract.asking import AskContract  # noqa: E402 (assertions are rewritten on import)
+from rota.testing.contract.asking_schedules import ScheduleWishContract  # noqa: E402
 from rota.testing.contract.claiming import ClaimContract  # noqa: E402
 from rota.testing.contract.crowding import CrowdContract  # noqa: E402
+from rota.testing.contract.deciding import DecisionContract, RowContract, ScheduleSweepContract  # noqa: E402
 from rota.testing.contract.declaring import DeclareContract, ReportContract  # noqa: E402
+from rota.testing.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
 from rota.testing.contract.expiring import ExpiryContract  # noqa: E402
+from rota.testing.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
 from rota.testing.contract.forgetting import ForgetContract  # noqa: E402
 from rota.testing.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
 from rota.testing.contract.hinting import HintContract  # noqa: E402
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
 from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
+from rota.testing.contract.needing import NeedsContract  # noqa: E402
 from rota.testing.contract.noting import NoteContract  # noqa: E402
+from rota.testing.contract.offering import (  # noqa: E402
+    OfferContract,
+    ScheduleHintContract,
+    ScheduleWakeContract,
+)
 from rota.testing.contract.pacing import RateContract  # noqa: E402
 from rota.testing.contract.parking import ParkContract  # noqa: E402
 from rota.testing.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
@@ -56,6 +73,7 @@ from rota.testing.contract.resting import DisabledContract, PendingContract, Res
 from rota.testing.contract.settling import SettleContract  # noqa: E402
 from rota.testing.contract.stage import Stage, new_run  # noqa: E402
 from rota.testing.contract.suspecting import SuspectContract  # noqa: E402
+from rota.testing.contract.waiting import WaitingRunContract  # noqa: E402
 from rota.testing.contract.waking import WakeContract  # noqa: E402
 
 __all__ = ["Stage", "StoreContract", "new_run"]
@@ -88,6 +106,19 @@ class StoreContract(
     ReadContract,
     SweepContract,
     ForgetContract,
+    NeedsContract,
+    WaitingRunContract,
+    ScheduleDeclareContract,
+    ScheduleWishContract,
+    OfferContract,
+    ScheduleWakeContract,
+    ScheduleHintContract,
+    FireContract,
+    FireGuardContract,
+    MissedContract,
+    DecisionContract,
+    RowContract,
+    ScheduleSweepContract,
     CrowdContract,
 ):
     """The whole contract."""

@@ -43,6 +43,7 @@ def new_run(
     max_wait: float | None = None,
     rest: tuple[Rest, ...] = (),
     max_pending: int | None = None,
+    needs: Sequence[str] = (),
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
@@ -56,6 +57,7 @@ def new_run(
         at=at,
         expires_after=expires_after,
         expires_at=expires_at,
+        needs=tuple(needs),
     )
 
 
