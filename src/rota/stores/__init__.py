@@ -7,7 +7,7 @@ from rota.store import Backend
 
 
 def connect(url: str) -> Backend:
-    """The backend that a URL names: `memory://` or `sqlite:///path/to/file.db`."""
+    """The backend that a URL names: `memory://`, `sqlite:///path/to/file.db` or `postgresql://host/database`."""
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from rota.stores.memory import MemoryBackend
@@ -17,6 +17,11 @@ def connect(url: str) -> Backend:
         from rota.stores.sqlite import SqliteBackend
 
         return SqliteBackend.from_url(url)
+    if scheme in ("postgresql", "postgres"):
+        from rota.stores.postgres import PostgresBackend
+
+        return PostgresBackend.from_url(url)
     raise InvalidOptions(
-        f"no store understands {scheme or url!r}; use memory:// or sqlite:///path/to/file.db (ROTA_URL)"
+        f"no store understands {scheme or url!r}; use memory://, sqlite:///path/to/file.db "
+        "or postgresql://host/database (ROTA_URL)"
     )
