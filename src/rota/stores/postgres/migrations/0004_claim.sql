@@ -17,19 +17,20 @@ $$;
 CREATE FUNCTION take(
     who text, num bigint, l_tasks text[], l_priorities smallint[], gates text[], most integer, look integer,
     suspects boolean, seconds float8, now float8,
-    OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer
+    OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH best AS MATERIALIZED (
-        SELECT q.id FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
+        SELECT q.id, row_number() OVER (ORDER BY q.priority DESC, q.due_at, q.seq) AS place FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
             SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
             WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.due_at <= now
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look
     ), ours AS MATERIALIZED (
-        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
-        WHERE q.id = ANY(ARRAY(SELECT id FROM best)) AND q.hold = 0 FOR UPDATE SKIP LOCKED
+        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM best JOIN queue q ON q.id = best.id
+        WHERE q.hold = 0 ORDER BY best.place LIMIT CASE WHEN gates = '{}' THEN most ELSE look END
+        FOR UPDATE OF q SKIP LOCKED
     ), ranked AS (
         SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
                row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place
@@ -64,8 +65,9 @@ BEGIN
     SELECT array_agg(p.id::text ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most),
            array_agg(p.id::text) FILTER (WHERE p.waits AND p.place < most),
            array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits),
-           (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1]
-    INTO taken, parked, shut, losses_of_first FROM placed p;
+           (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1],
+           count(*) < least((SELECT count(*) FROM best), CASE WHEN gates = '{}' THEN most ELSE look END)
+    INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
     IF losses_of_first > 0 THEN taken := taken[1:1]; END IF;
     IF suspects AND coalesce(losses_of_first, 0) = 0 THEN
         taken := NULL; parked := NULL;  -- only looked for a suspect in front
@@ -128,6 +130,7 @@ DECLARE
     suspects boolean;
     got record;
     look integer;
+    wider integer := 0;
     parked integer := 0;
 BEGIN
     batch := '{}'; passed_over := false; again := false;
@@ -149,11 +152,12 @@ BEGIN
         END IF;
     END IF;
     WHILE cardinality(batch) < free AND parked < 1000 LOOP
-        look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END;
+        look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
         IF gates <> '{}' THEN look := least(look, 1000 - parked); END IF;
         SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
                                     seconds, now);
-        EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL;
+        EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
+        wider := wider + got.skipped::integer;  -- others are taking those: look behind them
         batch := batch || got.taken;
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN

@@ -195,7 +195,6 @@ BEGIN
     touched := done;
     IF cardinality(done) < cardinality(ids) THEN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
-        now := now_of(skew, seen, false);
         verdicts := '{}';
         FOR one IN
             SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
