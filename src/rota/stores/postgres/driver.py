@@ -1,8 +1,8 @@
 """asyncpg as this store uses it, and its complaints in plain words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, overload
 
 from rota.errors import MissingExtra, StoreCorrupt, StoreError, StoreUnavailable
 
@@ -16,10 +16,19 @@ PATIENCE = 10.0
 CALL_PATIENCE = 20.0
 """Seconds to wait for an answer: then the server is away, or frozen."""
 
-Record = dict[str, Any]
 Heard = Callable[[Any, int, str, str], None]
 
 
+class Record(Protocol):
+    """A row, by name or by place."""
+
+    @overload
+    def __getitem__(self, key: str | int) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Any, ...]: ...
+    def __getitem__(self, key: str | int | slice) -> Any: ...
+    def get(self, key: str) -> Any: ...
+    def keys(self) -> Iterable[str]: ...
 class Connection(Protocol):
     """What of asyncpg's connection is used."""
 

@@ -117,12 +117,12 @@ class PostgresStore:
         tallies = report.tallies if report else ()
         said = None if report is None else columns.to_json(replace(report, tallies=()))
         rows = await self._call(
-            "claim", worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies), what=CLAIMED
+            "claim", worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies)
         )
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         for row in rows[:-1]:
             kind = row["kind"]
-            found[kind].append(read_schedule(row["header"]) if kind == "schedule" else read_run(row))
+            found[kind].append(read_schedule(row["header"]) if kind == "schedule" else read_run(row[3:]))
         header = _header.decode(rows[-1]["header"])
         self._publish(header.now, header.hinted, header.touched)
         if len(found["run"]) < free:
@@ -177,11 +177,11 @@ class PostgresStore:
         now, rows = await self._read(*reading.runs_query(query))
         if query.ids is not None:
             found = {row["id"]: row for row in rows}
-            return Page(now, [read_run(found[id]) for id in query.ids if id in found], None)
+            return Page(now, [read_run(found[id][2:]) for id in query.ids if id in found], None)
         more = len(rows) > query.limit
         return Page(
             now,
-            [read_run(row) for row in rows[: query.limit]],
+            [read_run(row[2:]) for row in rows[: query.limit]],
             str(rows[query.limit - 1]["seq"]) if more else None,
         )
 
@@ -274,8 +274,6 @@ class PostgresStore:
             self._called.update(called)
             self._publish(0.0, called, ())
 
-
-CLAIMED = "kind, header, (run).*"
 
 
 def _decisions(row: Record) -> list[Decision]:

@@ -267,9 +267,8 @@ BEGIN
         ON CONFLICT DO NOTHING;
         -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
         -- statement only. A check in the insert itself made second runs of resent puts.
-        twice := ARRAY(SELECT i.id FROM unnest(ids) AS i (id)
-                       WHERE EXISTS (SELECT FROM leases l WHERE l.id = i.id)
-                          OR EXISTS (SELECT FROM finished f WHERE f.id = i.id));
+        twice := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(ids)
+                       UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(ids));
         IF twice <> '{}' THEN DELETE FROM queue q WHERE q.id = ANY(twice); END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,

@@ -1,10 +1,7 @@
 -- claim: the best due runs that may start now, for one worker; and what any worker may look after.
 
-CREATE FUNCTION as_run(l leases) RETURNS runs LANGUAGE sql IMMUTABLE AS $$
-    SELECT ROW(l.seq, l.id, 'running', l.due_at, l.expires_at, l.fence, l.failures, l.losses, l.worker, l.claimed_at,
-        l.until, l.cancel_asked, l.pause_asked, false, NULL, l.note, l.error, NULL, l.attempts, l.progress, l.task,
-        l.key, l.unique_key, l.marked, l.priority, l.created_at, l.needs, l.awaited, NULL, l.saved, l.body)::runs
-$$;
+-- What a claim answers: a header, and a run or a schedule (as JSON in its header) per row.
+CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS header, r.* FROM runs r;
 
 CREATE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT '[' || s.declared || ',' || json_build_array(s.anchor, s.next_at, s.fires_at, s.version, s.since, s.paused,
@@ -309,7 +306,7 @@ END $$;
 CREATE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
-) RETURNS TABLE (kind text, header text, run runs)
+) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $$
 #variable_conflict use_column
@@ -367,8 +364,11 @@ BEGIN
                 OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
         END IF;
     END IF;
-    RETURN QUERY SELECT 'run', NULL::text, as_run(l) FROM leases l
-        WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num ORDER BY l.priority DESC, l.due_at, l.seq;
+    IF NOT fresh THEN
+        took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
+    END IF;
+    RETURN QUERY SELECT 'run', NULL::text, l.* FROM lease_runs l
+        WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
     GET DIAGNOSTICS answered = ROW_COUNT;
     IF cardinality(known) > 0 OR free > 0 THEN
         RETURN QUERY WITH due AS MATERIALIZED (
@@ -378,7 +378,7 @@ BEGIN
             UPDATE schedules s SET look_at = after(now, 2) FROM due WHERE s.id = due.id
             RETURNING as_json(s) AS json, due.look_at
         )
-        SELECT 'schedule', o.json, NULL::runs FROM offered o ORDER BY o.look_at;
+        SELECT 'schedule', o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
     END IF;
     IF answered < free THEN
         wake := wake_of(who, known, unpaused, again OR NOT fresh, now);
@@ -394,12 +394,13 @@ BEGIN
         SELECT l.id FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
         ORDER BY l.until LIMIT 100 FOR UPDATE SKIP LOCKED
     ), offered AS (
-        UPDATE leases l SET offer_at = after(now, 2) FROM old WHERE l.id = old.id RETURNING l.*
+        UPDATE leases l SET offer_at = after(now, 2) FROM old WHERE l.id = old.id RETURNING l.id
     )
-    SELECT 'lapsed', NULL::text, as_run(o::leases) FROM offered o ORDER BY o.until;
+    SELECT 'lapsed', NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
+    ORDER BY l.until;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
     RETURN QUERY SELECT 'header', json_build_object('now', now, 'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
-        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, NULL::runs;
+        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
 END $$;
