@@ -17,7 +17,8 @@ from rota.testing.servers import postgres_kinds
 from tests.server_fixtures import Servers
 
 TABLES = (
-    "queue, leases, finished, waits, specs, rates, marks, decisions, schedules, workers, stats, listeners".split(", ")
+    *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
+    *("schedules", "workers", "stats", "listeners"),
 )
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
 

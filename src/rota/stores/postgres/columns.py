@@ -75,6 +75,34 @@ def of_put(runs: Sequence[NewRun]) -> list[Any]:
     return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs))]
 
 
+def as_payload(runs: Sequence[NewRun]) -> str:
+    """The same as JSON, for the function `submit`: any driver can carry one text."""
+    return to_json([_incoming(run) for run in runs])
+
+
+def _incoming(run: NewRun) -> dict[str, Any]:
+    fields = {
+        "id": run.id,
+        "task": run.task,
+        "key": run.key,
+        "unique_key": run.unique_key,
+        "marked": run.marked,
+        "priority": run.priority,
+        "delay": run.delay,
+        "at": run.at,
+        "expires_after": run.expires_after,
+        "expires_at": run.expires_at,
+        "body": f"\\x{run.wire.hex()}",
+        "uniqueness": run.guards.unique,
+        "meeting": run.guards.join,
+        "max_wait": run.guards.max_wait,
+        "rests": to_json(run.guards.rest) if run.guards.rest else None,
+        "max_pending": run.guards.max_pending,
+        "needs": to_json(run.needs) if run.needs else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
     runs = [run for tick in ticks for run in tick.runs]
     return [

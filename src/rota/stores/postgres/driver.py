@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast, overload
 from rota.errors import MissingExtra, StoreCorrupt, StoreError, StoreUnavailable
 
 try:
-    import asyncpg
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 except ImportError as error:
     raise MissingExtra('the PostgreSQL store needs asyncpg: pip install "rota[postgres]"') from error
 
@@ -29,6 +29,8 @@ class Record(Protocol):
     def __getitem__(self, key: str | int | slice) -> Any: ...
     def get(self, key: str) -> Any: ...
     def keys(self) -> Iterable[str]: ...
+
+
 class Connection(Protocol):
     """What of asyncpg's connection is used."""
 
@@ -51,7 +53,13 @@ CUT: tuple[type[Exception], ...] = (pg.PostgresConnectionError, pg.InterfaceErro
 """Nobody knows whether the verb was done."""
 BAD_ROW: tuple[type[Exception], ...] = (pg.DataError, pg.InternalClientError, UnicodeEncodeError, OverflowError)
 """One row of a batch cannot be stored; the others can."""
-ERRORS: tuple[type[Exception], ...] = (pg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError, TimeoutError)
+ERRORS: tuple[type[Exception], ...] = (
+    pg.PostgresError,
+    pg.InterfaceError,
+    pg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 
 _AWAY = ("57P", "08", "25006", "40", "53300", "57014", "55P03")
 _GONE = ("42P01", "42883", "3F000", "42704", "XX001", "XX002")

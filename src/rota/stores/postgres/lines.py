@@ -101,11 +101,14 @@ class Lines:
                 else:
                     self._idle.append(connection)
                 raise
-            if self._closed:
-                await self._close(connection)
-            else:
-                self._idle.append(connection)
+            await self._give_back(connection)
             return rows
+
+    async def _give_back(self, connection: Connection) -> None:
+        if self._closed:
+            await self._close(connection)
+        else:
+            self._idle.append(connection)
 
     async def _line(self) -> Connection:
         while self._idle:

@@ -1,4 +1,4 @@
-"""Listening for hints: NOTIFY on a connection of its own where that is proven to work, else looking every second or so."""
+"""Listening for hints: NOTIFY on a connection of its own, where that is proven to work; else looking now and then."""
 
 import asyncio
 import logging
@@ -90,7 +90,7 @@ class Listener:
             try:
                 connection = await connect(dsn)
                 gone = asyncio.Event()
-                connection.add_termination_listener(lambda _, gone=gone: gone.set())
+                connection.add_termination_listener(_setter(gone))
                 await connection.add_listener(self._channel, self._heard)
                 if not await self._prove(connection):
                     log.warning("%s: NOTIFY does not arrive (a pooler?), so rota looks every second or so", shown)
@@ -102,9 +102,10 @@ class Listener:
                     self._hub.publish(Hint(resync=True))
                 before = True
                 await self._stay(connection, gone)
-            except (*ERRORS, StoreError) as error:
-                said = error if isinstance(error, StoreError) else explain(error, shown)
-                log.warning("no hints for now: %s", said)
+            except StoreError as error:
+                log.warning("no hints for now: %s", error)
+            except ERRORS as error:
+                log.warning("no hints for now: %s", explain(error, shown))
             finally:
                 if connection is not None:
                     connection.terminate()
@@ -167,5 +168,11 @@ class Listener:
             return
         if message.sender == self._me and not message.tasks:
             return  # told already, without the way through the server
-        workers = (message.workers or frozenset()) | (self._idle(message.tasks) if message.tasks else frozenset())
-        self._hub.publish(Hint(workers, message.runs or frozenset(), message.resync))
+        workers = message.workers or frozenset[str]()
+        if message.tasks:
+            workers |= self._idle(message.tasks)
+        self._hub.publish(Hint(workers, message.runs or frozenset[str](), message.resync))
+
+
+def _setter(event: asyncio.Event) -> Callable[[Any], None]:
+    return lambda _: event.set()

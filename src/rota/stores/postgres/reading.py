@@ -1,7 +1,7 @@
 """Reads: runs newest first, page by page, rows by name, and how much each task has waiting."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -11,16 +11,15 @@ from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Marked, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
+from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import read_schedule, read_spec
-
-T = TypeVar("T")
-Row = Mapping[str, Any]
 
 _report = msgspec.json.Decoder(Report)
 
 # Every read says the store's time as well, also where it finds nothing.
 WITH_TIME = """
-SELECT {schema}.now_of($1, $2, false) AS now, found.* FROM (SELECT 1) AS one LEFT JOIN ({query}) AS found ON true {order}
+SELECT {schema}.now_of($1, $2, false) AS now, found.*
+FROM (SELECT 1) AS one LEFT JOIN ({query}) AS found ON true {order}
 """
 
 DEPTHS = """
@@ -61,10 +60,10 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
 
 
 class Rows:
-    """How one kind of row is read: `name` is what its pages go by, `about` whether it has a task and a key."""
+    """How one kind of row is read: `name` is what its pages go by, `task` whether it is about one (and a key)."""
 
     def __init__(
-        self, table: str, columns: str, order: str, read: Callable[[Row], Any], name: str = "", task: bool = False
+        self, table: str, columns: str, order: str, read: Callable[[Record], Any], name: str = "", task: bool = False
     ) -> None:
         self.table = table
         self.columns = columns
@@ -84,18 +83,16 @@ class Rows:
         if self.task and not self.name and query.key is not None:
             conditions.append(("key = ${}", query.key))
         where = " AND ".join(["true", *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])
-        inner = (
-            f"SELECT {self.columns} FROM {{schema}}.{self.table} AS t WHERE {where} ORDER BY {self.order} LIMIT $3"
-        )
+        inner = f"SELECT {self.columns} FROM {{schema}}.{self.table} AS t WHERE {where} ORDER BY {self.order} LIMIT $3"
         outer = ", ".join(f"found.{part}" for part in self.order.split(", "))
         return inner, f"ORDER BY {outer}", [query.limit, *(value for _, value in conditions)]
 
 
-def _mark(row: Row) -> Marked:
+def _mark(row: Record) -> Marked:
     return Marked(row["task"], row["key"], Mark(row["succeeded_at"], row["finished_at"], row["failures"]))
 
 
-def _decided(row: Row) -> Decided:
+def _decided(row: Record) -> Decided:
     return Decided(
         row["task"],
         row["key"],
@@ -109,7 +106,7 @@ def _decided(row: Row) -> Decided:
     )
 
 
-def _worker(row: Row) -> WorkerSeen:
+def _worker(row: Record) -> WorkerSeen:
     idle = row["idle"] == 1
     return WorkerSeen(row["name"], tuple(row["tasks"]), row["seen_at"], idle, _report.decode(row["report"]))
 

@@ -1,6 +1,6 @@
 """What comes out of the store: records as runs, schedules and counts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
+from rota.stores.postgres.driver import Record
 
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
 _failure = msgspec.json.Decoder(Failure)
@@ -117,7 +118,7 @@ def read_spec(text: str, paused: bool) -> TaskSpec:
     return msgspec.structs.replace(spec, paused=True) if paused else spec
 
 
-def read_tally(row: Mapping[str, Any]) -> Tally:
+def read_tally(row: Record) -> Tally:
     succeeded, failed, retried, other = row["counts"]
     return Tally(row["task"], succeeded, failed, retried, other, _counts(row["waits"]), _counts(row["durations"]))
 

@@ -248,7 +248,8 @@ class PostgresStore:
 
     def _idle_for(self, tasks: frozenset[str]) -> frozenset[str]:
         """One of this process's idle workers for work of these tasks, which came without naming any."""
-        return frozenset(next(([name] for name, known in self._idle.items() if known & tasks), []))
+        first = next((name for name, known in self._idle.items() if known & tasks), None)
+        return frozenset() if first is None else frozenset({first})
 
     def _look_once_more(self, worker: str) -> None:
         """A put that ran beside this claim saw no idle worker, and the claim did not see the put."""
@@ -267,13 +268,12 @@ class PostgresStore:
                 continue
             try:
                 rows = await self._call("missed", names, what="missed")
-            except (StoreError, *BAD_ROW) as error:
+            except StoreError as error:
                 log.warning("cannot look for missed work: %s", error)
                 continue
-            called = rows[0]["missed"] or []
+            called: list[str] = rows[0]["missed"] or []
             self._called.update(called)
             self._publish(0.0, called, ())
-
 
 
 def _decisions(row: Record) -> list[Decision]:

@@ -247,9 +247,9 @@ DECLARE
     twice text[];
 BEGIN
     hinted := '{}';
-    now := now_of(skew, seen, me <> '');
+    now := now_of(skew, seen, true);
     IF plain AND NOT EXISTS (SELECT FROM specs s WHERE s.name = ANY(known) AND NOT s.enabled) THEN
-        IF me <> '' AND EXISTS (SELECT FROM workers w WHERE w.idle = 1) THEN
+        IF EXISTS (SELECT FROM workers w WHERE w.idle = 1) THEN
             SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
             INTO tasks, dues FROM unnest(of_task, delays, ats) AS n (task, delay, at);
             hinted := hint(tasks, dues, now);
@@ -276,18 +276,35 @@ BEGIN
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
                   meeting, max_wait, rests, max_pending, needs));
         PERFORM lock_joined(news, now);
-        now := now_of(skew, seen, me <> '');
+        now := now_of(skew, seen, true);
         SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
         FROM admit_all(news, now) a;
-        IF me <> '' THEN hinted := hint(tasks, dues, now); END IF;
+        hinted := hint(tasks, dues, now);
         IF cardinality(hinted) = 0 THEN UPDATE queue q SET called = false WHERE q.id = ANY(ids); END IF;
     END IF;
-    IF me = '' THEN
-        -- In a caller's own transaction, which may stay open for long: no worker's row is locked, all are told.
-        PERFORM pg_notify('rota.' || current_schema(), json_build_object('tasks', known)::text);
-    ELSE
-        PERFORM tell(me, hinted, touched);
+    PERFORM tell(me, hinted, touched);
+END $$;
+
+-- put from any driver, in the caller's own transaction: runs as JSON in, [run, reason] pairs as JSON out. That
+-- transaction may stay open for long, so no worker's row is locked: each process that listens is told at the commit, and
+-- wakes one of its workers.
+CREATE FUNCTION submit(payload text, skew float8 DEFAULT 0, seen float8 DEFAULT 0) RETURNS text
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $$
+DECLARE
+    now float8 := now_of(skew, seen, false);
+    news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
+    got record;
+BEGIN
+    PERFORM lock_joined(news, now);
+    SELECT * INTO got FROM admit_all(news, now);
+    UPDATE queue q SET called = false WHERE q.id = ANY(got.runs) AND q.called;
+    IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
+        PERFORM pg_notify('rota.' || current_schema(),
+            json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);
     END IF;
+    RETURN (SELECT json_agg(json_build_array(a.run, a.reason) ORDER BY a.place)
+            FROM unnest(got.runs, got.reasons) WITH ORDINALITY AS a (run, reason, place));
 END $$;
 
 -- Advance each schedule and admit its runs, if it still stands where the tick was planned. Runs come flat; `r_tick` is
