@@ -1,78 +1,20 @@
 """The PostgreSQL store keeps the contract, on every version at hand."""
 
-import asyncio
-import uuid
-from collections.abc import Callable, Iterator
-
-import asyncpg
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from rota.store import Backend
-from rota.stores.postgres import PostgresBackend
 from rota.testing.comparison import compare
 from rota.testing.contract import StoreContract
-from rota.testing.servers import postgres_kinds
-from tests.server_fixtures import Servers
-
-TABLES = (
-    *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
-    *("schedules", "workers", "stats", "listeners"),
-)
-EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
-
-Make = Callable[[], Backend]
-
-
-class Schemas:
-    """One schema for each server, made once and emptied before every test: making one takes 0.1 s."""
-
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
-        self._name = f"test_{uuid.uuid4().hex[:12]}"
-        self._made: set[str] = set()
-
-    def backend(self, kind: str) -> PostgresBackend:
-        url = self._servers.get(kind).url
-        backend = PostgresBackend.from_url(f"{url}{'&' if '?' in url else '?'}schema={self._name}")
-        asyncio.run(self._empty(backend, kind))
-        return backend
-
-    async def _empty(self, backend: PostgresBackend, kind: str) -> None:
-        if kind not in self._made:
-            await backend.migrate()
-            self._made.add(kind)
-        connection = await asyncpg.connect(backend.address.dsn, statement_cache_size=0)
-        try:
-            await connection.execute(EMPTY.replace("{schema}", backend.schema))
-        finally:
-            await connection.close()
-
-    async def drop(self) -> None:
-        for kind in self._made:
-            connection = await asyncpg.connect(self._servers.get(kind).url, statement_cache_size=0)
-            await connection.execute(f"DROP SCHEMA {self._name} CASCADE")
-            await connection.close()
-
-
-@pytest.fixture(scope="session")
-def schemas(servers: Servers) -> Iterator[Schemas]:
-    schemas = Schemas(servers)
-    yield schemas
-    asyncio.run(schemas.drop())
-
-
-@pytest.fixture(params=postgres_kinds())
-def make(request: pytest.FixtureRequest, schemas: Schemas) -> Make:
-    """Each call answers with an empty store; there is one at a time."""
-    return lambda: schemas.backend(request.param)
+from rota.testing.contract.crowding import crowd
+from tests.postgres_schemas import Make
 
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    def backend(self, make: Make) -> Backend:
-        return make()
+    def backend(self, new_postgres: Make) -> Backend:
+        return new_postgres()
 
 
 def explore(make: Make, examples: int, steps: int = 40) -> None:
@@ -82,11 +24,18 @@ def explore(make: Make, examples: int, steps: int = 40) -> None:
     )
 
 
-def test_postgres_agrees_with_the_model(make: Make) -> None:
-    explore(make, 20)
+def test_postgres_agrees_with_the_model(new_postgres: Make) -> None:
+    explore(new_postgres, 20)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_postgres_agrees_with_the_model_for_long(make: Make) -> None:
-    explore(make, 500, 100)
+def test_postgres_agrees_with_the_model_for_long(new_postgres: Make) -> None:
+    explore(new_postgres, 500, 100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(100, 103))
+async def test_postgres_holds_its_limits_for_long(new_postgres: Make, seed: int) -> None:
+    await crowd(new_postgres(), 100_000, seed)

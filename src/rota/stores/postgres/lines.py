@@ -38,14 +38,12 @@ class Lines:
 
     async def open(self) -> Connection:
         """The first connection, to be looked at before it is used."""
-        connection = await self._connect()
+        connection = await connect(self.dsn)
         (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
         # A pooler makes up the number by which a query is cancelled: it is not that of the server's process.
         self.pooled = row["pid"] != connection.get_server_pid()
-        if self.pooled:
-            await connection.close(timeout=5)
-            connection = await self._connect()
-        return connection
+        await connection.close(timeout=5)
+        return await self._connect()
 
     def keep(self, connection: Connection) -> None:
         self._idle.append(connection)
@@ -79,7 +77,12 @@ class Lines:
             connection.terminate()
 
     async def _connect(self) -> Connection:
-        return await (connect_plainly if self.pooled else connect)(self.dsn)
+        """Verbs need READ COMMITTED, whatever the role or the database have been given as their default."""
+        if self.pooled:
+            return await connect_plainly(self.dsn)
+        connection = await connect(self.dsn)
+        await connection.execute("SET default_transaction_isolation = 'read committed'")
+        return connection
 
     async def _call(self, query: str, args: tuple[Any, ...]) -> list[Record]:
         if self._closed:
@@ -88,7 +91,7 @@ class Lines:
             connection = await self._line()
             try:
                 if self.pooled:
-                    async with connection.transaction():
+                    async with connection.transaction(isolation="read_committed"):
                         rows = await connection.fetch(query, *args)
                 else:
                     rows = await connection.fetch(query, *args)

@@ -11,8 +11,7 @@ LOCK = 0x726F7461
 STANDS = """
 SELECT to_regclass($1) IS NOT NULL AS ours,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2) AS used,
-       current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version,
-       current_setting('default_transaction_isolation') AS isolation, pg_backend_pid() AS pid
+       current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version
 """
 
 
