@@ -35,7 +35,7 @@ def server(postgres_templates: Path) -> Iterator[PostgresServer]:
 async def waiters(connection: asyncpg.Connection) -> None:
     """Until some connection waits for a lock."""
     while not await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
-        await asyncio.sleep(0)
+        pass
 
 
 class Load:
@@ -46,6 +46,13 @@ class Load:
         self.put: list[str] = []
         self.applied: list[str] = []
         self.stopping = False
+        self._progress = asyncio.Condition()
+
+    async def settled(self, count: int) -> None:
+        """Until so many more are."""
+        before = len(self.applied)
+        async with self._progress:
+            await self._progress.wait_for(lambda: len(self.applied) >= before + count)
 
     async def submit(self) -> None:
         while not self.stopping:
@@ -66,6 +73,8 @@ class Load:
         reply = await patiently(lambda: self.store.settle(said))
         assert Verdict.STALE not in reply.items
         self.applied += [run.id for run in runs]
+        async with self._progress:
+            self._progress.notify_all()
 
 
 async def test_a_server_that_crashes_under_load_costs_nothing_but_the_time(server: PostgresServer) -> None:
@@ -78,9 +87,7 @@ async def test_a_server_that_crashes_under_load_costs_nothing_but_the_time(serve
             for worker in ("ada", "bob"):
                 group.create_task(load.work(worker))
             for _ in range(2):
-                before = len(load.applied)
-                while len(load.applied) < before + 200:
-                    await asyncio.sleep(0)
+                await load.settled(200)
                 await asyncio.to_thread(server.stop_at_once)
                 await asyncio.to_thread(server.start)
             load.stopping = True
@@ -164,15 +171,14 @@ async def test_hints_come_back_with_the_server_and_the_first_one_says_that_some_
 ) -> None:
     caplog.set_level(logging.ERROR, "rota")
     here, there = PostgresBackend.from_url(server.url), PostgresBackend.from_url(server.url)
-    async with here.open() as near, there.open() as far:
-        async with near.changes() as hints:
-            await asyncio.to_thread(server.stop_at_once)
-            await asyncio.to_thread(server.start)
-            assert await anext(hints) == Hint(resync=True)
-            await patiently(lambda: near.claim("ada", 1, ["greet"], 1, 30))
-            await patiently(lambda: far.put([new_run()]))
-            while "ada" not in (await anext(hints)).workers:
-                pass
+    async with here.open() as near, there.open() as far, near.changes() as hints:
+        await asyncio.to_thread(server.stop_at_once)
+        await asyncio.to_thread(server.start)
+        assert await anext(hints) == Hint(resync=True)
+        await patiently(lambda: near.claim("ada", 1, ["greet"], 1, 30))
+        await patiently(lambda: far.put([new_run()]))
+        while "ada" not in (await anext(hints)).workers:
+            pass
 
 
 async def test_a_hint_finds_its_way_to_another_process(postgres_backend: PostgresBackend) -> None:

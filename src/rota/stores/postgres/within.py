@@ -1,4 +1,4 @@
-"""Transactional submit: a run put inside the caller's own transaction, with the caller's driver. Rolled back, it never was.
+"""Transactional submit: a run put in the caller's own transaction, by the caller's driver. Rolled back, it never was.
 
 Drivers are told apart by their modules, so that none has to be imported here that the caller does not use.
 """
@@ -46,8 +46,8 @@ def put_within_sync(connection: Any, backend: PostgresBackend, run: NewRun) -> D
             found = connection.execute(_text(_sql(backend, ":payload")), {"payload": payload}).scalar_one()
         case _:
             raise InvalidOptions(
-                f"connection={type(connection).__module__}.{type(connection).__qualname__}: submit_sync takes a psycopg "
-                "connection or SQLAlchemy's Connection or Session; for asynchronous ones there is submit"
+                f"connection={type(connection).__module__}.{type(connection).__qualname__}: submit_sync takes a "
+                "psycopg connection or SQLAlchemy's Connection or Session; for asynchronous ones there is submit"
             )
     return _decision(found)
 
