@@ -11,12 +11,12 @@ import pytest
 from rota.testing.servers import HasUrl, PostgresServer, ServerFailed, postgres_of_machine, postgres_of_wheel
 from tests.servers.watching import alive, all_gone, family
 
-PROGRAMS = {"postgres-18": postgres_of_wheel, **{f"postgres-{p.major}": (lambda p=p: p) for p in postgres_of_machine()}}
+MACHINES = {f"postgres-{programs.major}": programs for programs in postgres_of_machine()}
 
 
-@pytest.fixture(params=PROGRAMS)
+@pytest.fixture(params=["wheel", *MACHINES])
 def server(request: pytest.FixtureRequest, postgres_templates: Path) -> Iterator[PostgresServer]:
-    programs = PROGRAMS[request.param]()
+    programs = MACHINES.get(request.param) or postgres_of_wheel()
     with PostgresServer(programs, template=postgres_templates / f"postgres-{programs.version}") as server:
         yield server
 

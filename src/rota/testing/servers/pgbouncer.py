@@ -17,7 +17,9 @@ class PgBouncer(Server):
     It belongs to its PostgreSQL: start that first. It runs as the same account and looks into the same folder.
     """
 
-    graceful = signal.SIGINT  # SIGTERM ends it at once, without a word to its clients
+    graceful = (
+        signal.SIGINT
+    )  # ends when transactions have; SIGTERM waits for clients or for nothing, as its version goes
 
     def __init__(self, program: Program, postgres: PostgresServer, options: Mapping[str, str] | None = None) -> None:
         super().__init__("pgbouncer", unprivileged_account())
