@@ -77,19 +77,23 @@ def _from(timing: Timing, first: float, since: float) -> float | None:
 
 def _wanted(schedule: Schedule, timing: Timing, floor: float, latest: float, now: float) -> list[float]:
     """The nominal times that shall have a run, oldest first."""
-    if schedule.grace is not None and after(latest, schedule.grace) <= now:
+    if _too_late(schedule, latest, now):
         return []
     if schedule.catch_up == "skip" and schedule.grace is None and now - timing.fires_at(latest) > ON_TIME:
         return []
     wanted = [latest]
     if schedule.catch_up == "all":
-        oldest = floor if schedule.grace is None else max(floor, now - schedule.grace)
         while len(wanted) < CATCH_UP_CAP:
             before = timing.previous_before(wanted[-1])
-            if before is None or before < oldest:
+            if before is None or before < floor or _too_late(schedule, before, now):
                 break
             wanted.append(before)
     return wanted[::-1]
+
+
+def _too_late(schedule: Schedule, nominal: float, now: float) -> bool:
+    """Would its run expire at once?"""
+    return schedule.grace is not None and after(nominal, schedule.grace) <= now
 
 
 def _step(

@@ -19,6 +19,7 @@ from rota.domain.run import Failure, NewRun, Origin, Run, State, after
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import OFFERS, Backend, Claim, Renewal, Retention, RunQuery, Store, Wish
+from rota.testing.comparison_schedules import ScheduleOperations
 from rota.testing.model import Model, show
 
 T = TypeVar("T")
@@ -105,6 +106,10 @@ WEIGHTS = {
     "cancel": 1,
     "pause": 1,
     "resume": 2,
+    "declare_schedules": 1,
+    "fire": 3,
+    "fire_again": 1,
+    "ask_schedules": 1,
     "sweep": 1,
     "pass_time": 3,
 }
@@ -117,7 +122,7 @@ def some_of(things: Sequence[T]) -> st.SearchStrategy[list[T]]:
     return st.lists(st.sampled_from(recent), min_size=1, max_size=3) if recent else st.just([])
 
 
-class Comparison(RuleBasedStateMachine):
+class Comparison(ScheduleOperations, RuleBasedStateMachine):
     """Whatever happens to the store happens to the model."""
 
     @classmethod
@@ -128,6 +133,7 @@ class Comparison(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = Model(LIMITS)
+        self.ticks = []
         self.ids: list[str] = []
         self.seen: dict[str, Run] = {}
         self.claims: dict[str, tuple[int, Sequence[str], int, float]] = {}
@@ -164,11 +170,23 @@ class Comparison(RuleBasedStateMachine):
         getattr(self, operation)(data)
 
     def put(self, data: st.DataObject) -> None:
-        self.admit([replace(new, id=self.fresh_id()) for new in data.draw(batches)])
+        self.admit(self.newcomers(data, data.draw(batches)))
+
+    def newcomers(self, data: st.DataObject, news: list[NewRun]) -> list[NewRun]:
+        """Each with a new id; some of them wait for others, perhaps for one that comes with them."""
+        found: list[NewRun] = []
+        for new in news:
+            needs = data.draw(some_of(self.ids)) if data.draw(st.integers(0, 2)) == 0 else []
+            found.append(replace(new, id=self.fresh_id(), needs=tuple(needs)))
+        return found
+
+    def draw_runs(self, data: st.DataObject, most: int) -> list[NewRun]:
+        return self.newcomers(data, data.draw(st.lists(new_runs(), max_size=most)))
 
     def put_again(self, data: st.DataObject) -> None:
         """An id that is known, or was and is forgotten; with other wishes than before."""
-        self.admit([replace(new, id=data.draw(st.sampled_from(self.ids))) for new in data.draw(batches)])
+        news = [replace(new, id=data.draw(st.sampled_from(self.ids))) for new in data.draw(batches)]
+        self.admit([replace(new, needs=tuple(data.draw(some_of(self.ids)))) for new in news])
 
     def admit(self, news: list[NewRun]) -> None:
         reply = self.wait(self.store.put(news))
@@ -188,7 +206,7 @@ class Comparison(RuleBasedStateMachine):
         claim = self.wait(self.store.claim(worker, n, tasks, free, lease))
         expected = self.model.claim(worker, n, tasks, free, lease, claim.now)
         assert [run.id for run in claim.runs] == expected, f"expected {expected}"
-        self.check_offers(claim)
+        self.check_offers(claim, self.claims[worker])
         return claim
 
     def claim_again(self, data: st.DataObject) -> None:
@@ -196,16 +214,18 @@ class Comparison(RuleBasedStateMachine):
             claim = self.wait(self.store.claim(worker, *self.claims[worker]))
             batch = [pair for pair in self.model.batches[worker][1] if self.model.held(*pair)]
             assert [(run.id, run.fence) for run in claim.runs] == batch
-            self.check_offers(claim)
+            self.check_offers(claim, self.claims[worker])
 
     def claim_with_an_old_number(self, data: st.DataObject) -> None:
         for worker in data.draw(some_of(sorted(self.claims))):
             n, tasks, free, lease = self.claims[worker]
             claim = self.wait(self.store.claim(worker, n - 1, tasks, free, lease))
             assert all(self.model.held(run.id, run.fence) for run in claim.runs)
-            self.check_offers(claim)
+            self.check_offers(claim, self.claims[worker])
 
-    def check_offers(self, claim: Claim) -> None:
+    def check_offers(self, claim: Claim, sent: tuple[int, Sequence[str], int, float]) -> None:
+        _, tasks, free, _ = sent
+        self.check_due(claim, bool(tasks or free))
         assert len(claim.lapsed) <= OFFERS
         for run in claim.lapsed:
             row = self.model.held(run.id, run.fence)
@@ -257,13 +277,13 @@ class Comparison(RuleBasedStateMachine):
     def pause(self, data: st.DataObject) -> None:
         ids = sorted({*data.draw(some_of([*self.ids, *(run.id for run in self.held())]))})
         reply = self.wait(self.store.ask(Wish.PAUSE, ids))
-        assert reply.items == [self.model.pause(id) for id in ids]
+        assert reply.items == [self.model.pause(id, reply.now) for id in ids]
 
     def resume(self, data: st.DataObject) -> None:
         held = [run.id for run in self.seen.values() if run.state is State.PAUSED or run.pause_asked]
         ids = sorted({*data.draw(some_of([*self.ids, *held]))})
         reply = self.wait(self.store.ask(Wish.RESUME, ids))
-        assert reply.items == [self.model.resume(id) for id in ids]
+        assert reply.items == [self.model.resume(id, reply.now) for id in ids]
 
     def sweep(self, data: st.DataObject) -> None:
         retention = data.draw(retentions)
@@ -298,9 +318,11 @@ class Comparison(RuleBasedStateMachine):
                 assert run.finished_at is not None
                 assert row.expires <= run.finished_at <= page.now
                 self.model.expire(row, run.finished_at)
+        for run, row in zip(page.runs, newest_first, strict=True):  # now that it is known who waits for nobody
             assert show(run) == row.shown()
             self.check_history(run)
             self.seen[run.id] = run
+        self.check_timetable()
 
     def check_history(self, run: Run) -> None:
         """What holds between any two looks at one run."""

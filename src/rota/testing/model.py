@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota.domain.run import NewRun, Run, after
+from rota.domain.schedule import Tick
 from rota.domain.settlement import Charge, Finish, Settlement
 from rota.store import ID_MEMORY, Retention
+from rota.testing.model_schedules import Decisions, Timetable
 
 
 @dataclass
 class Row:
-    """One run, as the model sees it; `endings` are (fence, outcome, by a rescuer?)."""
+    """One run, as the model sees it; `endings` are (fence, outcome, by a rescuer?), `needs` those it was put behind."""
 
     new: NewRun
     order: int
@@ -30,6 +32,13 @@ class Row:
     result: bytes | None = None
     finished: float | None = None
     endings: list[tuple[int, str, bool]] = field(default_factory=list[tuple[int, str, bool]])
+    needs: "list[Row]" = field(default_factory=list["Row"])
+    awaited: bool = False
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Those that have not ended; a run that has ended itself waits for nobody."""
+        return () if self.final else tuple(row.new.id for row in self.needs if not row.final)
 
     @property
     def final(self) -> bool:
@@ -60,14 +69,18 @@ class Row:
             "result": self.result,
             "finished_at": self.finished,
             "attempts": [(fence, outcome) for fence, outcome, _ in self.endings][-20:],
+            "needs": self.waits_for,
+            "awaited": self.awaited,
         }
 
 
 def show(run: Run) -> dict[str, Any]:
     seen = {name: getattr(run, name) for name in _EMPTY.shown()}
-    return seen | {"attempts": [(attempt.fence, attempt.outcome) for attempt in run.attempts]}
+    attempts = [(attempt.fence, attempt.outcome) for attempt in run.attempts]
+    return seen | {"attempts": attempts, "needs": () if run.state.final else run.needs}
 
 
+WORDS = {"cancel": "cancelled", "drop": "dropped", "pause": "paused", "resume": "resumed"}
 _EMPTY = Row(NewRun(id="", task="", wire=b""), 0, 0.0, 0.0, None, b"")
 
 
@@ -79,12 +92,39 @@ class Model:
         self.arrivals = 0
         self.batches: dict[str, tuple[int, list[tuple[str, int]]]] = {}
         self.per_key = per_key
+        self.timetable = Timetable()
+        self.decisions = Decisions()
 
     def put(self, new: NewRun, now: float) -> tuple[str, str]:
         """The run that stands for it, and the reason."""
+        run, reason = self.admit(new, now)
+        if reason != "accepted":
+            self.decisions.add(new.task, new.key, reason, now, run=run)
+        return run, reason
+
+    def fire(self, tick: Tick, now: float) -> list[tuple[str, str]] | None:
+        """What became of its runs; nothing if its schedule has moved on."""
+        plan = self.timetable.stands(tick)
+        if plan is None:
+            return None
+        answers = [self.put(run, now) for run in tick.runs]
+        self.timetable.advance(plan, tick, [reason for _, reason in answers])
+        if missed := tick.missed:
+            place = plan.said["task"], plan.said["key"]
+            self.decisions.add(*place, "missed", now, count=missed.count, note=missed.words)
+        return answers
+
+    def ask_schedule(self, wish: str, id: str, note: str | None, now: float) -> bool:
+        plan = self.timetable.plans.get(id)
+        changed = self.timetable.ask(wish, id, note, now)
+        if plan is not None and changed:
+            self.decisions.add(plan.said["task"], plan.said["key"], WORDS[wish], now, note=note)
+        return changed
+
+    def admit(self, new: NewRun, now: float) -> tuple[str, str]:
         if new.id in self.rows:
             return new.id, "accepted"
-        due = after(now, new.delay)
+        due = after(now, new.delay) if new.at is None else new.at
         expires = None if new.expires_after is None else after(due, new.expires_after)
         equals = self.equals(new.task, new.unique_key, now)
         waiting = next((row for row in equals if row.state != "running"), None)
@@ -93,7 +133,10 @@ class Model:
         if equals and new.guards.unique != "queued":
             return equals[0].new.id, "already_running"
         self.arrivals += 1
-        self.rows[new.id] = Row(new, self.arrivals, now, due, expires, new.wire)
+        needs = [row for id in new.needs if (row := self.rows.get(id)) and not row.final]
+        self.rows[new.id] = Row(new, self.arrivals, now, due, expires, new.wire, needs=needs)
+        for row in needs:
+            row.awaited = True
         return new.id, "accepted"
 
     def equals(self, task: str, unique_key: str | None, now: float) -> list[Row]:
@@ -117,13 +160,19 @@ class Model:
         return "joined"
 
     def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, now: float) -> list[str]:
-        """One by one, the best first; a run with losses only as the first of them, and then alone."""
+        """One by one, the best first; a run with losses only as the first of them, and then alone.
+
+        What is too late to start ends first, so that those who waited for it can come.
+        """
+        for row in self.rows.values():
+            if row.too_late(now):
+                self.expire(row, now)
         taken: list[Row] = []
         suspicious = any(row.state == "running" and row.holder == worker and row.losses for row in self.rows.values())
         ready = [
             row
             for row in self.rows.values()
-            if row.state == "queued" and row.due <= now and row.new.task in tasks and not row.too_late(now)
+            if row.state == "queued" and row.due <= now and row.new.task in tasks and not row.waits_for
         ]
         for row in sorted(ready, key=lambda row: (-row.new.priority, row.due, row.order)):
             if len(taken) == free or (taken and taken[0].losses):
@@ -185,36 +234,45 @@ class Model:
         if heir is not None:
             heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
             row.end("cancelled", "superseded", now)
+            self.decisions.add(row.new.task, row.new.key, "superseded", now, run=heir.new.id)
 
     def cancel(self, id: str, now: float) -> bool:
         row = self.rows.get(id)
         if row is None or row.final:
             return False
+        if row.wish != "cancel":
+            self.asked(row, "cancelled", now)
         if row.state == "running":
             row.wish = "cancel"
         else:
             row.end("cancelled", "cancelled", now)
         return True
 
-    def pause(self, id: str) -> bool:
+    def asked(self, row: Row, reason: str, now: float) -> None:
+        self.decisions.add(row.new.task, row.new.key, reason, now, run=row.new.id)
+
+    def pause(self, id: str, now: float) -> bool:
         row = self.rows.get(id)
         if row is None or row.final or row.state == "paused" or row.wish:
             return False
+        self.asked(row, "paused", now)
         if row.state == "running":
             row.wish = "pause"
         else:
             row.state = "paused"
         return True
 
-    def resume(self, id: str) -> bool:
+    def resume(self, id: str, now: float) -> bool:
         row = self.rows.get(id)
         if row is None or row.final or not (row.state == "paused" or row.wish == "pause"):
             return False
+        self.asked(row, "resumed", now)
         row.state, row.wish = "queued" if row.state == "paused" else row.state, None
         return True
 
     def expire(self, row: Row, now: float) -> None:
         row.end("cancelled", "expired", now)
+        self.decisions.add(row.new.task, row.new.key, "expired", now, run=row.new.id)
 
     def may_forget(self, row: Row, retention: Retention, now: float) -> tuple[bool, bool]:
         """May a sweep forget this run, and must it? They differ where several ended at one instant."""

@@ -249,12 +249,13 @@ class NeedsContract(Staged):
         assert (await stage.see(child)).needs == (parent.id,)
         await stage.cancel(parent)
         go = await stage.see(child)
-        await stage.put(parent, child, replace(child, needs=("never-put",)))
+        await stage.put(other := new_run("elsewhere"), replace(child, needs=(other.id,)), parent, child)
         assert await stage.see(child) == go
+        assert not (await stage.see(other)).awaited
         run = await stage.take()
         await stage.put(child)
         assert await stage.see(child) == run
-        assert (await stage.store.depths()).items == [Depth(GREET, 0, 1)]
+        assert (await stage.store.depths()).items == [Depth("elsewhere", 1, 0), Depth(GREET, 0, 1)]
 
     async def test_the_due_time_still_holds_when_the_wait_is_over(self, stage: Stage) -> None:
         parent = new_run(PARENT)
