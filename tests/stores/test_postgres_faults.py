@@ -18,6 +18,9 @@ from rota.errors import InvalidOptions, SchemaTooNew, StoreCorrupt, StoreUnavail
 from rota.store import Hint, RunQuery, Store
 from rota.stores import connect
 from rota.stores.postgres import PostgresBackend
+from rota.stores.postgres.columns import as_payload
+from rota.stores.postgres.driver import Connection, connect_plainly
+from rota.stores.postgres.lines import Lines
 from rota.testing.contract import Stage, new_run
 from rota.testing.proxy import FaultProxy
 from rota.testing.servers import PostgresServer, postgres_of_wheel
@@ -192,6 +195,54 @@ async def test_a_hint_finds_its_way_to_another_process(postgres_backend: Postgre
             assert await anext(hints) == Hint(workers=frozenset({"ada"}))
             await Stage(there, far).cancel(run)
             assert await anext(hints) == Hint(runs=frozenset({run.id}))
+
+
+async def test_a_worker_that_went_idle_beside_a_put_is_called_a_moment_later(
+    postgres: PostgresServer, postgres_backend: PostgresBackend
+) -> None:
+    """Neither saw the other: the put had looked for idle workers already, and was not yet committed."""
+    connection = await asyncpg.connect(postgres.url)
+    run = new_run()
+    async with postgres_backend.open() as store:
+        async with connection.transaction():
+            await connection.execute(f"SELECT {postgres_backend.schema}.submit($1)", as_payload([run]))
+            changes = store.changes()
+            hints = await changes.__aenter__()
+            assert (await store.claim("ada", 1, ["greet"], 1, 30)).runs == []
+        assert await anext(hints) == Hint(workers=frozenset({"ada"}))
+        await changes.__aexit__(None, None, None)
+    await connection.close()
+
+
+class TestBehindAPooler:
+    """As with PgBouncer in transaction mode: no prepared statements, and no channel for hints."""
+
+    @pytest.fixture
+    def pooled(self, postgres_backend: PostgresBackend, monkeypatch: pytest.MonkeyPatch) -> PostgresBackend:
+        async def opened(lines: Lines) -> Connection:
+            lines.pooled = True
+            return await connect_plainly(lines.dsn)
+
+        monkeypatch.setattr(Lines, "open", opened)
+        return postgres_backend
+
+    async def test_the_verbs_work_without_prepared_statements(self, pooled: PostgresBackend) -> None:
+        async with pooled.open() as store:
+            stage = Stage(pooled, store)
+            ended = await stage.ended()
+            assert (ended.state, ended.result) == (State.SUCCEEDED, b'"hello Ada"')
+            lines = [store.put([new_run()]) for _ in range(10)]
+            assert all(reply.items[0] for reply in await asyncio.gather(*lines))
+            assert len((await stage.claim(free=20)).runs) == 10
+
+    async def test_hints_are_looked_for(self, pooled: PostgresBackend) -> None:
+        there = PostgresBackend(pooled.address)
+        async with pooled.open() as near, there.open() as far, near.changes() as hints:
+            assert pooled.poll < there.poll
+            await near.claim("ada", 1, ["greet"], 1, 30)
+            await far.put([new_run()])
+            while "ada" not in (await anext(hints)).workers:
+                pass
 
 
 class TestOpening:

@@ -49,7 +49,13 @@ async def by_asyncpg_pool(dsn: str) -> AsyncGenerator[Any]:
 
 @asynccontextmanager
 async def by_psycopg(dsn: str) -> AsyncGenerator[Any]:
-    async with await psycopg.AsyncConnection.connect(dsn, row_factory=dict_row) as connection:
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def by_psycopg_with_dicts(dsn: str) -> AsyncGenerator[Any]:
+    async with await psycopg.AsyncConnection[dict[str, Any]].connect(dsn, row_factory=dict_row) as connection:
         yield connection
 
 
@@ -93,7 +99,9 @@ def by_sqlalchemy_sync(dsn: str) -> Generator[Any]:
         engine.dispose()
 
 
-@pytest.fixture(params=[by_asyncpg, by_asyncpg_pool, by_psycopg, by_sqlalchemy, by_sqlalchemy_session])
+@pytest.fixture(
+    params=[by_asyncpg, by_asyncpg_pool, by_psycopg, by_psycopg_with_dicts, by_sqlalchemy, by_sqlalchemy_session]
+)
 def transaction(request: pytest.FixtureRequest, postgres_backend: PostgresBackend) -> AbstractAsyncContextManager[Any]:
     opened: AbstractAsyncContextManager[Any] = request.param(postgres_backend.address.dsn)
     return opened
@@ -132,6 +140,7 @@ class TestAsynchronous:
             assert await run.result(timeout=30) == "hello Ada"
 
     async def test_rolled_back_means_never_was(self, app: Rota, transaction: AbstractAsyncContextManager[Any]) -> None:
+        run = app.tasks["greet"].handle("never")
         with suppress(Undo):
             async with transaction as connection:
                 run = await app.tasks["greet"].using(connection=connection).submit("Ada")

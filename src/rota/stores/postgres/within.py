@@ -3,7 +3,6 @@
 Drivers are told apart by their modules, so that none has to be imported here that the caller does not use.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -75,8 +74,9 @@ def _text(sql: str) -> Any:
 
 
 def _only(row: Any) -> Any:
-    """The one column, whatever the connection makes of its rows."""
-    return next(iter(row.values())) if isinstance(row, Mapping) else row[0]
+    """The one column, whatever the connection makes of its rows: tuples, dictionaries, objects."""
+    by_name = hasattr(row, "keys")
+    return row["answer"] if by_name else row[0]
 
 
 def _decision(found: str) -> Decision:
