@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,7 +18,7 @@ from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.run import Run, State
 from rota.domain.settlement import Verdict
 from rota.errors import InvalidOptions, SchemaTooNew, StoreCorrupt, StoreUnavailable
-from rota.store import Hint, RunQuery, Store
+from rota.store import Hint, Retention, RunQuery, Store
 from rota.stores import connect
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
@@ -24,6 +27,8 @@ from rota.stores.postgres.lines import Lines
 from rota.testing.contract import Stage, new_run
 from rota.testing.proxy import FaultProxy
 from rota.testing.servers import PostgresServer, postgres_of_wheel
+
+DOCS = Path(__file__).parents[2] / "docs" / "postgresql.md"
 
 
 @pytest.fixture
@@ -63,13 +68,14 @@ class Load:
             await patiently(lambda runs=runs: self.store.put(runs))  # type: ignore[misc]
             self.put += [run.id for run in runs]
 
-    async def work(self, name: str) -> None:
-        n, idle = 0, 0
-        while not self.stopping or idle < 3:
-            n += 1
+    async def work(self, name: str, submitters: list[asyncio.Task[None]]) -> None:
+        """Until nothing more comes and nothing is left."""
+        n, last = 0, False
+        while not last:
+            n, last = n + 1, all(submitter.done() for submitter in submitters)
             claim = await patiently(lambda n=n: self.store.claim(name, n, ["greet"], 20, 30.0))  # type: ignore[misc]
             await self.settle(claim.runs)
-            idle = 0 if claim.runs else idle + 1
+            last = last and not claim.runs
 
     async def settle(self, runs: list[Run]) -> None:
         said = [decide(run, Succeeded()) for run in runs]
@@ -85,10 +91,9 @@ async def test_a_server_that_crashes_under_load_costs_nothing_but_the_time(serve
     async with backend.open() as store:
         load = Load(store)
         async with asyncio.TaskGroup() as group:
-            group.create_task(load.submit())
-            group.create_task(load.submit())
+            submitters = [group.create_task(load.submit()) for _ in range(2)]
             for worker in ("ada", "bob"):
-                group.create_task(load.work(worker))
+                group.create_task(load.work(worker, submitters))
             for _ in range(2):
                 await load.settled(200)
                 await asyncio.to_thread(server.stop_at_once)
@@ -282,6 +287,18 @@ class TestOpening:
             async with backend.open():
                 pass
 
+    async def test_the_documented_grants_are_enough(self, server: PostgresServer) -> None:
+        await PostgresBackend.from_url(server.url).migrate()
+        (grants,) = re.findall(r"^GRANT .*?(?=```)", DOCS.read_text(), re.DOTALL | re.MULTILINE)
+        connection = await asyncpg.connect(server.url)
+        await connection.execute(f"CREATE ROLE worker LOGIN; {grants}")
+        await connection.close()
+        backend = PostgresBackend.from_url(server.url.replace("rota@", "worker@"))
+        async with backend.open() as store, store.changes():
+            stage = Stage(backend, store)
+            assert (await stage.ended(new_run(key="k", unique="done"))).state is State.SUCCEEDED
+            await store.sweep(Retention())
+
     async def test_many_open_a_new_database_at_once(self, server: PostgresServer) -> None:
         async def use(place: int) -> bool:
             async with PostgresBackend.from_url(server.url).open() as store:
@@ -293,3 +310,8 @@ class TestOpening:
     def test_bad_options_are_refused(self, option: str) -> None:
         with pytest.raises(InvalidOptions):
             connect(f"postgres://localhost/db?{option}")
+
+    def test_without_its_driver_it_says_what_to_install(self) -> None:
+        script = "import sys; sys.modules['asyncpg'] = None; from rota.stores import connect; connect('postgres://h/d')"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert 'MissingExtra: the PostgreSQL store needs asyncpg: pip install "rota[postgres]"' in done.stderr

@@ -5,8 +5,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from rota.errors import StoreUnavailable
+from rota.errors import StoreError, StoreUnavailable
 from rota.stores.postgres.driver import (
+    BAD_ROW,
     CUT,
     ERRORS,
     TRY_AGAIN,
@@ -54,6 +55,8 @@ class Lines:
         for tries in range(1, TRIES + 1):
             try:
                 return await self._call(query, args)
+            except (StoreError, *BAD_ROW):
+                raise
             except TRY_AGAIN as error:
                 if tries == TRIES:
                     raise explain(error, self.shown) from error
@@ -63,6 +66,8 @@ class Lines:
                 self._failed()
                 if cuts > 1 or isinstance(error, TimeoutError):
                     raise explain(error, self.shown) from error
+            except ERRORS as error:
+                raise explain(error, self.shown) from error
         raise AssertionError("unreachable")
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ from rota.store import (
     Wish,
 )
 from rota.stores.postgres import columns, reading
-from rota.stores.postgres.driver import BAD_ROW, ERRORS, Record, explain, placeholders
+from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.grouping import Group
 from rota.stores.postgres.lines import Lines
 from rota.stores.postgres.listening import Listener
@@ -215,23 +215,15 @@ class PostgresStore:
         backend = self._backend
         said = (backend.me, backend.skew, backend.seen, *args)
         query = f"SELECT {what} FROM {self._schema}.{name}({placeholders(said)})"
-        return await self._sent(query, *said)
+        return await self.lines.call(query, *said)
 
     async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
         text = reading.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
-        rows = await self._sent(text, self._backend.skew, self._backend.seen, *args)
+        rows = await self.lines.call(text, self._backend.skew, self._backend.seen, *args)
         now = rows[0]["now"]
         self._backend.seen = max(self._backend.seen, now)
         first = next(iter(list(rows[0].keys())[1:]))
         return now, rows if rows[0][first] is not None else []
-
-    async def _sent(self, query: str, *args: Any) -> list[Record]:
-        try:
-            return await self.lines.call(query, *args)
-        except BAD_ROW:
-            raise
-        except ERRORS as error:
-            raise explain(error, self._backend.url) from error
 
     # -- hints -----------------------------------------------------------------------------------------------------
 

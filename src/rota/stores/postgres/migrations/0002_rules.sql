@@ -1,4 +1,6 @@
 -- Rules that several verbs share. Verbs are READ COMMITTED: each statement sees what was committed before it began.
+-- Their plans are made once per connection, perhaps while the tables are empty, and have to hold when they are full. So
+-- the verbs forbid whatever reads a whole table: every step is a look-up by index for each row of the batch.
 --
 -- Locks are taken in this order, so that verbs wait for each other but never in a ring: the worker, gated tasks by
 -- name, leases by id, the queue (guarded inserts, waiting children by id, parked runs), workers to hint (never waited

@@ -238,8 +238,8 @@ CREATE FUNCTION put(
     delays float8[], ats float8[], expires_after_ float8[], expires_at_ float8[], bodies bytea[],
     uniques text[], joins text[], max_waits float8[], rests_ text[], pendings integer[], needs_ text[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     news incoming[];
     tasks text[];
@@ -289,8 +289,8 @@ END $$;
 -- transaction may stay open for long, so no worker's row is locked: each process that listens is told at the commit, and
 -- wakes one of its workers.
 CREATE FUNCTION submit(payload text, skew float8 DEFAULT 0, seen float8 DEFAULT 0) RETURNS text
-LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     now float8 := now_of(skew, seen, false);
     news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
@@ -318,8 +318,8 @@ CREATE FUNCTION fire(
     expires_at_ float8[], bodies bytea[], uniques text[], joins text[], max_waits float8[], rests_ text[],
     pendings integer[], needs_ text[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     news incoming[];
     tasks text[];

@@ -16,39 +16,45 @@ CREATE FUNCTION take(
     suspects boolean, seconds float8, now float8,
     OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    best text[];
+    few integer := CASE WHEN gates = '{}' THEN most ELSE look END;
 BEGIN
-    WITH best AS MATERIALIZED (
-        SELECT q.id, row_number() OVER (ORDER BY q.priority DESC, q.due_at, q.seq) AS place FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
+    best := ARRAY(
+        SELECT q.id FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
             SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
             WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.due_at <= now
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.due_at, q.seq LIMIT look) AS q
-        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look
-    ), ours AS MATERIALIZED (
-        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM best JOIN queue q ON q.id = best.id
-        WHERE q.hold = 0 ORDER BY best.place LIMIT CASE WHEN gates = '{}' THEN most ELSE look END
-        FOR UPDATE OF q SKIP LOCKED
+        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
+    WITH ours AS MATERIALIZED (  -- as many as can be used, in their order; those that others hold are passed over
+        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
+        WHERE q.id = ANY(best) AND q.hold = 0 ORDER BY q.priority DESC, q.due_at, q.seq LIMIT few FOR UPDATE SKIP LOCKED
     ), ranked AS (
         SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
-               row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place
+               row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place,
+               row_number() OVER (PARTITION BY o.task ORDER BY o.priority DESC, o.due_at, o.seq) AS task_rank
         FROM ours o
-    ), room AS (
-        SELECT g.name, k.key, least(
-            g.per_key - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = g.name AND l.key = k.key),
-            CASE WHEN g.rate_per_key THEN tokens(coalesce(r.full_at, 0), g.rate_interval, g.rate_burst, now) END) AS n
-        FROM specs g CROSS JOIN LATERAL (SELECT DISTINCT o.key FROM ours o WHERE o.task = g.name) AS k
-        LEFT JOIN rates r ON r.task = g.name AND r.key = k.key
-        WHERE g.name = ANY(gates) AND k.key IS NOT NULL AND (g.per_key IS NOT NULL OR g.rate_per_key)
-    ), task_room AS (
-        SELECT g.name, least(
-            g.total - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = g.name),
-            CASE WHEN NOT g.rate_per_key THEN tokens(coalesce(r.full_at, 0), g.rate_interval, g.rate_burst, now)
-            END) AS n
-        FROM specs g LEFT JOIN rates r ON r.task = g.name AND r.key = '' WHERE g.name = ANY(gates)
+    ), roomed AS (  -- looked up once per key and per task, with the first run of each
+        SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
+            SELECT least(
+                g.per_key - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = d.task AND l.key = d.key),
+                CASE WHEN g.rate_per_key THEN tokens(coalesce((
+                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = d.key), 0),
+                    g.rate_interval, g.rate_burst, now) END)
+            FROM specs g WHERE g.name = d.task) END AS key_room,
+        CASE WHEN d.task_rank = 1 AND d.task = ANY(gates) THEN (
+            SELECT least(
+                g.total - (SELECT count(*) FROM leases l WHERE g.total IS NOT NULL AND l.gated AND l.task = d.task),
+                CASE WHEN NOT g.rate_per_key THEN tokens(coalesce((
+                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = ''), 0),
+                    g.rate_interval, g.rate_burst, now) END)
+            FROM specs g WHERE g.name = d.task) END AS task_room
+        FROM ranked d
     ), by_key AS (
-        SELECT d.*, room.n IS NULL OR d.key_place <= room.n AS passes, task_room.n AS task_n
-        FROM ranked d LEFT JOIN room ON room.name = d.task AND room.key = d.key
-        LEFT JOIN task_room ON task_room.name = d.task
+        SELECT d.*, coalesce(d.key_place <= max(d.key_room) OVER (PARTITION BY d.task, d.key), true) AS passes,
+               max(d.task_room) OVER (PARTITION BY d.task) AS task_n
+        FROM roomed d
     ), by_task AS (
         SELECT d.*, count(*) FILTER (WHERE d.passes) OVER (PARTITION BY d.task ORDER BY d.rank) AS task_place
         FROM by_key d
@@ -63,7 +69,7 @@ BEGIN
            array_agg(p.id::text) FILTER (WHERE p.waits AND p.place < most),
            array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits),
            (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1],
-           count(*) < least((SELECT count(*) FROM best), CASE WHEN gates = '{}' THEN most ELSE look END)
+           count(*) < least(cardinality(best), few)
     INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
     IF losses_of_first > 0 THEN taken := taken[1:1]; END IF;
     IF suspects AND coalesce(losses_of_first, 0) = 0 THEN
@@ -307,8 +313,8 @@ CREATE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
 ) RETURNS SETOF claimed
-LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now float8;

@@ -87,7 +87,25 @@ BEGIN
     END LOOP;
 END $$;
 
--- One settlement that needs thought: a requeue, a mark, someone who waits for the end, a gate.
+-- Many runs of gated tasks have ended: `freed` for all of them, a look-up per key.
+CREATE FUNCTION free_all(of_task text[], of_key text[], now float8, OUT tasks text[], OUT dues float8[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    room record;
+BEGIN
+    tasks := of_task; dues := array_fill(now, ARRAY[cardinality(of_task)]);
+    FOR room IN
+        SELECT f.task, unpark(f.task, f.key, f.n::integer) AS dues FROM (
+            SELECT e.task, e.key, count(*) AS n FROM unnest(of_task, of_key) AS e (task, key) JOIN specs s ON s.name = e.task
+            WHERE e.key IS NOT NULL AND s.per_key IS NOT NULL GROUP BY e.task, e.key) AS f
+        WHERE EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = f.task AND q.key = f.key)
+    LOOP
+        tasks := tasks || array_fill(room.task, ARRAY[cardinality(room.dues)]);
+        dues := dues || room.dues;
+    END LOOP;
+END $$;
+
+-- One settlement that needs thought: a requeue, a mark, someone who waits for the end.
 CREATE FUNCTION settle_one(
     s said, now float8, OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
     OUT d_task text, OUT d_key text, OUT heir text, OUT late text
@@ -148,11 +166,13 @@ CREATE FUNCTION settle(
     errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
     saveds bytea[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     gates text[] := '{}';
     done text[];
+    freed_tasks text[];
+    freed_keys text[];
     one record;
     got record;
     tasks text[] := '{}'; dues float8[] := '{}';
@@ -171,8 +191,8 @@ BEGIN
             WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
         ), gone AS (
             DELETE FROM leases l USING s
-            WHERE l.id = s.id AND l.fence = s.fence AND NOT l.awaited AND NOT l.marked AND NOT l.gated
-              AND l.task <> ALL(gates) AND (s.lost IS NOT TRUE OR l.until <= now)
+            WHERE l.id = s.id AND l.fence = s.fence AND NOT l.awaited AND NOT l.marked
+              AND (s.lost IS NOT TRUE OR l.until <= now)
             RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt,
                 s.progress AS new_progress, s.saved AS new_saved
         ), kept AS (
@@ -189,10 +209,15 @@ BEGIN
                 g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
             FROM gone g
         )
-        SELECT array_agg(g.id::text) INTO done FROM gone g;
+        SELECT array_agg(g.id::text), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
+               array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
+        INTO done, freed_tasks, freed_keys FROM gone g;
     END IF;
     done := coalesce(done, '{}');
     touched := done;
+    IF freed_tasks IS NOT NULL THEN
+        SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(freed_tasks, freed_keys, now) r;
+    END IF;
     IF cardinality(done) < cardinality(ids) THEN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
         verdicts := '{}';
@@ -221,8 +246,8 @@ BEGIN
             END IF;
         END LOOP;
         PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
-        hinted := hint(tasks, dues, now);
     END IF;
+    hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
 END $$;
 
@@ -230,8 +255,8 @@ END $$;
 CREATE FUNCTION renew(
     me text, skew float8, seen float8, ids text[], fences integer[], seconds float8, noted boolean[],
     progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
     PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);

@@ -108,8 +108,8 @@ END $$;
 CREATE FUNCTION ask(
     me text, skew float8, seen float8, wish text, subjects text[], said text, asker text, about text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     subject text;
     got record;
@@ -236,8 +236,8 @@ CREATE FUNCTION declare_all(
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
     fires float8[],
     OUT now float8, OUT hinted text[], OUT answers text[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     item record;
     got record;

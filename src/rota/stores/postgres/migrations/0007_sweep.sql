@@ -27,8 +27,8 @@ END $$;
 CREATE FUNCTION sweep(
     me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT forgotten bigint, OUT more boolean
-) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     late text[];
     tasks text[];
@@ -76,8 +76,8 @@ END $$;
 -- Which of these idle workers have something due to take that nobody was hinted for? A put and a claim that run at the
 -- same time do not see each other: so a client asks once more, a moment after a worker of its own found nothing.
 CREATE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
-AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     now float8 := now_of(skew, seen, false);
     fresh text[] := ARRAY(
