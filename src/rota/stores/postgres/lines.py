@@ -55,7 +55,9 @@ class Lines:
         for tries in range(1, TRIES + 1):
             try:
                 return await self._call(query, args)
-            except (StoreError, *BAD_ROW):
+            except StoreError:
+                raise
+            except BAD_ROW:
                 raise
             except TRY_AGAIN as error:
                 if tries == TRIES:
