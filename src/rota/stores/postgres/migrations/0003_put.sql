@@ -98,8 +98,8 @@ END $$;
 
 -- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
 CREATE FUNCTION admit(
-    new incoming, now float8, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT more text[],
-    OUT more_dues float8[]
+    new incoming, now float8, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT late_keys text[],
+    OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     holder queue;
@@ -121,7 +121,8 @@ BEGIN
             FOR NO KEY UPDATE;
             IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
                 -- Too late to start: whoever joined it would be lost with it.
-                SELECT late || e.ended, more || e.tasks, more_dues || e.dues INTO late, more, more_dues
+                SELECT late || e.ended, late_keys || e.of_key, more || e.tasks, more_dues || e.dues
+                INTO late, late_keys, more, more_dues
                 FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now) e;
             ELSIF FOUND THEN
                 run := holder.id;
@@ -219,8 +220,10 @@ BEGIN
             touched := touched || got.late;
             tasks := tasks || got.more;
             dues := dues || got.more_dues;
-            d_tasks := d_tasks || new.task; d_keys := d_keys || new.key;
-            d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late[1];
+            FOR i IN 1 .. cardinality(got.late) LOOP
+                d_tasks := d_tasks || new.task; d_keys := d_keys || got.late_keys[i];
+                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late[i];
+            END LOOP;
         END IF;
         IF got.reason <> 'accepted' THEN
             d_tasks := d_tasks || new.task; d_keys := d_keys || new.key;

@@ -45,7 +45,7 @@ $$;
 -- superseded. The insert waits for whoever is putting an equal right now; then the loop meets it.
 CREATE FUNCTION requeue(
     l leases, s said, now float8,
-    OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text
+    OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
@@ -73,7 +73,7 @@ BEGIN
         SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key FOR UPDATE;
         IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
             SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
-            late := holder.id;
+            late := holder.id; late_key := holder.key;
             touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
         ELSIF FOUND THEN
             UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
@@ -108,7 +108,7 @@ END $$;
 -- One settlement that needs thought: a requeue, a mark, someone who waits for the end.
 CREATE FUNCTION settle_one(
     s said, now float8, OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
-    OUT d_task text, OUT d_key text, OUT heir text, OUT late text
+    OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
@@ -135,7 +135,8 @@ BEGIN
     END IF;
     IF final IS NULL THEN
         SELECT * INTO got FROM requeue(l, s, now);
-        tasks := got.tasks; dues := got.dues; touched := touched || got.touched; heir := got.heir; late := got.late;
+        tasks := got.tasks; dues := got.dues; touched := touched || got.touched; heir := got.heir;
+        late := got.late; late_key := got.late_key;
         IF heir IS NOT NULL THEN
             l.pause_asked := false;
             IF s.delay > 0 THEN l.due_at := after(now, s.delay); END IF;
@@ -237,7 +238,7 @@ BEGIN
             verdicts := verdicts || got.verdict;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
             IF got.late IS NOT NULL THEN
-                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.d_key;
+                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.late_key;
                 d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late;
             END IF;
             IF got.heir IS NOT NULL THEN
