@@ -40,10 +40,12 @@ class Lines:
     async def open(self) -> Connection:
         """The first connection, to be looked at before it is used."""
         connection = await connect(self.dsn)
-        (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
-        # A pooler makes up the number by which a query is cancelled: it is not that of the server's process.
-        self.pooled = row["pid"] != connection.get_server_pid()
-        await connection.close(timeout=5)
+        try:
+            (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
+            # A pooler makes up the number by which a query is cancelled: it is not that of the server's process.
+            self.pooled = row["pid"] != connection.get_server_pid()
+        finally:
+            await self._close(connection)
         return await self._connect()
 
     def keep(self, connection: Connection) -> None:
@@ -88,7 +90,11 @@ class Lines:
         if self.pooled:
             return await connect_plainly(self.dsn)
         connection = await connect(self.dsn)
-        await connection.execute("SET default_transaction_isolation = 'read committed'")
+        try:
+            await connection.execute("SET default_transaction_isolation = 'read committed'")
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     async def _call(self, query: str, args: tuple[Any, ...]) -> list[Record]:

@@ -65,16 +65,16 @@ CREATE FUNCTION ask_task(
     OUT touched text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
+    waiting text[];
     gone record;
 BEGIN
     changed := 0; tasks := '{}'; dues := '{}'; touched := '{}';
     IF wish IN ('cancel', 'drop') THEN
-        SELECT * INTO gone FROM end_waiting(ARRAY(
-            SELECT q.id FROM (
-                (SELECT a.id FROM queue a WHERE a.task = which AND a.hold = 0 LIMIT 10000)
-                UNION ALL (SELECT a.id FROM queue a WHERE a.task = which AND a.hold = 1 LIMIT 10000)
-                UNION ALL (SELECT a.id FROM queue a WHERE a.task = which AND a.hold > 1 LIMIT 10000)) AS waiting
-            JOIN queue q USING (id) ORDER BY q.id LIMIT 10000 FOR UPDATE OF q), 'dropped', said, now);
+        waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT 10000));
+        waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting[1:10000]) ORDER BY q.id FOR UPDATE);
+        SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);
         changed := coalesce(cardinality(gone.ended), 0);
         touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
     ELSE
