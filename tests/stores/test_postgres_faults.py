@@ -36,7 +36,7 @@ def server(postgres_templates: Path) -> Iterator[PostgresServer]:
     """A server of one's own, to be stopped and started."""
     programs = postgres_of_wheel()
     template = postgres_templates / f"postgres-{programs.version}"
-    with PostgresServer(programs, {"deadlock_timeout": "20ms"}, template=template) as server:
+    with PostgresServer(programs, {"deadlock_timeout": "2s"}, template=template) as server:
         yield server
 
 
@@ -152,6 +152,7 @@ async def test_a_verb_that_the_server_rolls_back_for_a_deadlock_is_sent_again(se
         stage = Stage(backend, store)
         await stage.put(new_run(id="a"), new_run(id="b"))
         runs = (await stage.claim(free=2)).runs
+        await connection.execute("SET deadlock_timeout = '1h'")  # settle waits first, looks first, and gives way
         async with connection.transaction():
             await connection.execute(lock, "b")
             settle = asyncio.create_task(store.settle([decide(run, Succeeded()) for run in runs]))
