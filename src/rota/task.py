@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,9 @@ from rota.engine.handler import ExecutorName, Handler
 from rota.errors import InvalidArguments, InvalidOptions, StoreError, UnknownTask
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
+
+if TYPE_CHECKING:
+    from rota.stores.postgres import PostgresBackend
 
 log = logging.getLogger("rota")
 
@@ -160,18 +163,26 @@ class Bound(Struct, Generic[R_co], frozen=True):
 class Using(Generic[P, R_co]):
     """A task with options for the next submits: `resize.using(delay=60).submit("a.png")`."""
 
-    def __init__(self, task: "Task[..., P, Any, R_co]", options: Options, wait: Wait) -> None:
+    def __init__(
+        self, task: "Task[..., P, Any, R_co]", options: Options, wait: Wait, connection: object | None = None
+    ) -> None:
         self._task = task
         self._options = options
         self._wait = wait
+        self._connection = connection
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
-        """Durable when this returns."""
-        return await self._task.put(self.bind(*args, **kwargs), self._wait)
+        """Durable when this returns; with `connection`, once its transaction has committed."""
+        bound = self.bind(*args, **kwargs)
+        if self._connection is not None:
+            return await self._task.put_within(bound, self._connection)
+        return await self._task.put(bound, self._wait)
 
     def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> RunHandle[R_co]:
-        """The same from synchronous code; raises where an event loop runs."""
+        """The same from synchronous code; raises where an event loop runs, unless it goes through a `connection`."""
         bound = self.bind(*args, **kwargs)
+        if self._connection is not None:
+            return self._task.put_within_sync(bound, self._connection)
         return self._task.portal().call(lambda: self._task.put(bound, self._wait))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
@@ -269,16 +280,18 @@ class Task(Generic[C, P, T_co, R_co]):
         key: str | None = None,
         unique: Unique | None = None,
         wait: Wait = None,
+        connection: object | None = None,
     ) -> Using[P, R_co]:
         """Options for the submits that follow.
 
         `delay` (seconds) or `at` (an aware datetime) says when the run is due. With `expires`, a run that has not
         started so many seconds after it was due, or by that instant, never starts. Higher `priority` goes first.
         `key` says what the run is about, `unique` what it may not stand beside. While `max_pending` is reached, a
-        submit waits up to `wait` seconds (30; False: not at all) for room.
+        submit waits up to `wait` seconds (30; False: not at all) for room. With `connection`, your own to the database
+        of a PostgreSQL store, the run is put in the transaction that is open there: rolled back, it never was.
         """
         options = Options(delay=delay, at=at, expires=expires, priority=priority, key=key, unique=unique)
-        return Using(self, options, wait)
+        return Using(self, options, wait, connection)
 
     def handle(self, id: str) -> RunHandle[R_co]:
         """The handle of a run of this task that was submitted elsewhere."""
@@ -287,6 +300,26 @@ class Task(Generic[C, P, T_co, R_co]):
     async def put(self, bound: Bound[R_co], wait: Wait = None) -> RunHandle[R_co]:
         patience = WAIT if wait is None or wait is True else float(wait)
         return self.handle_for(accept(await self._client().put(bound.to_run(), patience)))
+
+    async def put_within(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
+        """In the transaction that is open on the caller's connection."""
+        from rota.stores.postgres.within import put_within  # that store's driver may be absent
+
+        await self._client().session()  # whoever submits first makes the schema
+        return self.handle_for(accept(await put_within(connection, self._postgres(), bound.to_run())))
+
+    def put_within_sync(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
+        from rota.stores.postgres.within import put_within_sync
+
+        return self.handle_for(accept(put_within_sync(connection, self._postgres(), bound.to_run())))
+
+    def _postgres(self) -> "PostgresBackend":
+        from rota.stores.postgres import PostgresBackend
+
+        backend = self._client().backend
+        if not isinstance(backend, PostgresBackend):
+            raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
+        return backend
 
     def handle_for(self, decision: Decision) -> RunHandle[R_co]:
         return RunHandle(self._client(), decision.run, self.signature.decode_result, decision)

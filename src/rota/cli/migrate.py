@@ -1,5 +1,6 @@
 """`rota migrate`: the store's schema brought up to date."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ from rota.cli.apps import Target
 from rota.cli.groups import Shared
 from rota.cli.show import Show
 from rota.errors import StoreUnavailable
+from rota.store import Backend
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.sqlite.connection import LOCK_PATIENCE, connect, migrate, plain_errors
 
@@ -15,7 +17,7 @@ from rota.stores.sqlite.connection import LOCK_PATIENCE, connect, migrate, plain
 def migrate_store(*, target: Shared[Target], show: Shared[Show]) -> None:
     """Bring the store's schema up to date; says which it was and which it is."""
     backend = target.backend()
-    before, after = _migrate(backend.path) if isinstance(backend, SqliteBackend) else (None, None)
+    before, after = _migrate(backend)
     if show.json:
         show.value({"url": backend.url, "before": before, "after": after})
     elif before is None:
@@ -26,7 +28,18 @@ def migrate_store(*, target: Shared[Target], show: Shared[Show]) -> None:
         show.line(f"{backend.url} had schema {before}, now has {after}")
 
 
-def _migrate(path: str) -> tuple[int, int]:
+def _migrate(backend: Backend) -> tuple[int | None, int | None]:
+    if isinstance(backend, SqliteBackend):
+        return _migrate_file(backend.path)
+    if backend.url.startswith("postgresql:"):
+        from rota.stores.postgres import PostgresBackend  # its driver may be absent
+
+        if isinstance(backend, PostgresBackend):
+            return asyncio.run(backend.migrate())
+    return None, None
+
+
+def _migrate_file(path: str) -> tuple[int, int]:
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -19,7 +19,7 @@ REDIS = (
 
 
 def connect(url: str) -> Backend:
-    """The backend that a URL names: `memory://`, `sqlite:///path/to/file.db`, `redis://host:6379`, and its kin."""
+    """The backend that a URL names: `memory://`, `sqlite:///path/to/file.db`, `redis://host`, `postgresql://host/db`."""
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from rota.stores.memory import MemoryBackend
@@ -35,7 +35,11 @@ def connect(url: str) -> Backend:
         except ImportError as error:
             raise MissingExtra(f'{scheme}:// needs a driver: pip install "rota[redis]"') from error
         return RedisBackend.from_url(url)
+    if scheme in ("postgresql", "postgres"):
+        from rota.stores.postgres import PostgresBackend
+
+        return PostgresBackend.from_url(url)
     raise InvalidOptions(
-        f"no store understands {scheme or url!r}; "
-        "use memory://, sqlite:///path/to/file.db or redis://host:6379 (ROTA_URL)"
+        f"no store understands {scheme or url!r}; use memory://, sqlite:///path/to/file.db, redis://host:6379 "
+        "or postgresql://host/database (ROTA_URL)"
     )

@@ -1,0 +1,52 @@
+"""Which server, database and schema a URL names, and how many connections it may have."""
+
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from msgspec import Struct
+
+from rota.errors import InvalidOptions
+
+SCHEMA_LIMIT = 48
+"""The channel of its hints is named after the schema, and has at most 63 bytes."""
+
+
+class Address(Struct, frozen=True):
+    dsn: str
+    """For the driver, without the options that are ours."""
+    schema: str = "rota"
+    max_connections: int = 4
+    listen_dsn: str | None = None
+    shown: str = ""
+    """For people: secrets masked."""
+
+    @property
+    def channel(self) -> str:
+        return f"rota.{self.schema}"
+
+
+def parse(url: str) -> Address:
+    """`postgresql://user:password@host:5432/database?schema=rota&max_connections=4&listen_url=…`; the rest is the
+    driver's."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in options if name in ("schema", "max_connections", "listen_url")}
+    theirs = urlencode([(name, value) for name, value in options if name not in ours], quote_via=quote)
+    dsn = urlunsplit(("postgresql", parts.netloc, parts.path, theirs, ""))
+    shown = _shown(parts.netloc, parts.path, options)
+    most = ours.get("max_connections", "4")
+    if not most.isascii() or not most.isdecimal() or not 1 <= int(most) <= 1000:
+        raise InvalidOptions(f"{shown}: max_connections is a whole number from 1 to 1000")
+    schema = ours.get("schema", "rota")
+    if not 0 < len(schema.encode()) <= SCHEMA_LIMIT or schema.startswith("pg_") or not schema.isprintable():
+        raise InvalidOptions(f"{shown}: schema is a name of 1 to {SCHEMA_LIMIT} bytes that does not begin with pg_")
+    return Address(dsn, schema, int(most), ours.get("listen_url"), shown)
+
+
+def _shown(netloc: str, path: str, options: list[tuple[str, str]]) -> str:
+    login, at, host = netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    place = f"{user}:***@{host}" if colon else f"{login}{at}{host}"
+    kept = [(name, value) for name, value in options if name in ("schema", "host", "port")]
+    query: Any = "&".join(f"{name}={unquote(value)}" for name, value in kept)
+    return f"postgresql://{place}{path}" + (f"?{query}" if query else "")

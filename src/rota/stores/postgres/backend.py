@@ -1,0 +1,78 @@
+"""Which server, and how it is opened: each open store has connections of its own, bound to its event loop."""
+
+import os
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from rota.store import Store
+from rota.stores.hub import Hub
+from rota.stores.postgres import schema
+from rota.stores.postgres.address import Address, parse
+from rota.stores.postgres.driver import ERRORS, Connection, explain, quoted
+from rota.stores.postgres.lines import Lines
+from rota.stores.postgres.store import PostgresStore
+
+FULL_SPEED, BY_LOOKING = 5.0, 1.0
+
+
+class PostgresBackend:
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.skew = 0.0
+        self.hub = Hub()
+        self.seen = 0.0
+        """The latest instant that a reply has carried: the store's clock never goes back."""
+        self.proven = True
+        self._name = uuid.uuid4().hex
+
+    @classmethod
+    def from_url(cls, url: str) -> "PostgresBackend":
+        return cls(parse(url))
+
+    @property
+    def url(self) -> str:
+        return self.address.shown
+
+    @property
+    def poll(self) -> float:
+        return FULL_SPEED if self.proven else BY_LOOKING
+
+    @property
+    def me(self) -> str:
+        """This process among those that listen; a forked child is another."""
+        return f"{os.getpid()}-{self._name}"
+
+    @property
+    def schema(self) -> str:
+        """As it stands in SQL."""
+        return quoted(self.address.schema)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        store = PostgresStore(self)
+        try:
+            await self._ready(store.lines)
+            yield store
+        finally:
+            await store.close()
+
+    async def migrate(self) -> tuple[int, int]:
+        """Bring the schema up to date; the version before and after."""
+        lines = Lines(self.address.dsn, self.url, 1, lambda: None)
+        try:
+            return await self._ready(lines)
+        finally:
+            await lines.close()
+
+    async def _ready(self, lines: Lines) -> tuple[int, int]:
+        connection: Connection | None = None
+        try:
+            connection = await lines.open()
+            versions = await schema.migrate(connection, self.address.schema, self.url)
+        except ERRORS as error:
+            raise explain(error, self.url) from error
+        finally:
+            if connection is not None:
+                lines.keep(connection)
+        return versions

@@ -1,0 +1,227 @@
+"""What goes into the store's functions: a batch as one array per column."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.domain.run import NewRun, Note
+from rota.domain.schedule import Schedule, Tick
+from rota.domain.settlement import Charge, Finish, Requeue, Settlement
+from rota.domain.spec import TaskSpec
+from rota.store import Tally
+
+T = TypeVar("T")
+Column = list[Any]
+
+_encoder = msgspec.json.Encoder()
+
+
+def to_json(value: Any) -> str:
+    return _encoder.encode(value).decode()
+
+
+def clean(text: str | None) -> str | None:
+    """PostgreSQL's text holds no NUL."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text and "\x00" in text else text
+
+
+def _sparse(items: Sequence[T], read: Callable[[T], Any], default: Any = None) -> Column:
+    """One value per item, None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
+    column = [None if (value := read(item)) == default else value for item in items]
+    return column if any(value is not None for value in column) else []
+
+
+def is_plain(run: NewRun) -> bool:
+    """Has it no guards that would have to be judged, and nothing to wait for?"""
+    guards = run.guards
+    return run.unique_key is None and not guards.rest and guards.max_pending is None and not run.needs
+
+
+def of_runs(runs: Sequence[NewRun]) -> list[Column]:
+    """The columns that every run has; what `of_guards` gives comes behind them."""
+    return [
+        [run.id for run in runs],
+        [run.task for run in runs],
+        _sparse(runs, lambda run: run.key),
+        _sparse(runs, lambda run: run.unique_key),
+        _sparse(runs, lambda run: run.marked, False),
+        _sparse(runs, lambda run: run.priority, 0),
+        _sparse(runs, lambda run: run.delay, 0.0),
+        _sparse(runs, lambda run: run.at),
+        _sparse(runs, lambda run: run.expires_after),
+        _sparse(runs, lambda run: run.expires_at),
+        [run.wire for run in runs],
+    ]
+
+
+def of_guards(runs: Sequence[NewRun]) -> list[Column]:
+    return [
+        _sparse(runs, lambda run: run.guards.unique),
+        _sparse(runs, lambda run: run.guards.join),
+        _sparse(runs, lambda run: run.guards.max_wait),
+        _sparse(runs, lambda run: to_json(run.guards.rest) if run.guards.rest else None),
+        _sparse(runs, lambda run: run.guards.max_pending),
+        _sparse(runs, lambda run: to_json(run.needs) if run.needs else None),
+    ]
+
+
+NO_GUARDS: list[Column] = [[], [], [], [], [], []]
+
+
+def of_put(runs: Sequence[NewRun]) -> list[Any]:
+    plain = all(is_plain(run) for run in runs)
+    known = list(dict.fromkeys(run.task for run in runs))
+    return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs))]
+
+
+def as_payload(runs: Sequence[NewRun]) -> str:
+    """The same as JSON, for the function `submit`: any driver can carry one text."""
+    return to_json([_incoming(run) for run in runs])
+
+
+def _incoming(run: NewRun) -> dict[str, Any]:
+    fields = {
+        "id": run.id,
+        "task": run.task,
+        "key": run.key,
+        "unique_key": run.unique_key,
+        "marked": run.marked,
+        "priority": run.priority,
+        "delay": run.delay,
+        "at": run.at,
+        "expires_after": run.expires_after,
+        "expires_at": run.expires_at,
+        "body": f"\\x{run.wire.hex()}",
+        "uniqueness": run.guards.unique,
+        "meeting": run.guards.join,
+        "max_wait": run.guards.max_wait,
+        "rests": to_json(run.guards.rest) if run.guards.rest else None,
+        "max_pending": run.guards.max_pending,
+        "needs": to_json(run.needs) if run.needs else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
+    runs = [run for tick in ticks for run in tick.runs]
+    return [
+        [tick.schedule for tick in ticks],
+        [tick.version for tick in ticks],
+        [tick.next_at for tick in ticks],
+        [tick.then for tick in ticks],
+        [tick.fires_at for tick in ticks],
+        _sparse(ticks, lambda tick: tick.missed and tick.missed.last),
+        _sparse(ticks, lambda tick: tick.missed and tick.missed.count),
+        _sparse(ticks, lambda tick: tick.missed and tick.missed.words),
+        [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
+        [nominal for tick in ticks for nominal in tick.nominals],
+        *of_runs(runs),
+        *of_guards(runs),
+    ]
+
+
+def _attempt(settlement: Settlement) -> str:
+    """What the client knows of an attempt, without the braces; the outcome first, which the store looks for."""
+    known: dict[str, Any] = {"outcome": settlement.outcome}
+    if settlement.seconds is not None:
+        known["seconds"] = settlement.seconds
+    if settlement.error is not None:
+        known["error"] = settlement.error
+    if settlement.warnings:
+        known["warnings"] = settlement.warnings
+    return to_json(known)[1:-1]
+
+
+def of_settlements(said: Sequence[Settlement]) -> list[Any]:
+    ids = [one.run for one in said]
+    ended = [one.action if isinstance(one.action, Finish) else None for one in said]
+    return [
+        len(set(ids)) == len(ids),
+        ids,
+        [one.fence for one in said],
+        [None if finish is None else finish.state.value for finish in ended],
+        _sparse(ended, lambda finish: finish and finish.reason and finish.reason.value),
+        _sparse(ended, lambda finish: finish and finish.result),
+        _sparse(said, lambda one: one.action.delay if isinstance(one.action, Requeue) else 0.0, 0.0),
+        _sparse(said, lambda one: one.charge.value, Charge.NONE.value),
+        _sparse(said, lambda one: one.error and to_json(one.error)),
+        [_attempt(one) for one in said],
+        _sparse(said, lambda one: one.lost, False),
+        _sparse(said, lambda one: one.called, True),
+        _sparse(said, lambda one: one.mark, True),
+        _sparse(said, lambda one: one.note and one.note.progress and to_json(one.note.progress)),
+        _sparse(said, lambda one: one.note and one.note.saved),
+    ]
+
+
+def of_notes(notes: Sequence[Note | None]) -> list[Column]:
+    return [
+        _sparse(notes, lambda note: note is not None, False),
+        _sparse(notes, lambda note: note and note.progress and to_json(note.progress)),
+        _sparse(notes, lambda note: note and note.saved),
+    ]
+
+
+_STANDING = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
+"""What a store keeps of a schedule beside what was declared."""
+
+
+def _declared(schedule: Schedule) -> str:
+    """Its upper half; the same text for the same declaration."""
+    fields = msgspec.structs.asdict(schedule)
+    return to_json(Schedule(**{name: value for name, value in fields.items() if name not in _STANDING}))
+
+
+def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
+    columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
+    return [list(column) for column in columns] if columns else [[] for _ in range(17)]
+
+
+def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
+    limit, rate = spec.limit, spec.rate
+    return (
+        spec.name,
+        to_json(msgspec.structs.replace(spec, paused=False)),
+        spec.enabled,
+        spec.gated,
+        limit.total if limit else None,
+        limit.per_key if limit else None,
+        rate.interval if rate else None,
+        rate.burst if rate else None,
+        rate.per_key if rate else None,
+        *(None,) * 8,
+    )
+
+
+def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
+    return (
+        schedule.id,
+        *(None,) * 8,
+        schedule.task,
+        schedule.key,
+        schedule.owner,
+        _declared(schedule),
+        to_json((schedule.trigger, schedule.start, schedule.end)),
+        schedule.anchor,
+        schedule.next_at,
+        schedule.fires_at,
+    )
+
+
+def of_tallies(tallies: Sequence[Tally]) -> list[Column]:
+    """Each list of numbers as the text of an array: arrays of arrays must be rectangular."""
+    return [
+        [tally.task for tally in tallies],
+        [_array([tally.succeeded, tally.failed, tally.retried, tally.other]) for tally in tallies],
+        [_array(_dense(tally.waits)) for tally in tallies],
+        [_array(_dense(tally.durations)) for tally in tallies],
+    ]
+
+
+def _dense(counts: dict[int, int]) -> list[int]:
+    return [counts.get(bucket, 0) for bucket in range(max(counts, default=-1) + 1)]
+
+
+def _array(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,0 +1,279 @@
+-- settle and renew: what becomes of runs that were claimed.
+
+CREATE TYPE said AS (
+    id text, fence integer, state text, reason text, result bytea, delay float8, charge text, error text, attempt text,
+    lost boolean, called boolean, mark boolean, progress text, saved bytea
+);
+
+-- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
+-- the fence and the outcome, which is what `was_settled` looks for.
+CREATE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(l.attempts) >= 20 THEN l.attempts[cardinality(l.attempts) - 18:] ELSE l.attempts END
+        || ('{"fence":' || l.fence || ',' || attempt || ',"worker":' || to_json(l.worker)::text
+            || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
+$$;
+
+-- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+CREATE FUNCTION was_settled(which text, under integer, as_lost boolean) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a WHERE r.id = which
+        AND starts_with(a, '{"fence":' || under || ',')
+        AND starts_with(a, '{"fence":' || under || ',"outcome":"lost"') = as_lost)
+$$;
+
+-- The end of a run that was called: into finished. Its lease is gone already.
+CREATE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, marked,
+        awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, attempts,
+        note, error, progress, saved)
+    VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
+        l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.marked, l.awaited,
+        l.cancel_asked, l.pause_asked, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
+        attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+$$;
+
+CREATE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
+    SELECT l.task, coalesce(l.unique_key, l.key, ''), CASE final WHEN 'succeeded' THEN now END, now,
+           CASE final WHEN 'succeeded' THEN 0 ELSE 1 END
+    WHERE final IN ('succeeded', 'failed')
+    ON CONFLICT (task, key) DO UPDATE SET finished_at = now,
+        succeeded_at = CASE final WHEN 'succeeded' THEN now ELSE m.succeeded_at END,
+        failures = CASE final WHEN 'succeeded' THEN 0 ELSE m.failures + 1 END
+$$;
+
+-- A run waits again. If one with its unique key waits already, that one goes on in its stead, and this one is
+-- superseded. The insert waits for whoever is putting an equal right now; then the loop meets it.
+CREATE FUNCTION requeue(
+    l leases, s said, now float8,
+    OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
+) LANGUAGE plpgsql AS $$
+DECLARE
+    due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
+    lost_count integer := l.losses + (s.charge = 'loss')::integer;
+    failed_count integer := l.failures + (s.charge = 'failure')::integer;
+    holder queue;
+    gone record;
+BEGIN
+    tasks := '{}'; dues := '{}'; touched := '{}';
+    LOOP
+        INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
+            id, task, key, unique_key, body, needs, attempts, note, error, progress, saved)
+        VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
+            l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
+            l.unique_key, l.body, l.needs, attempts_of(l, s.attempt, now), l.note, s.error,
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+        ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            IF NOT l.pause_asked THEN
+                tasks := tasks || l.task::text;
+                dues := dues || due;
+            END IF;
+            RETURN;
+        END IF;
+        SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key FOR UPDATE;
+        IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
+            SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
+            late := holder.id; late_key := holder.key;
+            touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
+        ELSIF FOUND THEN
+            UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
+                hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
+            WHERE id = holder.id RETURNING due_at INTO due;
+            heir := holder.id;
+            tasks := tasks || holder.task::text;
+            dues := dues || due;
+            RETURN;
+        END IF;
+    END LOOP;
+END $$;
+
+-- Many runs of gated tasks have ended: `freed` for all of them, a look-up per key.
+CREATE FUNCTION free_all(of_task text[], of_key text[], now float8, OUT tasks text[], OUT dues float8[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    room record;
+BEGIN
+    tasks := of_task; dues := array_fill(now, ARRAY[cardinality(of_task)]);
+    FOR room IN
+        SELECT f.task, unpark(f.task, f.key, f.n::integer) AS dues FROM (
+            SELECT e.task, e.key, count(*) AS n FROM unnest(of_task, of_key) AS e (task, key) JOIN specs s ON s.name = e.task
+            WHERE e.key IS NOT NULL AND s.per_key IS NOT NULL GROUP BY e.task, e.key) AS f
+        WHERE EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = f.task AND q.key = f.key)
+    LOOP
+        tasks := tasks || array_fill(room.task, ARRAY[cardinality(room.dues)]);
+        dues := dues || room.dues;
+    END LOOP;
+END $$;
+
+-- One settlement that needs thought: a requeue, a mark, someone who waits for the end.
+CREATE FUNCTION settle_one(
+    s said, now float8, OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
+    OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text
+) LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    final text := s.state;
+    why text := s.reason;
+    got record;
+    room float8[];
+BEGIN
+    tasks := '{}'; dues := '{}'; touched := '{}';
+    SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
+    IF NOT FOUND OR l.fence <> s.fence THEN
+        verdict := CASE WHEN was_settled(s.id, s.fence, s.lost) THEN 'already' ELSE 'stale' END;
+        RETURN;
+    ELSIF s.lost AND l.until > now THEN
+        verdict := 'stale';
+        RETURN;
+    END IF;
+    verdict := 'applied';
+    touched := ARRAY[s.id];
+    DELETE FROM leases WHERE id = s.id;
+    d_task := l.task; d_key := l.key;
+    IF final IS NULL AND l.cancel_asked THEN
+        final := 'cancelled'; why := 'cancelled';  -- a finish beats a wish, a requeue honours it
+    END IF;
+    IF final IS NULL THEN
+        SELECT * INTO got FROM requeue(l, s, now);
+        tasks := got.tasks; dues := got.dues; touched := touched || got.touched; heir := got.heir;
+        late := got.late; late_key := got.late_key;
+        IF heir IS NOT NULL THEN
+            l.pause_asked := false;
+            IF s.delay > 0 THEN l.due_at := after(now, s.delay); END IF;
+            IF s.called THEN l.expires_at := NULL; END IF;
+            final := 'cancelled'; why := 'superseded';
+        END IF;
+    END IF;
+    IF final IS NOT NULL THEN
+        PERFORM finish(l, s, final, why, now);
+        IF l.awaited THEN
+            SELECT * INTO got FROM release(ARRAY[s.id]);
+            tasks := tasks || got.tasks; dues := dues || got.dues;
+        END IF;
+        IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
+    END IF;
+    IF l.gated OR EXISTS (SELECT FROM specs WHERE name = l.task AND gated) THEN
+        room := freed(l.task, l.key, true, now);
+        tasks := tasks || array_fill(l.task::text, ARRAY[cardinality(room)]);
+        dues := dues || room;
+    END IF;
+END $$;
+
+-- Compare-and-set on (run, fence). Most endings need no thought and go in one statement; `simple` says that no run comes
+-- twice in the batch. `verdicts` is NULL where all are applied.
+CREATE FUNCTION settle(
+    me text, skew float8, seen float8, simple boolean,
+    ids text[], fences integer[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
+    errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
+    saveds bytea[],
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    gates text[] := '{}';
+    done text[];
+    freed_tasks text[];
+    freed_keys text[];
+    one record;
+    got record;
+    tasks text[] := '{}'; dues float8[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
+BEGIN
+    -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
+    -- that run waits for ever.
+    IF EXISTS (SELECT FROM specs WHERE gated) THEN
+        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(ids)));
+    END IF;
+    now := now_of(skew, seen, true);
+    IF simple THEN
+        WITH s AS MATERIALIZED (
+            SELECT * FROM unnest(ids, fences, states, reasons, results, charges, errors, attempts_, losts, progresses,
+                saveds) AS s (id, fence, state, reason, result, charge, error, attempt, lost, progress, saved)
+            WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
+        ), gone AS (
+            DELETE FROM leases l USING s
+            WHERE l.id = s.id AND l.fence = s.fence AND NOT l.awaited AND NOT l.marked
+              AND (s.lost IS NOT TRUE OR l.until <= now)
+            RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt,
+                s.progress AS new_progress, s.saved AS new_saved
+        ), kept AS (
+            INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
+                marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
+                needs, attempts, note, error, progress, saved)
+            SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
+                g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
+                false, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
+                g.body, g.result, g.needs,
+                CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
+                || ('{"fence":' || g.fence || ',' || g.attempt || ',"worker":' || to_json(g.worker)::text
+                    || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
+                g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
+            FROM gone g
+        )
+        SELECT array_agg(g.id::text), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
+               array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
+        INTO done, freed_tasks, freed_keys FROM gone g;
+    END IF;
+    done := coalesce(done, '{}');
+    touched := done;
+    IF freed_tasks IS NOT NULL THEN
+        SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(freed_tasks, freed_keys, now) r;
+    END IF;
+    IF cardinality(done) < cardinality(ids) THEN
+        PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
+        verdicts := '{}';
+        FOR one IN
+            SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
+                s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
+                s.saved)::said AS said
+            FROM unnest(ids, fences, states, reasons, results, delays, charges, errors, attempts_, losts, calleds, marks_,
+                progresses, saveds) WITH ORDINALITY AS s (id, fence, state, reason, result, delay, charge, error,
+                attempt, lost, called, mark, progress, saved, place) ORDER BY s.place
+        LOOP
+            IF one.id = ANY(done) THEN
+                verdicts := verdicts || 'applied'::text;
+                CONTINUE;
+            END IF;
+            SELECT * INTO got FROM settle_one(one.said, now);
+            verdicts := verdicts || got.verdict;
+            touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
+            IF got.late IS NOT NULL THEN
+                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.late_key;
+                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late;
+            END IF;
+            IF got.heir IS NOT NULL THEN
+                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.d_key;
+                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir;
+            END IF;
+        END LOOP;
+        PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
+    END IF;
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+END $$;
+
+-- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
+CREATE FUNCTION renew(
+    me text, skew float8, seen float8, ids text[], fences integer[], seconds float8, noted boolean[],
+    progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+    PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR NO KEY UPDATE;
+    now := now_of(skew, seen, true);
+    WITH r AS MATERIALIZED (
+        SELECT * FROM unnest(ids, fences, noted, progresses, saveds) WITH ORDINALITY
+            AS r (id, fence, noted, progress, saved, place)
+    ), held AS (
+        UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
+            saved = coalesce(r.saved, l.saved)
+        FROM (SELECT DISTINCT ON (r.id, r.fence) * FROM r ORDER BY r.id, r.fence, r.place) AS r
+        WHERE l.id = r.id AND l.fence = r.fence
+        RETURNING l.id, l.fence, l.cancel_asked, l.pause_asked, r.noted
+    )
+    SELECT array_agg(CASE WHEN h.fence IS DISTINCT FROM r.fence THEN 'lost' WHEN h.cancel_asked THEN 'cancel'
+                          WHEN h.pause_asked THEN 'pause' ELSE 'ok' END ORDER BY r.place),
+           array_agg(r.id) FILTER (WHERE h.noted AND h.fence = r.fence)
+    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id;
+    PERFORM tell(me, NULL, touched);
+END $$;

@@ -1,0 +1,104 @@
+-- sweep: what is too late to start, what ended long ago, and workers that are gone. Bounded work per call.
+
+-- Runs of one task that are beyond the number or the age to keep. The (keep + 1)-th newest and all before it are beyond
+-- the number; a batch settled together ended at one instant, so the order of arrival decides among those.
+CREATE FUNCTION forget(
+    which text, memory float8, old_succeeded float8, old_failed float8, most integer, fewest integer, at_once integer
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    most_at float8 := -1; most_seq bigint := -1; least_at float8 := -1; least_seq bigint := -1;
+    gone bigint;
+BEGIN
+    SELECT f.finished_at, f.seq INTO most_at, most_seq FROM finished f WHERE f.task = which
+    ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET most;
+    SELECT f.finished_at, f.seq INTO least_at, least_seq FROM finished f WHERE f.task = which
+    ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET fewest;
+    DELETE FROM finished WHERE id = ANY(ARRAY(
+        SELECT f.id FROM finished f
+        WHERE f.task = which AND f.finished_at <= memory
+          AND ((f.finished_at, f.seq) <= (most_at, most_seq)
+               OR ((f.finished_at, f.seq) <= (least_at, least_seq)
+                   AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
+        ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
+CREATE FUNCTION sweep(
+    me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT forgotten bigint, OUT more boolean
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    late text[];
+    tasks text[];
+    dues float8[];
+    which text;
+    days constant float8 := 8 * 86400;
+BEGIN
+    now := now_of(skew, seen, true);
+    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT 1000);
+    touched := '{}'; forgotten := 0; more := false;
+    IF late <> '{}' THEN
+        PERFORM lock_gates(ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late)));
+        now := now_of(skew, seen, false);
+        SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
+        more := cardinality(touched) = 1000;
+    END IF;
+    DELETE FROM workers WHERE name = ANY(ARRAY(
+        SELECT w.name FROM workers w WHERE w.seen_at <= now - 3600 FOR UPDATE SKIP LOCKED));
+    DELETE FROM marks m WHERE m.finished_at <= now - days;
+    DELETE FROM decisions d WHERE d.last_at <= now - days;
+    DELETE FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - days
+        AND coalesce(s.last_at, s.since) <= now - days;
+    DELETE FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL;
+    DELETE FROM stats t WHERE t.minute <= floor(now / 60)::bigint - 2880;
+    DELETE FROM listeners l WHERE l.until < clock_timestamp();
+    FOR which IN
+        WITH RECURSIVE ended (task) AS (
+            SELECT (SELECT f.task FROM finished f ORDER BY f.task LIMIT 1)
+            UNION ALL
+            SELECT (SELECT f.task FROM finished f WHERE f.task > ended.task ORDER BY f.task LIMIT 1)
+            FROM ended WHERE ended.task IS NOT NULL)
+        SELECT task FROM ended WHERE task IS NOT NULL
+    LOOP
+        forgotten := forgotten + forget(which, now - 60, now - succeeded, now - failed, most, fewest,
+                                        (5000 - forgotten)::integer);
+        IF forgotten >= 5000 THEN
+            more := true;
+            EXIT;
+        END IF;
+    END LOOP;
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+END $$;
+
+-- Which of these idle workers have something due to take that nobody was hinted for? A put and a claim that run at the
+-- same time do not see each other: so a client asks once more, a moment after a worker of its own found nothing.
+CREATE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    now float8 := now_of(skew, seen, false);
+    fresh text[] := ARRAY(
+        SELECT DISTINCT q.task FROM (SELECT * FROM queue ORDER BY seq DESC LIMIT 100) AS q
+        WHERE q.hold = 0 AND NOT q.called AND q.due_at <= now
+          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = q.task AND s.paused));
+    hinted text[] := '{}';
+BEGIN
+    IF fresh <> '{}' THEN
+        WITH woken AS (
+            UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
+                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.tasks && fresh
+                FOR UPDATE SKIP LOCKED)) RETURNING w.name
+        )
+        SELECT array_agg(w.name::text) INTO hinted FROM woken w;
+    END IF;
+    RETURN hinted;
+END $$;
+
+-- This process listens from now on, for so many seconds.
+CREATE FUNCTION listen_for(me text, seconds float8) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+    INSERT INTO listeners VALUES (me, clock_timestamp() + seconds * interval '1 second')
+    ON CONFLICT (id) DO UPDATE SET until = excluded.until
+$$;

@@ -1,0 +1,127 @@
+"""What comes out of the store: records as runs, schedules and counts."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rota.domain import wire
+from rota.domain.decision import Reason
+from rota.domain.policy import Policy
+from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
+from rota.domain.schedule import Firing, Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import Tally
+from rota.stores.postgres.driver import Record
+
+_attempts = msgspec.json.Decoder(tuple[Attempt, ...])
+_failure = msgspec.json.Decoder(Failure)
+_progress = msgspec.json.Decoder(Progress)
+_spec = msgspec.json.Decoder(TaskSpec)
+_states = {state.value: state for state in State}
+
+_Standing = tuple[float | None, float | None, float | None, int, float, bool, str | None]
+_schedule = msgspec.json.Decoder(tuple[Schedule, _Standing, tuple[Firing, ...]])
+
+
+def read_run(row: Iterable[Any]) -> Run:
+    """One row of the view `runs`, behind `seq`; by place, because names would cost as much as all the rest."""
+    (
+        id,
+        state,
+        due_at,
+        expires_at,
+        fence,
+        failures,
+        losses,
+        worker,
+        claimed_at,
+        until,
+        cancel_asked,
+        pause_asked,
+        parked,
+        reason,
+        note,
+        error,
+        finished_at,
+        attempts,
+        progress,
+        task,
+        key,
+        unique_key,
+        marked,
+        priority,
+        created_at,
+        needs,
+        awaited,
+        result,
+        saved,
+        wire_form,
+    ) = row
+    body = wire.decode_or_blank(wire_form)
+    return Run(
+        id=id,
+        state=_states[state],
+        due_at=due_at,
+        expires_at=expires_at,
+        fence=fence,
+        failures=failures,
+        losses=losses,
+        worker=worker,
+        claimed_at=claimed_at,
+        until=until,
+        cancel_asked=cancel_asked,
+        pause_asked=pause_asked,
+        parked=parked,
+        reason=None if reason is None else Reason(reason),
+        note=note,
+        error=None if error is None else _failure.decode(error),
+        finished_at=finished_at,
+        attempts=() if attempts is None else _attempts.decode("[" + ",".join(attempts) + "]"),
+        progress=None if progress is None else _progress.decode(progress),
+        task=task,
+        key=key,
+        unique_key=unique_key,
+        marked=marked,
+        priority=priority,
+        created_at=created_at,
+        needs=() if needs is None else tuple(needs),
+        awaited=awaited,
+        result=result,
+        saved=saved,
+        args=bytes(body.args),
+        origin=body.origin or Origin(),
+        policy=body.policy or Policy(),
+        wire=wire_form,
+    )
+
+
+def read_schedule(text: str) -> Schedule:
+    """What `as_json` made of a row: the declaration, where it stands, its last outcomes."""
+    declared, standing, recent = _schedule.decode(text)
+    anchor, next_at, fires_at, version, since, paused, note = standing
+    return msgspec.structs.replace(
+        declared,
+        anchor=anchor,
+        next_at=next_at,
+        fires_at=fires_at,
+        version=version,
+        since=since,
+        paused=paused,
+        note=note,
+        recent=recent,
+    )
+
+
+def read_spec(text: str, paused: bool) -> TaskSpec:
+    spec = _spec.decode(text)
+    return msgspec.structs.replace(spec, paused=True) if paused else spec
+
+
+def read_tally(row: Record) -> Tally:
+    succeeded, failed, retried, other = row["counts"]
+    return Tally(row["task"], succeeded, failed, retried, other, _counts(row["waits"]), _counts(row["durations"]))
+
+
+def _counts(dense: list[int]) -> dict[int, int]:
+    return {bucket: count for bucket, count in enumerate(dense) if count}

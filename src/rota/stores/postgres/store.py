@@ -1,0 +1,272 @@
+"""PostgreSQL: every verb is one call of one function, atomic and in one round trip."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import Lease, NewRun, Note
+from rota.domain.schedule import Schedule, Tick
+from rota.domain.settlement import Settlement, Verdict
+from rota.domain.spec import TaskSpec
+from rota.errors import StoreError
+from rota.store import (
+    ALL_ROWS,
+    Claim,
+    Declared,
+    Depth,
+    Fired,
+    Hint,
+    Page,
+    Renewal,
+    Reply,
+    Report,
+    Retention,
+    RowQuery,
+    RunQuery,
+    Stat,
+    Subject,
+    Swept,
+    Wish,
+)
+from rota.stores.postgres import columns, reading
+from rota.stores.postgres.driver import Record, placeholders
+from rota.stores.postgres.grouping import Group
+from rota.stores.postgres.lines import Lines
+from rota.stores.postgres.listening import Listener
+from rota.stores.postgres.rows import read_run, read_schedule, read_tally
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.backend import PostgresBackend
+
+T = TypeVar("T")
+log = logging.getLogger("rota")
+
+LOOK_ONCE_MORE = 0.05
+"""Seconds after which a worker that found nothing is looked after once more; see the function `missed`."""
+
+
+class Header(Struct):
+    """The first of a claim's rows."""
+
+    now: float
+    wake: float | None
+    left: bool
+    hinted: list[str]
+    touched: list[str]
+
+
+_header = msgspec.json.Decoder(Header)
+
+
+class PostgresStore:
+    def __init__(self, backend: "PostgresBackend") -> None:
+        address = backend.address
+        self.lines = Lines(address.dsn, address.shown, address.max_connections, self._cut)
+        self._backend = backend
+        self._schema = backend.schema
+        self._puts: Group[NewRun, Decision] = Group(self._put)
+        self._settles: Group[Settlement, Verdict] = Group(self._settle)
+        self._idle: dict[str, frozenset[str]] = {}
+        self._unlooked: set[str] = set()
+        self._looker: asyncio.Task[None] | None = None
+        self._called: set[str] = set()
+        self._listener = Listener(
+            backend.me, address.channel, self._schema, self.lines.call, backend.hub, self._idle_for
+        )
+
+    async def close(self) -> None:
+        await self._puts.close()
+        await self._settles.close()
+        if self._looker is not None:
+            self._looker.cancel()
+            await asyncio.wait((self._looker,))
+        await self._listener.close()
+        await self.lines.close()
+
+    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        return await self._puts.ask(runs)
+
+    async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+        row = await self._verb("put", *columns.of_put(runs))
+        if row["runs"] is None:
+            return Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
+        return Reply(row["now"], _decisions(row))
+
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        row = await self._verb("fire", *columns.of_ticks(ticks))
+        decisions, applied = iter(_decisions(row)), set(row["applied"])
+        return Reply(
+            row["now"],
+            [
+                Fired(True, tuple(next(decisions) for _ in tick.runs)) if place in applied else Fired(False)
+                for place, tick in enumerate(ticks, 1)
+            ],
+        )
+
+    async def claim(
+        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+    ) -> Claim:
+        self._idle.pop(worker, None)
+        tallies = report.tallies if report else ()
+        said = None if report is None else columns.to_json(replace(report, tallies=()))
+        rows = await self._call(
+            "claim", worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies)
+        )
+        found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
+        for row in rows[:-1]:
+            kind = row["kind"]
+            found[kind].append(read_schedule(row["header"]) if kind == "schedule" else read_run(row[3:]))
+        header = _header.decode(rows[-1]["header"])
+        self._publish(header.now, header.hinted, header.touched)
+        if len(found["run"]) < free:
+            self._idle[worker] = frozenset(tasks)
+            self._look_once_more(worker)
+        return Claim(header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"])
+
+    async def renew(
+        self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
+    ) -> Reply[Renewal]:
+        said = [(notes or {}).get(lease.run) for lease in leases]
+        fences = [lease.fence for lease in leases]
+        row = await self._verb("renew", [lease.run for lease in leases], fences, seconds, *columns.of_notes(said))
+        return Reply(row["now"], [Renewal(answer) for answer in row["answers"] or ()])
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        return await self._settles.ask(settlements)
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        row = await self._verb("settle", *columns.of_settlements(settlements))
+        if row["verdicts"] is None:
+            return Reply(row["now"], [Verdict.APPLIED] * len(settlements))
+        return Reply(row["now"], [Verdict(verdict) for verdict in row["verdicts"]])
+
+    async def ask(
+        self,
+        wish: Wish,
+        subjects: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Subject = Subject.RUNS,
+    ) -> Reply[int]:
+        about = [wish.value, list(subjects), columns.clean(note), columns.clean(by), of.value]
+        row = await self._verb("ask", *about)
+        return Reply(row["now"], list(row["answers"]))
+
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        row = await self._verb("declare_all", *columns.of_declarations(items))
+        return Reply(row["now"], [Declared(answer) for answer in row["answers"]])
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        rows = reading.ROWS[kind]
+        now, found = await self._read(*rows.query(query))
+        return Reply(now, [rows.read(row) for row in found])
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        now, found = await self._read(reading.STATS, "ORDER BY found.minute, found.task", [-1])
+        first = int(now // 60) - minutes
+        return Reply(now, [Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
+
+    async def runs(self, query: RunQuery) -> Page:
+        now, rows = await self._read(*reading.runs_query(query))
+        if query.ids is not None:
+            found = {row["id"]: row for row in rows}
+            return Page(now, [read_run(found[id][2:]) for id in query.ids if id in found], None)
+        more = len(rows) > query.limit
+        return Page(
+            now,
+            [read_run(row[2:]) for row in rows[: query.limit]],
+            str(rows[query.limit - 1]["seq"]) if more else None,
+        )
+
+    async def depths(self) -> Reply[Depth]:
+        now, found = await self._read(reading.DEPTHS, "ORDER BY found.task", [])
+        return Reply(now, [Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
+
+    async def sweep(self, retention: Retention) -> Swept:
+        ages = (retention.succeeded, retention.failed, retention.most, retention.least)
+        row = await self._verb("sweep", *ages)
+        return Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"])
+
+    @asynccontextmanager
+    async def changes(self) -> AsyncGenerator[AsyncIterator[Hint]]:
+        address = self._backend.address
+        dsn = address.listen_dsn or (None if self.lines.pooled else address.dsn)
+        await self._listener.start(dsn, self._backend.url)
+        self._backend.proven = self._listener.proven
+        async with self._backend.hub.subscribe() as hints:
+            yield hints
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    async def _verb(self, name: str, *args: Any) -> Record:
+        """One function, which answers with one row; local subscribers are told what it says of hints."""
+        (row,) = await self._call(name, *args)
+        self._publish(row["now"], row.get("hinted") or (), row.get("touched") or ())
+        return row
+
+    async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
+        backend = self._backend
+        said = (backend.me, backend.skew, backend.seen, *args)
+        query = f"SELECT {what} FROM {self._schema}.{name}({placeholders(said)})"
+        return await self.lines.call(query, *said)
+
+    async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
+        text = reading.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
+        rows = await self.lines.call(text, self._backend.skew, self._backend.seen, *args)
+        now = rows[0]["now"]
+        self._backend.seen = max(self._backend.seen, now)
+        first = next(iter(list(rows[0].keys())[1:]))
+        return now, rows if rows[0][first] is not None else []
+
+    # -- hints -----------------------------------------------------------------------------------------------------
+
+    def _publish(self, now: float, hinted: Iterable[str], touched: Iterable[str]) -> None:
+        """Subscribers in this process are told at once; the others by NOTIFY, when the server commits."""
+        backend = self._backend
+        backend.seen = max(backend.seen, now)
+        workers, runs = frozenset(hinted), frozenset(touched)
+        if (workers or runs) and backend.hub.watched:
+            backend.hub.publish(Hint(workers=workers, runs=runs))
+
+    def _cut(self) -> None:
+        self._listener.look_again()
+
+    def _idle_for(self, tasks: frozenset[str]) -> frozenset[str]:
+        """One of this process's idle workers for work of these tasks, which came without naming any."""
+        first = next((name for name, known in self._idle.items() if known & tasks), None)
+        return frozenset() if first is None else frozenset({first})
+
+    def _look_once_more(self, worker: str) -> None:
+        """A put that ran beside this claim saw no idle worker, and the claim did not see the put."""
+        if worker in self._called:
+            self._called.discard(worker)  # it was called by the last look: once is enough
+            return
+        self._unlooked.add(worker)
+        if self._looker is None or self._looker.done():
+            self._looker = asyncio.create_task(self._look(), name="rota look")
+
+    async def _look(self) -> None:
+        while self._unlooked:
+            await asyncio.sleep(LOOK_ONCE_MORE)
+            names, self._unlooked = [name for name in self._unlooked if name in self._idle], set()
+            if not names or not self._backend.hub.watched:
+                continue
+            try:
+                rows = await self._call("missed", names, what="missed")
+            except StoreError as error:
+                log.warning("cannot look for missed work: %s", error)
+                continue
+            called: list[str] = rows[0]["missed"] or []
+            self._called.update(called)
+            self._publish(0.0, called, ())
+
+
+def _decisions(row: Record) -> list[Decision]:
+    return [Decision(run, Reason(reason)) for run, reason in zip(row["runs"], row["reasons"], strict=True)]

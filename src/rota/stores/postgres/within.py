@@ -1,0 +1,84 @@
+"""Transactional submit: a run put in the caller's own transaction, by the caller's driver. Rolled back, it never was.
+
+Drivers are told apart by their modules, so that none has to be imported here that the caller does not use.
+"""
+
+from typing import Any
+
+import msgspec
+
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import NewRun
+from rota.errors import InvalidOptions
+from rota.stores.postgres.backend import PostgresBackend
+from rota.stores.postgres.columns import as_payload
+
+_answers = msgspec.json.Decoder(list[tuple[str, Reason]])
+
+
+async def put_within(connection: Any, backend: PostgresBackend, run: NewRun) -> Decision:
+    """On an asyncpg connection, a psycopg AsyncConnection, or an AsyncConnection or AsyncSession of SQLAlchemy."""
+    payload = as_payload([run])
+    match _driver(connection):
+        case "asyncpg", _:
+            found = await connection.fetchval(_sql(backend, "$1"), payload)
+        case "psycopg", True:
+            found = _only(await (await connection.execute(_sql(backend, "%s"), (payload,))).fetchone())
+        case "sqlalchemy", True:
+            found = (await connection.execute(_text(_sql(backend, ":payload")), {"payload": payload})).scalar_one()
+        case _:
+            raise InvalidOptions(
+                f"connection={type(connection).__module__}.{type(connection).__qualname__}: submit takes an asyncpg "
+                "connection, a psycopg AsyncConnection or SQLAlchemy's AsyncConnection or AsyncSession; "
+                "for synchronous ones there is submit_sync"
+            )
+    return _decision(found)
+
+
+def put_within_sync(connection: Any, backend: PostgresBackend, run: NewRun) -> Decision:
+    """On a psycopg connection, or a Connection or Session of SQLAlchemy; no event loop is involved."""
+    payload = as_payload([run])
+    match _driver(connection):
+        case "psycopg", False:
+            found = _only(connection.execute(_sql(backend, "%s"), (payload,)).fetchone())
+        case "sqlalchemy", False:
+            found = connection.execute(_text(_sql(backend, ":payload")), {"payload": payload}).scalar_one()
+        case _:
+            raise InvalidOptions(
+                f"connection={type(connection).__module__}.{type(connection).__qualname__}: submit_sync takes a "
+                "psycopg connection or SQLAlchemy's Connection or Session; for asynchronous ones there is submit"
+            )
+    return _decision(found)
+
+
+def _sql(backend: PostgresBackend, payload: str) -> str:
+    """The skew is a number of this process, and only in tests another than 0."""
+    clock = f", {backend.skew!r}, {backend.seen!r}" if backend.skew else ""
+    schema = backend.schema.replace("%", "%%") if payload == "%s" else backend.schema
+    return f"SELECT {schema}.submit(CAST({payload} AS text){clock}) AS answer"
+
+
+def _driver(connection: Any) -> tuple[str, bool]:
+    """Which driver, and whether it is asynchronous; also through a class of the caller's own."""
+    for cls in type(connection).__mro__:
+        package = cls.__module__.partition(".")[0]
+        if package in ("asyncpg", "psycopg", "sqlalchemy"):
+            return package, cls.__name__.startswith(("Async", "async")) or package == "asyncpg"
+    return "", False
+
+
+def _text(sql: str) -> Any:
+    from sqlalchemy import text
+
+    return text(sql)
+
+
+def _only(row: Any) -> Any:
+    """The one column, whatever the connection makes of its rows: tuples, dictionaries, objects."""
+    by_name = hasattr(row, "keys")
+    return row["answer"] if by_name else row[0]
+
+
+def _decision(found: str) -> Decision:
+    ((run, reason),) = _answers.decode(found)
+    return Decision(run, reason)

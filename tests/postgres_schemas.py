@@ -1,0 +1,70 @@
+"""Fixtures: empty PostgreSQL stores, on the servers that `server_fixtures` starts."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator
+
+import asyncpg
+import pytest
+
+from rota.stores.postgres import PostgresBackend
+from rota.testing.servers import postgres_kinds
+from tests.server_fixtures import Servers
+
+TABLES = (
+    *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
+    *("schedules", "workers", "stats", "listeners"),
+)
+EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
+
+Make = Callable[[], PostgresBackend]
+
+
+class Schemas:
+    """One schema for each server, made once and emptied before every test: making one takes 0.1 s."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._name = f"test_{uuid.uuid4().hex[:12]}"
+        self._made: set[str] = set()
+
+    def backend(self, kind: str) -> PostgresBackend:
+        url = self._servers.get(kind).url
+        backend = PostgresBackend.from_url(f"{url}{'&' if '?' in url else '?'}schema={self._name}")
+        asyncio.run(self._empty(backend, kind))
+        return backend
+
+    async def _empty(self, backend: PostgresBackend, kind: str) -> None:
+        if kind not in self._made:
+            await backend.migrate()
+            self._made.add(kind)
+        connection = await asyncpg.connect(backend.address.dsn, statement_cache_size=0)
+        try:
+            await connection.execute(EMPTY.replace("{schema}", backend.schema))
+        finally:
+            await connection.close()
+
+    async def drop(self) -> None:
+        for kind in self._made:
+            connection = await asyncpg.connect(self._servers.get(kind).url, statement_cache_size=0)
+            await connection.execute(f"DROP SCHEMA {self._name} CASCADE")
+            await connection.close()
+
+
+@pytest.fixture(scope="session")
+def schemas(servers: Servers) -> Iterator[Schemas]:
+    schemas = Schemas(servers)
+    yield schemas
+    asyncio.run(schemas.drop())
+
+
+@pytest.fixture(params=postgres_kinds())
+def new_postgres(request: pytest.FixtureRequest, schemas: Schemas) -> Make:
+    """Each call answers with an empty store; there is one at a time."""
+    return lambda: schemas.backend(request.param)
+
+
+@pytest.fixture
+def postgres_backend(schemas: Schemas) -> PostgresBackend:
+    """An empty store on the newest version."""
+    return schemas.backend("postgres-18")
