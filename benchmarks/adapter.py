@@ -5,6 +5,7 @@ The constants are literals because the harness reads them without importing the 
 
 import asyncio
 import signal
+import time
 from datetime import UTC, datetime
 from importlib import import_module
 
@@ -12,6 +13,8 @@ from rota import Rota
 
 NOTES = "100 seats (10 in w8), lease 5 s (w8 waits for it; the default is 30 s); on SQLite an fsync per commit"
 VARIANTS = {
+    "rota-redis": {"BENCH_BACKEND": "redis"},
+    "rota-postgres": {"BENCH_BACKEND": "postgres"},
     "rota-sqlite": {"BENCH_BACKEND": "sqlite"},
     "rota-memory": {"BENCH_BACKEND": "memory", "BENCH_INPROCESS": "1"},
 }
@@ -19,11 +22,14 @@ UVLOOP = False
 
 probe = import_module("probe")
 
-app = Rota(
-    "memory://" if probe.BACKEND == "memory" else f"sqlite:///{probe.SQLITE}",
-    concurrency=probe.CONCURRENCY,
-    lease=5.0,
-)
+URLS = {
+    "memory": "memory://",
+    "sqlite": f"sqlite:///{probe.SQLITE}",
+    "redis": probe.REDIS_URL,
+    "postgres": probe.PG_DSN,
+}
+
+app = Rota(URLS[probe.BACKEND], concurrency=probe.CONCURRENCY, lease=5.0)
 
 
 @app.task
@@ -34,6 +40,17 @@ async def noop(i: int, payload: str = "") -> None:
 @app.task
 async def nap(i: int) -> None:
     await probe.nap(i)
+
+
+@app.task
+async def tick(k: int) -> None:
+    probe.tick(k)
+
+
+async def init() -> None:
+    """The first to open a store makes its schema."""
+    async with app.client():
+        pass
 
 
 class Queue:
@@ -62,8 +79,16 @@ def work() -> None:
     asyncio.run(_until_terminated())
 
 
-async def _until_terminated() -> None:
+def schedules(count: int) -> None:
+    asyncio.run(_until_terminated(count))
+
+
+async def _until_terminated(count: int = 0) -> None:
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     async with app:
+        if count:
+            began = time.perf_counter()
+            await app.schedules.put_many([(f"s{k}", "* * * * *", tick.bind(k)) for k in range(count)])
+            probe.registered(time.perf_counter() - began)
         await terminated.wait()
