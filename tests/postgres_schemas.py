@@ -18,6 +18,7 @@ TABLES = (
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
 
 Make = Callable[[], PostgresBackend]
+NEWEST = "postgres-18"
 
 
 class Schemas:
@@ -67,4 +68,4 @@ def new_postgres(request: pytest.FixtureRequest, schemas: Schemas) -> Make:
 @pytest.fixture
 def postgres_backend(schemas: Schemas) -> PostgresBackend:
     """An empty store on the newest version."""
-    return schemas.backend("postgres-18")
+    return schemas.backend(NEWEST)

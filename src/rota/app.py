@@ -32,12 +32,13 @@ from rota.engine.world import REAL, World
 from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
+from rota.published import run_by_spec, touch_by_spec
 from rota.schedules import Schedules
 from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Declared, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
-from rota.task import WAIT, Bound, Task, TaskOptions, run_by_spec, touch_by_spec
+from rota.task import WAIT, Bound, Task, TaskOptions
 from rota.why import Why, why
 
 log = logging.getLogger("rota")

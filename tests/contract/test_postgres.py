@@ -1,20 +1,62 @@
-"""The PostgreSQL store keeps the contract, on every version at hand."""
+"""The PostgreSQL store keeps the contract: whole on the newest version, its core on those that this machine has."""
 
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from rota.store import Backend
+from rota.stores.postgres import PostgresBackend
 from rota.testing.comparison import compare
 from rota.testing.contract import StoreContract
+from rota.testing.contract.claiming import ClaimContract
 from rota.testing.contract.crowding import crowd
-from tests.postgres_schemas import Make
+from rota.testing.contract.declaring_schedules import ScheduleDeclareContract
+from rota.testing.contract.firing import FireContract
+from rota.testing.contract.guarding import UniqueContract
+from rota.testing.contract.hinting import HintContract
+from rota.testing.contract.keeping import SweepContract
+from rota.testing.contract.leasing import LeaseContract
+from rota.testing.contract.limiting import LimitContract
+from rota.testing.contract.needing import BehindContract
+from rota.testing.contract.putting import PutContract
+from rota.testing.contract.settling import SettleContract
+from rota.testing.servers import postgres_kinds
+from tests.postgres_schemas import NEWEST, Make, Schemas
+
+ELSEWHERE = [kind for kind in postgres_kinds() if kind != NEWEST]
 
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    def backend(self, new_postgres: Make) -> Backend:
-        return new_postgres()
+    def backend(self, postgres_backend: PostgresBackend) -> Backend:
+        return postgres_backend
+
+
+class TestElsewhere(
+    PutContract,
+    UniqueContract,
+    BehindContract,
+    ClaimContract,
+    LimitContract,
+    LeaseContract,
+    SettleContract,
+    ScheduleDeclareContract,
+    FireContract,
+    SweepContract,
+    HintContract,
+):
+    """The verbs that work is made of, on each other version and pooler that this machine has."""
+
+    @pytest.fixture(params=ELSEWHERE)
+    def backend(self, request: pytest.FixtureRequest, schemas: Schemas) -> Backend:
+        return schemas.backend(request.param)
+
+
+@pytest.mark.soak
+class TestElsewhereInFull(StoreContract):
+    @pytest.fixture(params=ELSEWHERE)
+    def backend(self, request: pytest.FixtureRequest, schemas: Schemas) -> Backend:
+        return schemas.backend(request.param)
 
 
 def explore(make: Make, examples: int, steps: int = 40) -> None:
@@ -24,8 +66,8 @@ def explore(make: Make, examples: int, steps: int = 40) -> None:
     )
 
 
-def test_postgres_agrees_with_the_model(new_postgres: Make) -> None:
-    explore(new_postgres, 20)
+def test_postgres_agrees_with_the_model(schemas: Schemas) -> None:
+    explore(lambda: schemas.backend(NEWEST), 20)
 
 
 @pytest.mark.soak

@@ -315,4 +315,4 @@ class TestOpening:
     def test_without_its_driver_it_says_what_to_install(self) -> None:
         script = "import sys; sys.modules['asyncpg'] = None; from rota.stores import connect; connect('postgres://h/d')"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-        assert 'MissingExtra: the PostgreSQL store needs asyncpg: pip install "rota[postgres]"' in done.stderr
+        assert 'MissingExtra: postgres:// needs a driver: pip install "rota[postgres]"' in done.stderr

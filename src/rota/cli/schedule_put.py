@@ -24,8 +24,8 @@ from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
 from rota.errors import InvalidOptions, UnknownTask
+from rota.published import schedule_by_spec
 from rota.store import RowQuery, Store
-from rota.task import schedule_by_spec
 
 
 class Call(Struct, frozen=True):

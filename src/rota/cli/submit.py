@@ -23,8 +23,9 @@ from rota.domain.intake import Options
 from rota.domain.run import NewRun, Run
 from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
 from rota.handle import accept
+from rota.published import unchecked_run
 from rota.store import Backend
-from rota.task import WAIT, unchecked_run
+from rota.task import WAIT
 
 
 class Submitted(Struct, frozen=True):

@@ -36,8 +36,10 @@ def connect(url: str) -> Backend:
             raise MissingExtra(f'{scheme}:// needs a driver: pip install "rota[redis]"') from error
         return RedisBackend.from_url(url)
     if scheme in ("postgresql", "postgres"):
-        from rota.stores.postgres import PostgresBackend
-
+        try:
+            from rota.stores.postgres import PostgresBackend
+        except ImportError as error:
+            raise MissingExtra(f'{scheme}:// needs a driver: pip install "rota[postgres]"') from error
         return PostgresBackend.from_url(url)
     raise InvalidOptions(
         f"no store understands {scheme or url!r}; use memory://, sqlite:///path/to/file.db, redis://host:6379 "

@@ -5,11 +5,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
-from rota.store import Tally
+from rota.store import Marked, Tally
+from rota.stores.retention import mark_memory
 
 T = TypeVar("T")
 Column = list[Any]
@@ -63,10 +65,11 @@ def of_guards(runs: Sequence[NewRun]) -> list[Column]:
         _sparse(runs, lambda run: to_json(run.guards.rest) if run.guards.rest else None),
         _sparse(runs, lambda run: run.guards.max_pending),
         _sparse(runs, lambda run: to_json(run.needs) if run.needs else None),
+        _sparse(runs, lambda run: run.guards.behind and run.unique_key is not None, False),
     ]
 
 
-NO_GUARDS: list[Column] = [[], [], [], [], [], []]
+NO_GUARDS: list[Column] = [[], [], [], [], [], [], []]
 
 
 def of_put(runs: Sequence[NewRun]) -> list[Any]:
@@ -99,6 +102,7 @@ def _incoming(run: NewRun) -> dict[str, Any]:
         "rests": to_json(run.guards.rest) if run.guards.rest else None,
         "max_pending": run.guards.max_pending,
         "needs": to_json(run.needs) if run.needs else None,
+        "behind": run.guards.behind and run.unique_key is not None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -175,7 +179,7 @@ def _declared(schedule: Schedule) -> str:
 
 def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
     columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
-    return [list(column) for column in columns] if columns else [[] for _ in range(17)]
+    return [list(column) for column in columns] if columns else [[] for _ in range(23)]
 
 
 def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
@@ -190,14 +194,15 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
         rate.interval if rate else None,
         rate.burst if rate else None,
         rate.per_key if rate else None,
-        *(None,) * 8,
+        mark_memory(spec),
+        *(None,) * 13,
     )
 
 
 def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
     return (
         schedule.id,
-        *(None,) * 8,
+        *(None,) * 9,
         schedule.task,
         schedule.key,
         schedule.owner,
@@ -206,7 +211,25 @@ def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
         schedule.anchor,
         schedule.next_at,
         schedule.fires_at,
+        schedule.version,
+        schedule.since,
+        schedule.paused,
+        clean(schedule.note),
+        to_json(schedule.recent),
     )
+
+
+def of_marks(edits: Sequence[Marked]) -> list[Column]:
+    """Clearing compares with no mark at all."""
+    marks = [edit.mark or Mark() for edit in edits]
+    return [
+        [edit.task for edit in edits],
+        [edit.key for edit in edits],
+        [edit.mark is None for edit in edits],
+        [mark.succeeded_at for mark in marks],
+        [mark.finished_at for mark in marks],
+        [mark.failures for mark in marks],
+    ]
 
 
 def of_tallies(tallies: Sequence[Tally]) -> list[Column]:

@@ -4,12 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast, overload
 
-from rota.errors import MissingExtra, StoreCorrupt, StoreError, StoreUnavailable
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-try:
-    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
-except ImportError as error:
-    raise MissingExtra('the PostgreSQL store needs asyncpg: pip install "rota[postgres]"') from error
+from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 PATIENCE = 10.0
 """Seconds to wait for a connection."""

@@ -7,6 +7,7 @@ import msgspec
 
 from rota.domain import wire
 from rota.domain.decision import Reason
+from rota.domain.guards import Rest
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
@@ -17,6 +18,7 @@ from rota.stores.postgres.driver import Record
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
 _failure = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
+_rest = msgspec.json.Decoder(tuple[Rest, ...])
 _spec = msgspec.json.Decoder(TaskSpec)
 _states = {state.value: state for state in State}
 
@@ -54,6 +56,7 @@ def read_run(row: Iterable[Any]) -> Run:
         created_at,
         needs,
         awaited,
+        rest,
         result,
         saved,
         wire_form,
@@ -87,6 +90,7 @@ def read_run(row: Iterable[Any]) -> Run:
         created_at=created_at,
         needs=() if needs is None else tuple(needs),
         awaited=awaited,
+        rest=() if rest is None else _rest.decode(rest),
         result=result,
         saved=saved,
         args=bytes(body.args),
@@ -96,9 +100,13 @@ def read_run(row: Iterable[Any]) -> Run:
     )
 
 
-def read_schedule(text: str) -> Schedule:
-    """What `as_json` made of a row: the declaration, where it stands, its last outcomes."""
-    declared, standing, recent = _schedule.decode(text)
+def read_schedule(text: str) -> Schedule | None:
+    """What `as_json` made of a row: the declaration, where it stands, its last outcomes. None for one that a newer
+    version wrote and this one cannot read: it spoils no other."""
+    try:
+        declared, standing, recent = _schedule.decode(text)
+    except msgspec.DecodeError:
+        return None
     anchor, next_at, fires_at, version, since, paused, note = standing
     return msgspec.structs.replace(
         declared,

@@ -23,6 +23,7 @@ from rota.store import (
     Depth,
     Fired,
     Hint,
+    Marked,
     Page,
     Renewal,
     Reply,
@@ -50,6 +51,8 @@ log = logging.getLogger("rota")
 
 LOOK_ONCE_MORE = 0.05
 """Seconds after which a worker that found nothing is looked after once more; see the function `missed`."""
+UNREADABLE = 60.0
+"""Seconds after which a schedule that cannot be read is looked at again."""
 
 
 class Header(Struct):
@@ -120,15 +123,30 @@ class PostgresStore:
             "claim", worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies)
         )
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
+        aside: list[str] = []
         for row in rows[:-1]:
-            kind = row["kind"]
-            found[kind].append(read_schedule(row["header"]) if kind == "schedule" else read_run(row[3:]))
+            if row["kind"] != "schedule":
+                found[row["kind"]].append(read_run(row[4:]))
+            elif (schedule := read_schedule(row["header"])) is not None:
+                found["schedule"].append(schedule)
+            else:
+                aside.append(row["name"])
         header = _header.decode(rows[-1]["header"])
         self._publish(header.now, header.hinted, header.touched)
+        if aside:
+            await self._set_aside(aside, header.now)
         if len(found["run"]) < free:
             self._idle[worker] = frozenset(tasks)
             self._look_once_more(worker)
         return Claim(header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"])
+
+    async def _set_aside(self, ids: list[str], now: float) -> None:
+        """Schedules of a newer version are not to be met at every claim."""
+        log.error("schedules %s cannot be read by this version; they do not fire here", ", ".join(ids[:5]))
+        try:
+            await self._call("set_aside", ids, now, UNREADABLE)
+        except StoreError as error:
+            log.warning("cannot set them aside: %s", error)  # they come again, and what was claimed is not lost
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -163,10 +181,15 @@ class PostgresStore:
         row = await self._verb("declare_all", *columns.of_declarations(items))
         return Reply(row["now"], [Declared(answer) for answer in row["answers"]])
 
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        row = await self._verb("mark", *columns.of_marks(edits))
+        return Reply(row["now"], list(row["answers"]))
+
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         rows = reading.ROWS[kind]
         now, found = await self._read(*rows.query(query))
-        return Reply(now, [rows.read(row) for row in found])
+        items = [rows.read(row) for row in found]
+        return Reply(now, [item for item in items if item is not None])
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         now, found = await self._read(reading.STATS, "ORDER BY found.minute, found.task", [-1])

@@ -27,6 +27,7 @@ CREATE TABLE queue (
     unique_key text     COLLATE "C",               -- what it may not stand beside; NULL: anything
     body       bytea    NOT NULL,                  -- domain.wire: written by the submitter, never by a worker
     needs      text[],                             -- the runs whose end it waits for
+    rest       text,                               -- JSON: rules to be judged again when the last of them has ended
     attempts   text[],                             -- JSON objects, the last 20
     note       text,
     error      text,                               -- JSON, as are progress and the attempts: never read in here
@@ -69,6 +70,7 @@ CREATE TABLE leases (
     worker       text     COLLATE "C" NOT NULL,
     body         bytea    NOT NULL,
     needs        text[],
+    rest         text,
     attempts     text[],
     note         text,
     error        text,
@@ -104,6 +106,7 @@ CREATE TABLE finished (
     body         bytea    NOT NULL,
     result       bytea,
     needs        text[],
+    rest         text,
     attempts     text[],
     note         text,
     error        text,
@@ -129,7 +132,8 @@ CREATE TABLE specs (
     per_key       integer,
     rate_interval float8,                          -- seconds between two starts at the even pace
     rate_burst    integer,
-    rate_per_key  boolean
+    rate_per_key  boolean,
+    mark_memory   float8                           -- seconds for which its marks are kept; NULL: the usual
 );
 
 CREATE TABLE rates (
@@ -149,7 +153,7 @@ CREATE TABLE marks (
     failures     integer NOT NULL,
     PRIMARY KEY (task, key)
 );
-CREATE INDEX marks_old ON marks (finished_at);
+CREATE INDEX marks_old ON marks (task, finished_at);
 
 CREATE TABLE decisions (
     task     text   COLLATE "C" NOT NULL,
@@ -217,22 +221,22 @@ CREATE VIEW queue_runs AS
 SELECT seq, id, CASE hold WHEN 3 THEN 'paused' ELSE 'queued' END AS state, due_at, expires_at, fence, failures, losses,
        NULL::text AS worker, NULL::float8 AS claimed_at, NULL::float8 AS until, false AS cancel_asked,
        false AS pause_asked, hold = 1 AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, NULL::bytea AS result,
-       saved, body
+       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
+       NULL::bytea AS result, saved, body
 FROM queue;
 
 CREATE VIEW lease_runs AS
 SELECT seq, id, 'running'::text AS state, due_at, expires_at, fence, failures, losses, worker::text, claimed_at, until,
        cancel_asked, pause_asked, false AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, NULL::bytea AS result,
-       saved, body
+       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
+       NULL::bytea AS result, saved, body
 FROM leases;
 
 CREATE VIEW finished_runs AS
 SELECT seq, id, state::text, due_at, expires_at, fence, failures, losses, NULL::text AS worker,
        NULL::float8 AS claimed_at, NULL::float8 AS until, cancel_asked, pause_asked, false AS parked, reason::text,
        note, error, finished_at, attempts, progress, task, key, unique_key, marked, priority, created_at, needs,
-       awaited, result, saved, body
+       awaited, rest, result, saved, body
 FROM finished;
 
 CREATE VIEW runs AS

@@ -175,11 +175,13 @@ BEGIN
 END $$;
 
 -- These runs have ended: those that waited for nothing else may start. A set of names, not a counter: idempotent. The
--- child's row is read as it is once locked, so of two parents that end at once the second one empties the set.
+-- child's row is read as it is once locked, so of two parents that end at once the second one empties the set. One with
+-- rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now has let go.
 CREATE FUNCTION release(gone text[], OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     child record;
     now_free record;
+    due float8;
 BEGIN
     tasks := '{}'; dues := '{}';
     FOR child IN
@@ -190,10 +192,19 @@ BEGIN
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(child.parents)), '{}'),
             hold = CASE WHEN q.hold = 2 AND q.needs <@ child.parents THEN 0 ELSE q.hold END
         WHERE q.id = child.run AND q.needs && child.parents
-        RETURNING q.task, q.due_at, q.hold INTO now_free;
-        IF FOUND AND now_free.hold = 0 THEN
+        RETURNING q.id, q.task, q.key, q.unique_key, q.due_at, q.hold, q.needs, q.rest INTO now_free;
+        CONTINUE WHEN NOT FOUND;
+        due := now_free.due_at;
+        IF now_free.rest IS NOT NULL AND now_free.needs IS NULL THEN
+            SELECT after(greatest(due, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
+            FROM marks m CROSS JOIN json_array_elements(now_free.rest::json) AS rule
+            WHERE m.task = now_free.task AND m.key = coalesce(now_free.unique_key, now_free.key, '')
+              AND m.failures >= (rule ->> 0)::integer;
+            UPDATE queue q SET due_at = due WHERE q.id = now_free.id AND q.due_at <> due;
+        END IF;
+        IF now_free.hold = 0 THEN
             tasks := tasks || now_free.task;
-            dues := dues || now_free.due_at;
+            dues := dues || due;
         END IF;
     END LOOP;
     DELETE FROM waits w WHERE w.ended = ANY(gone);
@@ -216,10 +227,10 @@ BEGIN
     ), kept AS (
         INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
             marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, needs,
-            attempts, note, error, progress, saved)
+            rest, attempts, note, error, progress, saved)
         SELECT g.seq, g.priority, g.fence, g.failures, g.losses, g.created_at, g.due_at, now, g.expires_at,
             g.marked, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
-            g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved
+            g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved
         FROM gone g
     )
     SELECT array_agg(g.id::text ORDER BY g.seq), array_agg(g.task::text ORDER BY g.seq),

@@ -3,7 +3,7 @@
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, marked boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, rests text,
-    max_pending integer, needs text
+    max_pending integer, needs text, behind boolean
 );
 
 CREATE FUNCTION due_of(new incoming, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
@@ -96,6 +96,11 @@ BEGIN
     RETURN dues;
 END $$;
 
+-- The equal runs that run now, in the order of their arrival.
+CREATE FUNCTION equals_of(new incoming) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key ORDER BY l.seq)
+$$;
+
 -- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
 CREATE FUNCTION admit(
     new incoming, now float8, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT late_keys text[],
@@ -104,6 +109,7 @@ CREATE FUNCTION admit(
 DECLARE
     holder queue;
     still text[];
+    since text[];
     due float8 := due_of(new, now);
 BEGIN
     run := new.id; reason := 'accepted'; dues := '{}';
@@ -147,12 +153,15 @@ BEGIN
         reason := refusal(new, now);
         IF reason IS NOT NULL THEN RETURN; END IF;
         reason := 'accepted';
-        IF new.needs IS NOT NULL AND still IS NULL THEN
-            still := await_ends(ARRAY(SELECT json_array_elements_text(new.needs::json)));
+        IF new.needs IS NOT NULL OR new.behind THEN
+            still := await_ends(ARRAY(SELECT json_array_elements_text(new.needs::json))
+                || CASE WHEN new.behind THEN equals_of(new) END);
         END IF;
-        INSERT INTO queue (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs, hold)
+        INSERT INTO queue (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs, rest,
+            hold)
         VALUES (new.id, new.task, new.key, new.unique_key, coalesce(new.marked, false), coalesce(new.priority, 0),
-            now, due, expiry_of(new, now), new.body, nullif(still, '{}'), CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
+            now, due, expiry_of(new, now), new.body, nullif(still, '{}'),
+            CASE WHEN new.behind AND still <> '{}' THEN new.rests END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         -- Someone came between: with the same id, which answers the same, or with the same key, who is met now.
@@ -174,6 +183,15 @@ BEGIN
             DELETE FROM queue WHERE id = new.id;
             reason := 'already_done';
             RETURN;
+        END IF;
+    END IF;
+    IF new.behind THEN
+        since := ARRAY(SELECT e FROM unnest(equals_of(new)) e WHERE e <> ALL(still));
+        IF since <> '{}' THEN
+            still := still || await_ends(since);
+            UPDATE queue SET needs = nullif(still, '{}'), rest = CASE WHEN still <> '{}' THEN new.rests END,
+                hold = CASE WHEN still <> '{}' THEN 2 ELSE 0 END
+            WHERE id = new.id;
         END IF;
     END IF;
     IF still IS NOT NULL AND still <> '{}' THEN
@@ -300,6 +318,7 @@ CREATE FUNCTION put(
     ids text[], of_task text[], of_key text[], unique_keys text[], marks_ boolean[], priorities smallint[],
     delays float8[], ats float8[], expires_after_ float8[], expires_at_ float8[], bodies bytea[],
     uniques text[], joins text[], max_waits float8[], rests_ text[], pendings integer[], needs_ text[],
+    behinds boolean[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -335,9 +354,9 @@ BEGIN
         IF twice <> '{}' THEN DELETE FROM queue q WHERE q.id = ANY(twice); END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
-            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_)
+            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds)
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs));
+                  meeting, max_wait, rests, max_pending, needs, behind));
         PERFORM lock_joined(news, now);
         now := now_of(skew, seen, true);
         SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
@@ -379,7 +398,7 @@ CREATE FUNCTION fire(
     r_tick integer[], r_nominal float8[], r_ids text[], of_task text[], of_key text[], unique_keys text[],
     marks_ boolean[], priorities smallint[], delays float8[], ats float8[], expires_after_ float8[],
     expires_at_ float8[], bodies bytea[], uniques text[], joins text[], max_waits float8[], rests_ text[],
-    pendings integer[], needs_ text[],
+    pendings integer[], needs_ text[], behinds boolean[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -409,11 +428,11 @@ BEGIN
         END IF;
     END LOOP;
     news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.marked, n.priority, n.delay, n.at, n.expires_after,
-            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs)::incoming
+            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs, n.behind)::incoming
         FROM unnest(r_ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats, expires_after_, expires_at_,
-            bodies, uniques, joins, max_waits, rests_, pendings, needs_, r_tick) WITH ORDINALITY
+            bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, r_tick) WITH ORDINALITY
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs, tick, place)
+                  meeting, max_wait, rests, max_pending, needs, behind, tick, place)
         WHERE n.tick = ANY(applied) ORDER BY n.place);
     PERFORM lock_joined(news, now);
     SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched

@@ -1,7 +1,7 @@
 -- claim: the best due runs that may start now, for one worker; and what any worker may look after.
 
--- What a claim answers: a header, and a run or a schedule (as JSON in its header) per row.
-CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS header, r.* FROM runs r;
+-- What a claim answers: a header, and a run or a schedule (its id, and all of it as JSON in its header) per row.
+CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;
 
 CREATE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT '[' || s.declared || ',' || json_build_array(s.anchor, s.next_at, s.fires_at, s.version, s.since, s.paused,
@@ -85,11 +85,11 @@ CREATE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds fl
 LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
     INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-        expires_at, marked, awaited, gated, id, task, key, unique_key, worker, body, needs, attempts, note, error,
+        expires_at, marked, awaited, gated, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
         progress, saved)
     SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now, after(now, seconds),
         g.expires_at, g.marked, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
-        g.needs, g.attempts, g.note, g.error, g.progress, g.saved
+        g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
     FROM gone g
 $$;
 
@@ -192,11 +192,11 @@ BEGIN
             ORDER BY q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (
         INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-            expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, attempts, note, error,
+            expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
             progress, saved)
         SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
             after(now, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
-            g.needs, g.attempts, g.note, g.error, g.progress, g.saved
+            g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
         FROM gone g
     )
     SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;
@@ -373,7 +373,7 @@ BEGIN
     IF NOT fresh THEN
         took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
     END IF;
-    RETURN QUERY SELECT 'run', NULL::text, l.* FROM lease_runs l
+    RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
         WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
     GET DIAGNOSTICS answered = ROW_COUNT;
     IF cardinality(known) > 0 OR free > 0 THEN
@@ -382,9 +382,9 @@ BEGIN
             ORDER BY s.look_at LIMIT 1000 FOR UPDATE SKIP LOCKED
         ), offered AS (
             UPDATE schedules s SET look_at = after(now, 2) FROM due WHERE s.id = due.id
-            RETURNING as_json(s) AS json, due.look_at
+            RETURNING s.id::text, as_json(s) AS json, due.look_at
         )
-        SELECT 'schedule', o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
+        SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
     END IF;
     IF answered < free THEN
         wake := wake_of(who, known, unpaused, again OR NOT fresh, now);
@@ -402,11 +402,19 @@ BEGIN
     ), offered AS (
         UPDATE leases l SET offer_at = after(now, 2) FROM old WHERE l.id = old.id RETURNING l.id
     )
-    SELECT 'lapsed', NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
+    SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
-    RETURN QUERY SELECT 'header', json_build_object('now', now, 'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
-        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
+    RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
+        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over, 'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
 END $$;
+
+-- Schedules that the claim of that time was offered and could not read: not to be met at every claim. Not those that
+-- someone has said something of since.
+CREATE FUNCTION set_aside(me text, skew float8, seen float8, ids text[], claimed_at float8, seconds float8)
+RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+    UPDATE schedules SET look_at = after(claimed_at, seconds) WHERE id = ANY(ARRAY(
+        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, 2) ORDER BY s.id FOR UPDATE))
+$$;

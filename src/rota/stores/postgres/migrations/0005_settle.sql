@@ -23,12 +23,12 @@ $$;
 -- The end of a run that was called: into finished. Its lease is gone already.
 CREATE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
     INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, marked,
-        awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, attempts,
-        note, error, progress, saved)
+        awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, rest,
+        attempts, note, error, progress, saved)
     VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
         l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.marked, l.awaited,
         l.cancel_asked, l.pause_asked, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
-        attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+        l.rest, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
 $$;
 
 CREATE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
@@ -57,10 +57,10 @@ BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
         INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
-            id, task, key, unique_key, body, needs, attempts, note, error, progress, saved)
+            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved)
         VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
             l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
-            l.unique_key, l.body, l.needs, attempts_of(l, s.attempt, now), l.note, s.error,
+            l.unique_key, l.body, l.needs, l.rest, attempts_of(l, s.attempt, now), l.note, s.error,
             coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
         ON CONFLICT DO NOTHING;
         IF FOUND THEN
@@ -146,11 +146,11 @@ BEGIN
     END IF;
     IF final IS NOT NULL THEN
         PERFORM finish(l, s, final, why, now);
-        IF l.awaited THEN
+        IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
+        IF l.awaited THEN  -- after its mark: those behind it are judged by that
             SELECT * INTO got FROM release(ARRAY[s.id]);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;
-        IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
     END IF;
     IF l.gated OR EXISTS (SELECT FROM specs WHERE name = l.task AND gated) THEN
         room := freed(l.task, l.key, true, now);
@@ -199,11 +199,11 @@ BEGIN
         ), kept AS (
             INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
                 marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
-                needs, attempts, note, error, progress, saved)
+                needs, rest, attempts, note, error, progress, saved)
             SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
                 g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
                 false, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
-                g.body, g.result, g.needs,
+                g.body, g.result, g.needs, g.rest,
                 CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
                 || ('{"fence":' || g.fence || ',' || g.attempt || ',"worker":' || to_json(g.worker)::text
                     || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),

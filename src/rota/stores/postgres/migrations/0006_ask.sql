@@ -1,4 +1,4 @@
--- ask and declare: wishes of people and specs of code.
+-- ask, mark and declare: wishes of people and specs of code.
 
 -- An idle worker for each run that the task has waiting, up to 100: what it may start has changed.
 CREATE FUNCTION announce(which text, now float8) RETURNS float8[] LANGUAGE sql AS $$
@@ -163,6 +163,38 @@ BEGIN
     PERFORM tell(me, hinted, touched);
 END $$;
 
+-- Set and clear marks; false where it was so already.
+CREATE FUNCTION mark(
+    me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
+    finisheds float8[], failures_ integer[], OUT now float8, OUT answers boolean[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    edit record;
+    known marks;
+BEGIN
+    now := now_of(skew, seen, true);
+    answers := '{}';
+    FOR edit IN SELECT * FROM unnest(of_task, of_key, clears, succeededs, finisheds, failures_) WITH ORDINALITY
+                AS e (task, key, clear, succeeded_at, finished_at, failures, place) ORDER BY e.place LOOP
+        SELECT * INTO known FROM marks m WHERE m.task = edit.task AND m.key = edit.key FOR UPDATE;
+        IF (known.succeeded_at, known.finished_at, coalesce(known.failures, 0))
+            IS NOT DISTINCT FROM (edit.succeeded_at, edit.finished_at, edit.failures) THEN
+            answers := answers || false;
+            CONTINUE;
+        END IF;
+        answers := answers || true;
+        IF edit.clear THEN
+            DELETE FROM marks m WHERE m.task = edit.task AND m.key = edit.key;
+        ELSE
+            INSERT INTO marks (task, key, succeeded_at, finished_at, failures)
+            VALUES (edit.task, edit.key, edit.succeeded_at, edit.finished_at, edit.failures)
+            ON CONFLICT (task, key) DO UPDATE SET succeeded_at = excluded.succeeded_at,
+                finished_at = excluded.finished_at, failures = excluded.failures;
+        END IF;
+    END LOOP;
+END $$;
+
 -- Publish a task's spec. A pause outlives it; changed limits let everything go that the old ones had parked.
 CREATE FUNCTION declare_task(
     new specs, now float8, OUT answer text, OUT dues float8[]
@@ -183,7 +215,7 @@ BEGIN
     answer := 'changed';
     UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated, total = new.total,
         per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
-        rate_per_key = new.rate_per_key
+        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory
     WHERE name = new.name;
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
     IF (new.rate_interval, new.rate_burst, new.rate_per_key)
@@ -197,17 +229,19 @@ BEGIN
 END $$;
 
 -- Declare a schedule: the first tick is the declarer's, as the store reads no triggers. One that fires at the same times
--- keeps its next tick. What fell before `since` is not owed.
+-- keeps its next tick. What fell before `since` is not owed. One that has a version comes from another store, and stands
+-- where it stood there.
 CREATE FUNCTION declare_schedule(new schedules, now float8, OUT answer text, OUT due float8) LANGUAGE plpgsql AS $$
 DECLARE
     known schedules;
 BEGIN
-    INSERT INTO schedules (id, task, key, owner, declared, times, anchor, next_at, fires_at, version, since, paused, look_at)
-    VALUES (new.id, new.task, new.key, new.owner, new.declared, new.times, new.anchor, new.next_at, new.fires_at, 1, now,
-            false, new.fires_at)
-    ON CONFLICT DO NOTHING;
+    IF new.version = 0 THEN
+        new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.recent := '{}'; new.last_at := NULL;
+    END IF;
+    IF NOT new.paused THEN new.look_at := new.fires_at; END IF;
+    INSERT INTO schedules SELECT new.* ON CONFLICT DO NOTHING;
     IF FOUND THEN
-        answer := 'added'; due := new.fires_at;
+        answer := 'added'; due := new.look_at;
         RETURN;
     END IF;
     SELECT * INTO known FROM schedules WHERE id = new.id FOR UPDATE;
@@ -232,9 +266,9 @@ END $$;
 -- Tasks and schedules in order; `declared` is NULL for a task, `spec` for a schedule.
 CREATE FUNCTION declare_all(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
-    totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[],
+    totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[],
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
-    fires float8[],
+    fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], recents text[],
     OUT now float8, OUT hinted text[], OUT answers text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -248,19 +282,21 @@ BEGIN
     now := now_of(skew, seen, true);
     answers := '{}';
     FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key,
-            of_task, of_key, owners, declareds, times_, anchors, nexts, fires) WITH ORDINALITY
-            AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, task, key, owner, declared, times,
-                  anchor, next_at, fires_at, place) ORDER BY i.place LOOP
+            memories, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions, sinces, pauseds, notes,
+            recents) WITH ORDINALITY
+            AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, task, key, owner, declared,
+                  times, anchor, next_at, fires_at, version, since, paused, note, recent, place) ORDER BY i.place LOOP
         IF item.spec IS NOT NULL THEN
             SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
-                item.per_key, item.pace, item.burst, item.by_key)::specs, now);
+                item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, now);
             IF got.dues <> '{}' THEN
                 tasks := tasks || array_fill(item.name, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
             END IF;
         ELSE
             SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
-                item.times, item.anchor, item.next_at, item.fires_at, 1, now, false, NULL, '{}', NULL, NULL)::schedules,
-                now);
+                item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
+                ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
+                (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
             IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
         END IF;
         answers := answers || got.answer;

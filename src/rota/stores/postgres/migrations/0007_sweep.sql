@@ -47,7 +47,17 @@ BEGIN
     END IF;
     DELETE FROM workers WHERE name = ANY(ARRAY(
         SELECT w.name FROM workers w WHERE w.seen_at <= now - 3600 FOR UPDATE SKIP LOCKED));
-    DELETE FROM marks m WHERE m.finished_at <= now - days;
+    FOR which IN  -- the marks of a task are kept as long as one of its policies may read them
+        WITH RECURSIVE marked (task) AS (
+            SELECT (SELECT m.task FROM marks m ORDER BY m.task LIMIT 1)
+            UNION ALL
+            SELECT (SELECT m.task FROM marks m WHERE m.task > marked.task ORDER BY m.task LIMIT 1)
+            FROM marked WHERE marked.task IS NOT NULL)
+        SELECT task FROM marked WHERE task IS NOT NULL
+    LOOP
+        DELETE FROM marks m WHERE m.task = which
+            AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), days);
+    END LOOP;
     DELETE FROM decisions d WHERE d.last_at <= now - days;
     DELETE FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - days
         AND coalesce(s.last_at, s.since) <= now - days;
