@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from rota.domain import wire
 from rota.domain.decision import Decided, Reason
-from rota.domain.guards import Guards, Mark
+from rota.domain.guards import Guards, Mark, Rest
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
@@ -82,6 +82,7 @@ class _Record(Struct, frozen=True, array_like=True):
     saved: Text = False
     result: Text = False
     asked: Text = False
+    rest: tuple[Rest, ...] | bool = False
 
 
 class _Lease(Struct, frozen=True, array_like=True):
@@ -153,7 +154,7 @@ _schedules = msgspec.json.Decoder(Schedule)
 
 _UNGUARDED = Guards()
 _FRESH = b"\x9a"
-_FULL = b"\xdc\x00\x18"
+_FULL = b"\xdc\x00\x19"
 
 
 def _text(value: Text) -> str | None:
@@ -220,6 +221,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         created_at=record.created_at,
         needs=() if isinstance(record.needs, bool) else record.needs,
         awaited=record.awaited,
+        rest=() if isinstance(record.rest, bool) else record.rest,
         result=_bytes(record.result),
         saved=_bytes(record.saved),
         args=bytes(read.args),
@@ -294,6 +296,7 @@ def new_item(new: NewRun) -> list[Any]:
             [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
             guards.max_pending,
             body if apart else None,
+            guards.behind or None,
         )
     while item[-1] is None:
         item.pop()
@@ -305,14 +308,18 @@ def _or(value: str | None) -> Text:
 
 
 def plan_item(schedule: Schedule) -> list[Any]:
-    """A declaration: what it says as text, and the tick that it begins with."""
+    """A declaration: what it says as text, and the tick that it begins with; all that it was, if another store had it."""
     said = msgspec.structs.replace(
         schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
     )
     text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
     times = to_json((said.trigger, said.start, said.end)).decode()
     stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
-    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, 0, 0, False, False, False]
+    stood: list[Any] = [0, 0, False, False, False]
+    if schedule.version:
+        recent = schedule.recent or False
+        stood = [schedule.version, schedule.since, schedule.paused, _or(schedule.note), recent]
+    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
 
 
 def read_plan(text: bytes) -> Schedule:
@@ -328,6 +335,14 @@ def read_plan(text: bytes) -> Schedule:
         note=_text(plan.note),
         recent=() if isinstance(plan.recent, bool) else plan.recent,
     )
+
+
+def mark_item(edit: Marked) -> list[Any]:
+    mark = edit.mark
+    if mark is None:
+        return [edit.task, edit.key]
+    stands = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
+    return [edit.task, edit.key, *stands, mark.failures]
 
 
 def read_mark(text: bytes) -> Marked:

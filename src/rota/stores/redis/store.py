@@ -20,6 +20,7 @@ from rota.store import (
     Depth,
     Fired,
     Hint,
+    Marked,
     Page,
     Renewal,
     Reply,
@@ -36,8 +37,19 @@ from rota.stores.redis import reading
 from rota.stores.redis.grouping import Grouped
 from rota.stores.redis.hearing import Ears
 from rota.stores.redis.link import Link
-from rota.stores.redis.records import LETTERS, json_text, new_item, pack, plan_item, read_plan, read_runs, to_json
+from rota.stores.redis.records import (
+    LETTERS,
+    json_text,
+    mark_item,
+    new_item,
+    pack,
+    plan_item,
+    read_plan,
+    read_runs,
+    to_json,
+)
 from rota.stores.redis.tallies import counted
+from rota.stores.retention import mark_memory
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -150,6 +162,13 @@ class RedisStore:
         ]
         now, *answers = await self.run("declare", pack(said))
         return Reply(now, [Declared(answer.decode()) for answer in answers])
+
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        return await _in_parts(self._mark_part, edits)
+
+    async def _mark_part(self, edits: Sequence[Marked]) -> Reply[bool]:
+        now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]))
+        return Reply(now, [answer == 1 for answer in answers])
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         with unreadable(self._link):
@@ -270,4 +289,5 @@ def _spec(spec: TaskSpec) -> list[Any]:
         rate.per_key if rate else False,
         json_text(limit) or "",
         json_text(rate) or "",
+        mark_memory(spec),
     ]
