@@ -3,8 +3,8 @@
 Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,6 +23,7 @@ APART = 1024
 pack = msgspec.msgpack.Encoder().encode
 to_json = msgspec.json.Encoder().encode
 
+T = TypeVar("T")
 Text = str | bool
 Instant = float | bool
 
@@ -184,7 +185,7 @@ def json_text(value: object | None) -> str | None:
 
 
 def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
-    """Raises msgspec.DecodeError on a record that this version cannot read."""
+    """Raises on a record that this version cannot read: see `legible`."""
     fresh = text[1] in b"pP"
     record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
@@ -257,9 +258,18 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
     )
 
 
-def read_runs(flat: Sequence[Any]) -> list[Run]:
-    """Runs as the scripts tell them: id, record, lease, body, again and again."""
-    return [read_run(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
+def legible(read: Callable[..., T], *stored: Any) -> T | None:
+    """What is stored; None if a newer version wrote it and this one cannot read it: it spoils nothing else."""
+    try:
+        return read(*stored)
+    except (msgspec.DecodeError, ValueError, LookupError):
+        return None
+
+
+def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
+    """Runs as the scripts tell them: id, record, lease, body, again and again. And the ids of those not to be read."""
+    found = [(flat[at], legible(read_run, *flat[at : at + 4])) for at in range(0, len(flat), 4)]
+    return [run for _, run in found if run is not None], [id for id, run in found if run is None]
 
 
 def read_seq(text: bytes) -> int:
@@ -308,7 +318,7 @@ def _or(value: str | None) -> Text:
 
 
 def plan_item(schedule: Schedule) -> list[Any]:
-    """A declaration: what it says as text, and the tick that it begins with; all that it was, if another store had it."""
+    """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
     said = msgspec.structs.replace(
         schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
     )

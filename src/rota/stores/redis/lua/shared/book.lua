@@ -13,6 +13,7 @@ local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23,
 -- A lease: who holds a running run, and what was asked of it meanwhile.
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 local BUCKET = 100
+local UNREADABLE = 60 -- seconds after which what cannot be read is looked at again
 local ARGUMENTS = 4000
 
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"

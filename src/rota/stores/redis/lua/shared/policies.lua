@@ -41,7 +41,7 @@ end
 function policies.put_mark(mark)
   local task, name = mark[M_TASK], pair(mark[M_TASK], mark[M_KEY])
   book.hput(MARKS, name, cmsgpack.pack(mark))
-  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED] or now)
+  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED]) -- one without an end is not forgotten
   book.zput(ROOT .. "marked", task, 0)
 end
 
