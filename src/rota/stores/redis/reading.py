@@ -1,6 +1,6 @@
 """Reads: runs newest first, page by page; rows; counts. A long read is several short ones, so nobody waits for it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -23,9 +23,20 @@ from rota.store import (
     after_cursor,
 )
 from rota.stores.redis import tallies
-from rota.stores.redis.records import LETTERS, pack, read_decided, read_mark, read_plan, read_run, read_seq
+from rota.stores.redis.records import (
+    LETTERS,
+    legible,
+    pack,
+    read_decided,
+    read_mark,
+    read_plan,
+    read_run,
+    read_runs,
+    read_seq,
+)
 
 T = TypeVar("T")
+Q = TypeVar("Q")
 Rows = dict[str, bytes]
 
 
@@ -55,14 +66,14 @@ _tasks = msgspec.json.Decoder(tuple[str, ...])
 async def runs(run: RunScript, query: RunQuery) -> Page:
     if query.ids is not None:
         now, _, found = await run("runs", pack([list(query.ids)]))
-        return Page(now, [read_run(*item) for item in _items(found)], None)
+        return Page(now, read_runs(found)[0], None)
     states = "".join(LETTERS[state] for state in query.states or State)
     before: int | None = after_cursor(query.cursor)
     page: list[tuple[int, Run]] = []
     while True:
         left = query.limit + 1 - len(page)
         now, following, found = await run("runs", pack([None, states, query.task, query.key, left, before]))
-        page += [(read_seq(item[1]), read_run(*item)) for item in _items(found)]
+        page += _legible(_read_placed, [found[at : at + 4] for at in range(0, len(found), 4)])
         if not following or len(page) > query.limit:
             break
         before = following
@@ -70,8 +81,13 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
     return Page(now, [found for _, found in page[: query.limit]], cursor)
 
 
-def _items(flat: list[Any]) -> list[list[Any]]:
-    return [flat[at : at + 4] for at in range(0, len(flat), 4)]
+def _read_placed(item: list[Any]) -> tuple[int, Run]:
+    return read_seq(item[1]), read_run(*item)
+
+
+def _legible(read: Callable[[Q], T], items: Iterable[Q]) -> list[T]:
+    """All that this version can read."""
+    return [found for item in items if (found := legible(read, item)) is not None]
 
 
 async def depths(run: RunScript) -> Reply[Depth]:
@@ -116,36 +132,36 @@ def _pairs(flat: list[bytes]) -> Rows:
 
 async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:
     now, found = await _rows(run, "specs", query)
-    known = {name: _specs.decode(found[name]) for name in sorted(found) if name > query.after}
-    return now, [replace(_spec_texts.decode(row.text), paused=row.paused) for row in known.values()]
+    return now, _legible(_read_spec, [found[name] for name in sorted(found) if name > query.after])
+
+
+def _read_spec(text: bytes) -> TaskSpec:
+    row = _specs.decode(text)
+    return replace(_spec_texts.decode(row.text), paused=row.paused)
 
 
 async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[WorkerSeen]]:
     now, found = await _rows(run, "workers", query)
     _, reports = await _rows(run, "reports", query)
     _, crews = await _rows(run, "crews", replace(query, names=None))
-    known = {name: _workers.decode(found[name]) for name in sorted(found) if name > query.after}
-    return now, [
-        WorkerSeen(
-            name,
-            _tasks.decode(crews.get(row.crew, b"[]")),
-            row.seen_at,
-            row.idle,
-            _reports.decode(reports[name]) if name in reports else Report(),
-        )
-        for name, row in known.items()
-    ]
+
+    def read_worker(name: str) -> WorkerSeen:
+        row = _workers.decode(found[name])
+        report = _reports.decode(reports[name]) if name in reports else Report()
+        return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report)
+
+    return now, _legible(read_worker, [name for name in sorted(found) if name > query.after])
 
 
 async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
     now, found = await _rows(run, "schedules", query)
-    plans = [read_plan(found[name]) for name in sorted(found) if name > query.after]
+    plans = _legible(read_plan, [found[name] for name in sorted(found) if name > query.after])
     return now, [plan for plan in plans if query.task is None or plan.task == query.task]
 
 
 async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[Marked]]:
     now, found = await _rows(run, "marks", replace(query, names=None), _about(query))
-    marks = sorted((read_mark(text) for text in found.values()), key=lambda row: (row.task, row.key))
+    marks = sorted(_legible(read_mark, found.values()), key=lambda row: (row.task, row.key))
     return now, [row for row in marks if query.key is None or row.key == query.key]
 
 
@@ -155,7 +171,7 @@ async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[
         found = _pairs(flat)
     else:
         now, found = await _rows(run, "decisions", replace(query, names=None), _about(query))
-    rows = sorted((read_decided(text) for text in found.values()), key=lambda row: row.last_at, reverse=True)
+    rows = sorted(_legible(read_decided, found.values()), key=lambda row: row.last_at, reverse=True)
     return now, [row for row in rows if query.key is None or row.key == query.key]
 
 

@@ -3,15 +3,15 @@
 Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from rota.domain import wire
 from rota.domain.decision import Decided, Reason
-from rota.domain.guards import Guards, Mark
+from rota.domain.guards import Guards, Mark, Rest
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
@@ -23,6 +23,7 @@ APART = 1024
 pack = msgspec.msgpack.Encoder().encode
 to_json = msgspec.json.Encoder().encode
 
+T = TypeVar("T")
 Text = str | bool
 Instant = float | bool
 
@@ -82,6 +83,7 @@ class _Record(Struct, frozen=True, array_like=True):
     saved: Text = False
     result: Text = False
     asked: Text = False
+    rest: tuple[Rest, ...] | bool = False
 
 
 class _Lease(Struct, frozen=True, array_like=True):
@@ -153,7 +155,7 @@ _schedules = msgspec.json.Decoder(Schedule)
 
 _UNGUARDED = Guards()
 _FRESH = b"\x9a"
-_FULL = b"\xdc\x00\x18"
+_FULL = b"\xdc\x00\x19"
 
 
 def _text(value: Text) -> str | None:
@@ -183,7 +185,7 @@ def json_text(value: object | None) -> str | None:
 
 
 def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
-    """Raises msgspec.DecodeError on a record that this version cannot read."""
+    """Raises on a record that this version cannot read: see `legible`."""
     fresh = text[1] in b"pP"
     record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
@@ -220,6 +222,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         created_at=record.created_at,
         needs=() if isinstance(record.needs, bool) else record.needs,
         awaited=record.awaited,
+        rest=() if isinstance(record.rest, bool) else record.rest,
         result=_bytes(record.result),
         saved=_bytes(record.saved),
         args=bytes(read.args),
@@ -255,9 +258,18 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
     )
 
 
-def read_runs(flat: Sequence[Any]) -> list[Run]:
-    """Runs as the scripts tell them: id, record, lease, body, again and again."""
-    return [read_run(*flat[at : at + 4]) for at in range(0, len(flat), 4)]
+def legible(read: Callable[..., T], *stored: Any) -> T | None:
+    """What is stored; None if a newer version wrote it and this one cannot read it: it spoils nothing else."""
+    try:
+        return read(*stored)
+    except (msgspec.DecodeError, ValueError, LookupError):
+        return None
+
+
+def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
+    """Runs as the scripts tell them: id, record, lease, body, again and again. And the ids of those not to be read."""
+    found = [(flat[at], legible(read_run, *flat[at : at + 4])) for at in range(0, len(flat), 4)]
+    return [run for _, run in found if run is not None], [id for id, run in found if run is None]
 
 
 def read_seq(text: bytes) -> int:
@@ -294,6 +306,7 @@ def new_item(new: NewRun) -> list[Any]:
             [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
             guards.max_pending,
             body if apart else None,
+            guards.behind or None,
         )
     while item[-1] is None:
         item.pop()
@@ -305,14 +318,18 @@ def _or(value: str | None) -> Text:
 
 
 def plan_item(schedule: Schedule) -> list[Any]:
-    """A declaration: what it says as text, and the tick that it begins with."""
+    """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
     said = msgspec.structs.replace(
         schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
     )
     text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
     times = to_json((said.trigger, said.start, said.end)).decode()
     stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
-    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, 0, 0, False, False, False]
+    stood: list[Any] = [0, 0, False, False, False]
+    if schedule.version:
+        recent = schedule.recent or False
+        stood = [schedule.version, schedule.since, schedule.paused, _or(schedule.note), recent]
+    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
 
 
 def read_plan(text: bytes) -> Schedule:
@@ -328,6 +345,14 @@ def read_plan(text: bytes) -> Schedule:
         note=_text(plan.note),
         recent=() if isinstance(plan.recent, bool) else plan.recent,
     )
+
+
+def mark_item(edit: Marked) -> list[Any]:
+    mark = edit.mark
+    if mark is None:
+        return [edit.task, edit.key]
+    stands = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
+    return [edit.task, edit.key, *stands, mark.failures]
 
 
 def read_mark(text: bytes) -> Marked:

@@ -8,7 +8,7 @@ from importlib import resources
 from msgspec import Struct
 
 READS = frozenset({"runs", "rows", "stats", "depths"})
-GROWS = frozenset({"put", "fire", "declare"})
+GROWS = frozenset({"put", "fire", "declare", "mark"})
 """Refused when the server has no memory left; the other verbs go on, so that what is there can be worked off."""
 
 

@@ -1,6 +1,7 @@
 """Redis: each verb is one script, carried out as a whole or not at all."""
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
@@ -12,7 +13,6 @@ from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.errors import StoreCorrupt
 from rota.store import (
     ALL_ROWS,
     Claim,
@@ -20,6 +20,7 @@ from rota.store import (
     Depth,
     Fired,
     Hint,
+    Marked,
     Page,
     Renewal,
     Reply,
@@ -36,8 +37,23 @@ from rota.stores.redis import reading
 from rota.stores.redis.grouping import Grouped
 from rota.stores.redis.hearing import Ears
 from rota.stores.redis.link import Link
-from rota.stores.redis.records import LETTERS, json_text, new_item, pack, plan_item, read_plan, read_runs, to_json
+from rota.stores.redis.records import (
+    LETTERS,
+    json_text,
+    legible,
+    mark_item,
+    new_item,
+    opaque,
+    pack,
+    plan_item,
+    read_plan,
+    read_runs,
+    to_json,
+)
 from rota.stores.redis.tallies import counted
+from rota.stores.retention import mark_memory
+
+log = logging.getLogger("rota")
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -92,15 +108,27 @@ class RedisStore:
         tallies = counted(report.tallies) if report is not None else []
         request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks)])
         now, wake, left, runs, lapsed, due = await self.run("claim", request, packed, text)
-        with unreadable(self._link):
-            return Claim(
-                now,
-                read_runs(runs),
-                read_runs(lapsed),
-                None if wake is None else float(wake),
-                left == 1,
-                [read_plan(plan) for plan in due if plan is not None],
-            )
+        claimed, odd_runs = read_runs(runs)
+        offered, odd_lapsed = read_runs(lapsed)
+        plans = [(id, text, legible(read_plan, text)) for id, text in zip(due[::2], due[1::2], strict=True)]
+        odd_plans = [(id, text) for id, text, plan in plans if plan is None]
+        if odd_runs or odd_lapsed or odd_plans:
+            await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
+        wait = None if wake is None else float(wake)
+        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan is not None])
+
+    async def _set_aside(
+        self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]
+    ) -> None:
+        """What another version wrote and this one cannot read is not to be met at every claim."""
+        names = b", ".join([*runs, *lapsed, *(id for id, _ in plans)][:5]).decode(errors="replace")
+        log.error("%s: %s cannot be read by this version; left to others", self._link.place.shown, names)
+        odd = [
+            [opaque(id) for id in runs],
+            [opaque(id) for id in lapsed],
+            [opaque(word) for plan in plans for word in plan],
+        ]
+        await self.run("aside", pack([worker, n, *odd]))
 
     def _crew(self, tasks: tuple[str, ...]) -> tuple[str, bytes, bytes]:
         """A short name for the tasks of a worker, and what the store needs to know of them once."""
@@ -151,16 +179,21 @@ class RedisStore:
         now, *answers = await self.run("declare", pack(said))
         return Reply(now, [Declared(answer.decode()) for answer in answers])
 
+    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+        return await _in_parts(self._mark_part, edits)
+
+    async def _mark_part(self, edits: Sequence[Marked]) -> Reply[bool]:
+        now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]))
+        return Reply(now, [answer == 1 for answer in answers])
+
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        with unreadable(self._link):
-            return await reading.rows(self.run, kind, query)
+        return await reading.rows(self.run, kind, query)
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return await reading.stats(self.run, minutes)
 
     async def runs(self, query: RunQuery) -> Page:
-        with unreadable(self._link):
-            return await reading.runs(self.run, query)
+        return await reading.runs(self.run, query)
 
     async def depths(self) -> Reply[Depth]:
         return await reading.depths(self.run)
@@ -192,20 +225,6 @@ async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[Reply[T]]], question
         part = await send(questions[first : first + PART])
         reply = Reply(part.now, reply.items + part.items)
     return reply
-
-
-class unreadable:  # noqa: N801 (reads as a word)
-    """What cannot be decoded is a store of another kind or time."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, msgspec.DecodeError):
-            what = f"{self._link.place.shown} holds what this version of rota cannot read: {error}"
-            raise StoreCorrupt(what) from error
 
 
 def _tick_item(tick: Tick) -> list[Any]:
@@ -270,4 +289,5 @@ def _spec(spec: TaskSpec) -> list[Any]:
         rate.per_key if rate else False,
         json_text(limit) or "",
         json_text(rate) or "",
+        mark_memory(spec),
     ]

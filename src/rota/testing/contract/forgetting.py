@@ -1,10 +1,11 @@
 """sweep: what is no run is forgotten as well, in its time, and the work of one sweep is bounded."""
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Rest
+from rota.domain.guards import Guards, Mark, Rest
 from rota.domain.lifecycle import Succeeded
 from rota.domain.policy import Limit
-from rota.store import ID_MEMORY, Report, Retention, Subject, Swept, Tally, Wish, WorkerSeen
+from rota.domain.spec import TaskSpec
+from rota.store import ID_MEMORY, Marked, Report, Retention, Subject, Swept, Tally, Wish, WorkerSeen
 from rota.testing.contract.stage import GREET, Stage, Staged, new_run
 
 DAY = 86_400.0
@@ -72,6 +73,18 @@ class ForgetContract(Staged):
         stage.wait(0.2 * DAY)
         await self.sweep_all(stage)
         assert await stage.ask_for(new_run(key="k", rest=resting))
+
+    async def test_a_mark_is_kept_as_long_as_a_policy_of_its_task_reads_it(self, stage: Stage) -> None:
+        lasting = {"done": Guards(unique="done"), "slow": Guards(rest=(Rest(0, 20 * DAY),)), "usual": Guards()}
+        await stage.store.declare([TaskSpec(task, guards=guards) for task, guards in lasting.items()])
+        now = await stage.now()
+        await stage.store.mark([Marked(task, "k", Mark(now, now)) for task in (*lasting, "undeclared")])
+        kept: list[list[str]] = []
+        for days in (7, 2, 10, 2, 1000):
+            stage.wait(days * DAY)
+            await self.sweep_all(stage)
+            kept.append([row.task for row in (await stage.store.rows(Marked)).items])
+        assert kept == [["done", "slow", "undeclared", "usual"], ["done", "slow"], ["done", "slow"], ["done"], ["done"]]
 
     async def test_workers_that_are_gone_are_forgotten(self, stage: Stage) -> None:
         await stage.claim("ada")

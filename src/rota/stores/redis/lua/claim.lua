@@ -61,12 +61,15 @@ local function read_on(lane)
   lane.at, lane.queue, lane.next = lane.at + #places, found, 1
   if #places == 0 then return end
   local ids = book.ids_of(places)
-  for i, at in ipairs(places) do keys[i] = ROOT .. "r:" .. ids[tonumber(at)] end
+  for i, at in ipairs(places) do keys[i] = ROOT .. "r:" .. (ids[tonumber(at)] or "") end
   local texts = call("MGET", unpack(keys))
   for i, at in ipairs(places) do
     local seq = tonumber(at)
-    local _, _, _, _, expires, _, key = cmsgpack.unpack_limit(texts[i], 6, 2)
-    if not (expires and expires <= now) then
+    local readable, _, _, _, _, expires, _, key = pcall(cmsgpack.unpack_limit, texts[i], 6, 2)
+    if not readable then
+      book.zput(ROOT .. "q:" .. lane.name, at, after(now, UNREADABLE))
+      lanes[lane.name] = false
+    elseif not (expires and expires <= now) then
       found[#found + 1] = {
         id = ids[seq], seq = seq, place = at, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
         expires = expires,
@@ -235,8 +238,15 @@ end
 local function offer_schedules()
   if not anything and free <= 0 then return {} end
   local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
-  for _, id in ipairs(ids) do book.zput(LOOK, id, after(now, OFFER_AGAIN)) end
-  return #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}
+  local plans, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
+  for i, id in ipairs(ids) do
+    book.zput(LOOK, id, plans[i] and after(now, OFFER_AGAIN))
+    if plans[i] then
+      found[#found + 1] = id
+      found[#found + 1] = plans[i]
+    end
+  end
+  return found
 end
 
 local function register(idle, wake)

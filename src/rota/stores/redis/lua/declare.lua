@@ -27,8 +27,8 @@ end
 local function declare_schedule(plan)
   local before = timetable.schedule_of(plan[P_ID])
   if before and before[P_OWNER] ~= plan[P_OWNER] then return "taken" end
-  if not before then
-    plan[P_VERSION], plan[P_SINCE], plan[P_PAUSED], plan[P_NOTE], plan[P_RECENT] = 1, now, false, false, false
+  if not before then -- with a version it comes from another store, and stands where it stood there
+    if plan[P_VERSION] == 0 then plan[P_VERSION], plan[P_SINCE] = 1, now end
   else
     if before[P_TEXT] == plan[P_TEXT] then return "unchanged" end
     if before[P_TIMES] ~= plan[P_TIMES] then

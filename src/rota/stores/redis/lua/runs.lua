@@ -10,8 +10,8 @@ local answer = {}
 local function matches(text)
   if not states:find(text:sub(1, 1), 1, true) then return false end
   if not task and not key then return true end
-  local _, _, _, _, _, its_task, its_key = cmsgpack.unpack_limit(text, 6, 2)
-  return (not task or its_task == task) and (not key or its_key == key)
+  local readable, _, _, _, _, _, its_task, its_key = pcall(cmsgpack.unpack_limit, text, 6, 2)
+  return readable and (not task or its_task == task) and (not key or its_key == key)
 end
 
 -- The candidates of these (seq, id), newest first, until the page is full.
@@ -41,8 +41,8 @@ end
 local function read_running()
   local found = {}
   for _, id in ipairs(call("HKEYS", LEASES)) do
-    local _, seq = cmsgpack.unpack_limit(call("GET", ROOT .. "r:" .. id), 1, 2)
-    if seq < before then found[#found + 1] = { seq, id } end
+    local readable, _, seq = pcall(cmsgpack.unpack_limit, call("GET", ROOT .. "r:" .. id), 1, 2)
+    if readable and seq < before then found[#found + 1] = { seq, id } end
   end
   return read(found) or 0
 end

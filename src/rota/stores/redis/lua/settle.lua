@@ -54,7 +54,6 @@ local function end_run(run, ending, state, reason)
   charge(run, ending)
   run.state = "-"
   book.finish(run, state, reason)
-  holding.release(run)
 end
 
 local function requeue(run, ending)
@@ -67,7 +66,6 @@ local function requeue(run, ending)
   if ending[E_CALLED] then run[EXPIRES] = false end
   if run[UNIQUE] and give_way(run, due) then
     book.finish(run, "c", "superseded")
-    holding.release(run)
     return
   end
   run.state, run.lease = paused and "p" or book.waits(run, false), nil
@@ -106,7 +104,7 @@ local function finish_first(ending, text, held)
   call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(
     lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, 0, false, false, ending[E_REASON] or false, false,
     ending[E_ERROR] or false, now, { attempt }, ending[E_PROGRESS] or false, ending[E_SAVED] or false,
-    ending[E_RESULT] or false, asked
+    ending[E_RESULT] or false, asked, false
   ))
   book.hput(LEASES, id, false)
   book.zput(LAPSE, id, false)
@@ -134,6 +132,7 @@ local function settle(ending)
     requeue(run, ending)
   end
   mark(run, ending)
+  if book.is_final(run) then holding.release(run) end -- after its mark: those behind it are judged by that
   holding.freed(run, "r", run[DUE])
   return verdict
 end

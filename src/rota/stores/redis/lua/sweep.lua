@@ -33,15 +33,23 @@ local function forget_workers()
   end
 end
 
-local function forget_rows(hash, index)
-  local gone = oldest(index, now - MARK_MEMORY)
+local function forget_rows(hash, index, memory)
+  local gone = oldest(index, now - memory)
   book.send("HDEL", hash, gone)
   book.send("ZREM", index, gone)
 end
 
+local function forget_marks()
+  for _, task in ipairs(call("ZRANGE", ROOT .. "marked", 0, -1)) do
+    local index, spec = ROOT .. "marks:" .. task, policies.spec_of(task)
+    forget_rows(MARKS, index, spec and spec[S_MEMORY] or MARK_MEMORY)
+    if call("EXISTS", index) == 0 then call("ZREM", ROOT .. "marked", task) end
+  end
+end
+
 local function forget_rest()
-  forget_rows(MARKS, ROOT .. "marked")
-  forget_rows(DECISIONS, ROOT .. "decided")
+  forget_marks()
+  forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
   for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do timetable.drop_schedule(id) end
   for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
     local name = ROOT .. "rate:" .. task

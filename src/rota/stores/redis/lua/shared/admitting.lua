@@ -2,8 +2,8 @@
 local admitting = {}
 
 local I_ID, I_TASK, I_PRIORITY, I_TAIL, I_DELAY, I_AT, I_EXPIRES_AFTER, I_EXPIRES_AT = 1, 2, 3, 4, 5, 6, 7, 8
-local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART =
-  9, 10, 11, 12, 13, 14, 15, 16, 17
+local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART, I_BEHIND =
+  9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 local seq = 0
 
 function admitting.reserve(number)
@@ -79,6 +79,17 @@ function admitting.refusal(item)
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
 end
 
+-- What it waits for: the runs it names, and with `behind` the equal ones that run now. All holders do, else it would
+-- have joined.
+function admitting.needs_of(item)
+  local needs = item[I_NEEDS]
+  if item[I_BEHIND] and item[I_UNIQUE_KEY] then
+    needs = needs or {}
+    for _, run in ipairs(holding.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
+  end
+  return needs and admitting.await_ends(item[I_ID], needs)
+end
+
 -- Which of these runs are still to end; each is told that somebody waits for it.
 function admitting.await_ends(id, needs)
   local left = {}
@@ -105,7 +116,9 @@ function admitting.bring_in(item, needs, parked, due)
   local text = cmsgpack.pack(seq, now, due, expires) .. item[I_TAIL]
   if needs then
     form = item[I_APART] and "X" or "x"
-    text = text .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false)
+    local rest = item[I_BEHIND] and item[I_REST] or false
+    text = text
+      .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false, rest)
   end
   if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
   runs[id] = nil
@@ -139,7 +152,7 @@ function admitting.admit(item)
     local run, reason = admitting.refusal(item)
     if run then return run, reason end
   end
-  local needs = item[I_NEEDS] and admitting.await_ends(id, item[I_NEEDS])
+  local needs = admitting.needs_of(item)
   local due = admitting.due_of(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key

@@ -9,10 +9,11 @@ local book = {}
 
 local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
-local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED = 20, 21, 22, 23, 24, 25
+local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23, 24, 25, 26
 -- A lease: who holds a running run, and what was asked of it meanwhile.
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 local BUCKET = 100
+local UNREADABLE = 60 -- seconds after which what cannot be read is looked at again
 local ARGUMENTS = 4000
 
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"
@@ -151,9 +152,9 @@ function book.parse(id, text, lease)
     run = { cmsgpack.unpack_limit(text, 10, 2) }
     run[FENCE], run[FAILURES], run[LOSSES], run[NEEDS], run[AWAITED] = 0, 0, 0, false, false
     run[REASON], run[NOTE], run[ERROR], run[FINISHED], run[ATTEMPTS] = false, false, false, false, false
-    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED] = false, false, false, false
+    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED], run[REST] = false, false, false, false, false
   else
-    run = { cmsgpack.unpack_limit(text, 24, 2) }
+    run = { cmsgpack.unpack_limit(text, 25, 2) }
   end
   run.id, run.state = id, text:sub(1, 1)
   run.apart = form == "P" or form == "X"
@@ -296,7 +297,7 @@ end
 function book.write_runs()
   for id, run in pairs(changed) do
     local form = run.apart and "X" or "x"
-    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, ASKED)))
+    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, REST)))
     restated[id] = nil
   end
   for id, run in pairs(restated) do

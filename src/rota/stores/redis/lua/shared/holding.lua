@@ -52,7 +52,16 @@ function holding.loosen(task)
   call("SREM", LOOSE, task)
 end
 
--- A run has ended: those that waited for nothing else may start.
+-- When a run that waited for its key may start: not before each rule that holds now has let go.
+function holding.rested(run)
+  local due, mark = run[DUE], policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
+  for _, rule in ipairs(mark[M_FINISHED] and run[REST] or {}) do
+    if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED] + rule[2]) end
+  end
+  return after(due, 0)
+end
+
+-- A run has ended: those that waited for nothing else may start. Its mark is written before: they are judged by it.
 function holding.release(run)
   if not run[AWAITED] then return end
   local name = ROOT .. "awaits:" .. run.id
@@ -69,6 +78,7 @@ function holding.release(run)
       end
       book.leave(child)
       child[NEEDS] = #left > 0 and left
+      if child[REST] and not child[NEEDS] then child[DUE] = holding.rested(child) end
       if child.state == "w" then
         child.state = book.waits(child, false)
         if child.state == "q" then book.arrive(child[TASK], child[DUE]) end

@@ -2,8 +2,8 @@
 local policies = {}
 
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
-local S_TEXT, S_PAUSED, S_ENABLED, S_TOTAL, S_PER_KEY, S_INTERVAL, S_BURST, S_EACH, S_LIMIT, S_RATE =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local S_TEXT, S_PAUSED, S_ENABLED, S_TOTAL, S_PER_KEY, S_INTERVAL, S_BURST, S_EACH, S_LIMIT, S_RATE, S_MEMORY =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local M_TASK, M_KEY, M_SUCCEEDED, M_FINISHED, M_FAILURES = 1, 2, 3, 4, 5
 local D_TASK, D_KEY, D_REASON, D_COUNT, D_FIRST, D_LAST, D_RUN, D_NOTE, D_BY = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
@@ -37,10 +37,17 @@ function policies.mark_of(task, key)
   return text and cmsgpack.unpack(text) or { task, key, false, false, 0 }
 end
 
+-- Each task keeps its marks as long as its policies read them, so each has an index of its own.
 function policies.put_mark(mark)
-  local name = pair(mark[M_TASK], mark[M_KEY])
+  local task, name = mark[M_TASK], pair(mark[M_TASK], mark[M_KEY])
   book.hput(MARKS, name, cmsgpack.pack(mark))
-  book.zput(ROOT .. "marked", name, mark[M_FINISHED] or now)
+  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED]) -- one without an end is not forgotten
+  book.zput(ROOT .. "marked", task, 0)
+end
+
+function policies.drop_mark(task, key)
+  book.hput(MARKS, pair(task, key), false)
+  book.zput(ROOT .. "marks:" .. task, pair(task, key), false)
 end
 
 -- One row per (task, key, reason), however often it was decided so.

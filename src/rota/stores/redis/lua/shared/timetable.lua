@@ -7,11 +7,16 @@ local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over
 local FIRINGS_KEPT = 30
 local plans = {}
 
+-- What cannot be read is nobody's: it spoils no other, and a declaration takes its place.
+function timetable.parse(text)
+  local readable, plan = pcall(cmsgpack.unpack, text)
+  return readable and type(plan) == "table" and plan
+end
+
 function timetable.schedule_of(id)
   local plan = plans[id]
   if plan == nil then
-    local text = call("HGET", SCHEDULES, id)
-    plan = text and cmsgpack.unpack(text)
+    plan = timetable.parse(call("HGET", SCHEDULES, id))
     plans[id] = plan
   end
   return plan
@@ -22,8 +27,7 @@ function timetable.load_schedules(ids)
     local last = math.min(#ids, first + ARGUMENTS - 1)
     local texts = call("HMGET", SCHEDULES, unpack(ids, first, last))
     for i = first, last do
-      local text = texts[i - first + 1]
-      plans[ids[i]] = text and cmsgpack.unpack(text)
+      plans[ids[i]] = timetable.parse(texts[i - first + 1])
     end
   end
 end

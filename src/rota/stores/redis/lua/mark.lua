@@ -1,0 +1,20 @@
+-- with: clock book policies holding hinting
+-- mark: what is known of a (task, key) is set, or cleared; 0 where it was so already.
+local answer = { instant(now) }
+
+local function same(one, other)
+  return one[M_SUCCEEDED] == other[M_SUCCEEDED] and one[M_FINISHED] == other[M_FINISHED]
+    and one[M_FAILURES] == other[M_FAILURES]
+end
+
+local function edit(mark)
+  local task, key, clear = mark[M_TASK], mark[M_KEY], mark[M_FAILURES] == nil
+  if clear then mark = { task, key, false, false, 0 } end
+  if same(policies.mark_of(task, key), mark) then return 0 end
+  if clear then policies.drop_mark(task, key) else policies.put_mark(mark) end
+  return 1
+end
+
+for i, mark in ipairs(cmsgpack.unpack(ARGV[3])) do answer[i + 1] = edit(mark) end
+hinting.conclude()
+return answer
