@@ -1,9 +1,8 @@
-"""Real workers on one SQLite file: killed, frozen, told to stop, blocked. Nothing is lost, nothing counts twice."""
+"""Real workers on one store: killed, frozen, told to stop, blocked. Nothing is lost, nothing counts twice."""
 
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,12 @@ from tests.processes import Process
 
 LEASE = 3.0
 
+everywhere = pytest.mark.parametrize("store_url", ["sqlite", "valkey-9", "postgres-18"], indirect=True)
+
 
 @pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[Rota]:
-    app = Rota(f"sqlite:///{tmp_path}/rota.db")
+async def app(store_url: str) -> AsyncIterator[Rota]:
+    app = Rota(store_url)
     for task in tasks.app.tasks.values():
         app.task(executor=task.executor, max_losses=task.policy.max_losses)(task.fn)
     yield app
@@ -25,9 +26,10 @@ async def app(tmp_path: Path) -> AsyncIterator[Rota]:
 
 def worker(app: Rota, *options: str, hold: bool = False, lease: float = LEASE) -> Process:
     command = ["-m", "rota", "-A", "tests.faults.tasks:app", "worker", "--lease", str(lease), *options]
-    return Process(*command, env={"ROTA_URL": app.backend.url, "HOLD": "1" if hold else "0"})
+    return Process(*command, env={"ROTA_URL": app.settings.url, "HOLD": "1" if hold else "0"})
 
 
+@everywhere
 async def test_kill_9_with_ten_in_flight_loses_nothing_and_records_each_once(app: Rota) -> None:
     work = app.tasks["work"]
     handles = await app.submit_many([work.bind(i) for i in range(200)])
@@ -49,6 +51,7 @@ async def test_kill_9_with_ten_in_flight_loses_nothing_and_records_each_once(app
             assert (outcomes, run.losses, run.fence) == (["succeeded"], 0, 1)
 
 
+@everywhere
 async def test_a_frozen_worker_wakes_to_find_its_completion_refused(app: Rota) -> None:
     run = await app.tasks["ask"].submit(1)
     with worker(app, hold=True) as zombie:
@@ -66,6 +69,7 @@ async def test_a_frozen_worker_wakes_to_find_its_completion_refused(app: Rota) -
     assert [attempt.outcome for attempt in seen.attempts] == ["lost", "succeeded"]
 
 
+@everywhere
 async def test_sigterm_gives_running_work_back_and_exits_0(app: Rota) -> None:
     work = app.tasks["work"]
     handles = await app.submit_many([work.bind(i) for i in range(20)])

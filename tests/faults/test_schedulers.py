@@ -7,7 +7,6 @@ import signal
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -24,10 +23,20 @@ PATIENCE = 120.0
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seconds", [10, pytest.param(60, marks=pytest.mark.soak)])
-async def test_five_schedulers_one_killed_every_few_seconds_one_run_per_tick(tmp_path: Path, seconds: int) -> None:
-    url = f"sqlite:///{tmp_path / 'rota.db'}"
-    app = Rota(url)
+@pytest.mark.parametrize(
+    ("store_url", "seconds"),
+    [
+        ("sqlite", 10),
+        ("valkey-9", 10),
+        pytest.param("postgres-18", 10, marks=pytest.mark.soak),
+        pytest.param("sqlite", 60, marks=pytest.mark.soak),
+        pytest.param("valkey-9", 60, marks=pytest.mark.soak),
+        pytest.param("postgres-18", 60, marks=pytest.mark.soak),
+    ],
+    indirect=["store_url"],
+)
+async def test_five_schedulers_one_killed_every_few_seconds_one_run_per_tick(store_url: str, seconds: int) -> None:
+    app = Rota(store_url)
     tasks = itertools.cycle(define(app))
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
     ticks = [start + timedelta(seconds=i) for i in range(seconds)]
@@ -35,12 +44,12 @@ async def test_five_schedulers_one_killed_every_few_seconds_one_run_per_tick(tmp
         every_second = [(name, Every(1, anchor=start), next(tasks).bind()) for name in SCHEDULES]
         await app.schedules.put_many(every_second, overlap="allow", catch_up="all", start=start, end=ticks[-1])
         with ExitStack() as processes:
-            schedulers = [processes.enter_context(scheduler(url)) for _ in range(SCHEDULERS)]
+            schedulers = [processes.enter_context(scheduler(store_url)) for _ in range(SCHEDULERS)]
             dice = random.Random(seconds)
             for tick in ticks[::KILL_EVERY]:
                 await until(app, lambda: passed(app, tick))  # noqa: B023 - awaited before the next
                 schedulers.pop(dice.randrange(SCHEDULERS)).signal(signal.SIGKILL)
-                schedulers.append(processes.enter_context(scheduler(url)))
+                schedulers.append(processes.enter_context(scheduler(store_url)))
             await until(app, lambda: ended(app))
             runs = await all_runs(await app.client().store())
             history = await app.schedules.list()

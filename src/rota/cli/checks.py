@@ -1,18 +1,23 @@
 """A check and its verdict; checks of the program itself and of the app."""
 
 import platform
+import statistics
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
 from importlib.metadata import version
 
 from msgspec import Struct
 
 from rota.cli.apps import Target
-from rota.cli.text import plural
+from rota.cli.text import plural, span
 from rota.errors import RotaError
 
 PYTHON = (3, 11)
+TRIPS = 5
+FAR = 0.02
+"""Seconds for a round trip to a server: beyond, verbs are bound by the way."""
 
 
 class Verdict(StrEnum):
@@ -41,6 +46,20 @@ class Check(Struct, frozen=True):
 
 def good(name: str, detail: str) -> Check:
     return Check(name, Verdict.OK, detail)
+
+
+async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
+    """The way to a server and back, a few times."""
+    times: list[float] = []
+    for _ in range(TRIPS):
+        began = time.perf_counter()
+        await trip()
+        times.append(time.perf_counter() - began)
+    middle = statistics.median(times)
+    detail = f"{span(middle)} there and back, {span(max(times))} at worst"
+    if middle > FAR:
+        return Check("latency", Verdict.WARN, detail, "run workers near the server; is it, or the network, under load?")
+    return good("latency", detail)
 
 
 def program_checks() -> Iterator[Check]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,6 +16,8 @@ from rota.cli.show import Column, Show
 from rota.cli.store_checks import store_checks
 from rota.cli.text import one_line
 from rota.errors import RotaError
+from rota.store import Backend
+from rota.stores import REDIS
 from rota.stores.sqlite import SqliteBackend
 
 STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
@@ -38,12 +41,30 @@ def examine(target: Target) -> Iterator[Check]:
     except RotaError as error:
         yield Check("store", Verdict.FAIL, str(error), "give --url, or mend the app")
         return
+    found = place_checks(backend)
+    yield from found
+    if not any(check.blocks for check in found):
+        yield from asyncio.run(store_checks(backend))
+
+
+def place_checks(backend: Backend) -> list[Check]:
+    """What can be said of a file or a server before a store is opened there."""
     if isinstance(backend, SqliteBackend):
-        found = list(file_checks(backend.path))
-        yield from found
-        if any(check.blocks for check in found):
-            return
-    yield from asyncio.run(store_checks(backend))
+        return list(file_checks(backend.path))
+    scheme = urlsplit(backend.url).scheme
+    if scheme in REDIS:
+        from rota.cli.redis_checks import redis_checks  # its driver may be absent, as the other's below
+        from rota.stores.redis import RedisBackend
+
+        if isinstance(backend, RedisBackend):
+            return asyncio.run(redis_checks(backend))
+    if scheme == "postgresql":
+        from rota.cli.postgres_checks import postgres_checks
+        from rota.stores.postgres import PostgresBackend
+
+        if isinstance(backend, PostgresBackend):
+            return asyncio.run(postgres_checks(backend))
+    return []
 
 
 def _lines(checks: Sequence[Check]) -> RenderableType:

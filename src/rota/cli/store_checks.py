@@ -72,7 +72,7 @@ async def _clock(store: Store) -> Check:
             f"the store is {coarse(abs(ahead))} {word} this host",
             "due times go by the store's clock: set this host's (NTP)",
         )
-    return good("clock", "this host and the store agree")
+    return good("clock", f"this host and the store agree within {span(abs(ahead))}")
 
 
 async def _depths(store: Store) -> Check:

@@ -1,0 +1,118 @@
+"""`rota move` from each kind of store to the next: an app grows from a file to a server, and back."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from rota import DailyAt, Every, Rota, State
+from rota.cli import run as command
+from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.run import Run
+from rota.domain.schedule import Schedule
+from rota.moving import move
+from rota.store import Marked, RunQuery, Store
+from rota.stores import connect
+from tests.faults.conftest import in_place
+from tests.server_fixtures import Servers
+from tests.surfaces.called import Called
+from tests.surfaces.called import waiting as waiting_run
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+PAIRS = [("sqlite", "valkey-9"), ("valkey-9", "postgres-18"), ("postgres-18", "sqlite")]
+
+
+def read(page: int) -> None: ...
+
+
+@pytest.fixture(params=PAIRS, ids="-to-".join)
+def urls(request: pytest.FixtureRequest, rota: Called, servers: Servers, namespace: str) -> tuple[str, str]:
+    """Of two stores in which nothing is."""
+    old, new = [rota.url if kind == "sqlite" else in_place(servers.get(kind).url, namespace) for kind in request.param]
+    return old, new
+
+
+async def fill(url: str) -> tuple[Sequence[Schedule], dict[str, Run]]:
+    """Schedules and runs of many kinds, and what of them has to be the same afterwards."""
+    app = Rota(url, name="office")
+    work = app.task(name="work")(read)
+    async with app.client():
+        await app.schedules.put("daily", DailyAt(9), work.bind(1), catch_up="skip")
+        await app.schedules.put("paused", Every(60), work.bind(2))
+        await app.schedules.pause("paused", "by me")
+        await work.using(at=START, priority=7, key="k", unique="queued").submit(3)
+        await (await work.submit(4)).pause()
+        await app.schedules.backfill("daily", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, 23, tzinfo=UTC))
+        return await app.schedules.list(), await waiting(await app.client().store())
+
+
+async def waiting(store: Store) -> dict[str, Run]:
+    found = await store.runs(RunQuery(states=[State.QUEUED, State.PAUSED], limit=1000))
+    return {run.id: run for run in found.runs}
+
+
+async def test_schedules_keep_their_next_tick_and_runs_arrive(urls: tuple[str, str]) -> None:
+    schedules, runs = await fill(urls[0])
+    async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:
+        moved = await move(old, new, "ops")
+        assert (moved.schedules, moved.runs, moved.marks, moved.running) == (2, 5, 0, 0)
+        there = await waiting(new)
+        assert await waiting(old) == {}
+        assert (await old.rows(Schedule)).items == []
+        after = (await new.rows(Schedule)).items
+    assert all(schedule.next_at for schedule in after)
+    assert [(s.id, s.next_at, s.fires_at, s.trigger, s.body) for s in after] == [
+        (s.id, s.next_at, s.fires_at, s.trigger, s.body) for s in schedules
+    ]
+    assert {id: (r.state, r.due_at, r.key, r.priority, r.args, r.needs, r.unique_key) for id, r in there.items()} == {
+        id: (r.state, r.due_at, r.key, r.priority, r.args, r.needs, r.unique_key) for id, r in runs.items()
+    }
+    assert sum(len(run.needs) for run in there.values()) == 2, "those of the backfill still wait, one for the other"
+
+
+async def test_what_has_moved_is_worked_on_there(urls: tuple[str, str]) -> None:
+    await fill(urls[0])
+    async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:
+        await move(old, new)
+        done: list[str] = []
+        for n in range(1, 4):  # the backfill: each lets the next one go
+            (run,) = (await new.claim("w", n, ["work"], 10, 30)).runs
+            assert (await new.settle([decide(run, Succeeded())])).items == ["applied"]
+            done.append(run.id)
+        assert (await new.claim("w", 4, ["work"], 10, 30)).runs == [], "the others are paused, or due later"
+        assert len(set(done)) == 3
+        assert (await old.claim("w", 1, ["work"], 10, 30)).runs == []
+
+
+async def test_schedules_and_marks_stand_as_they_stood(urls: tuple[str, str], request: pytest.FixtureRequest) -> None:
+    schedules, _ = await fill(urls[0])
+    app = Rota(urls[0])
+    work = app.task(name="other")(read)
+    async with app.client(), connect(urls[1]).open() as new:
+        if not hasattr(new, "mark"):  # the contract asks for it; this store does not do it so far
+            request.applymarker(pytest.mark.xfail(raises=AttributeError, reason="takes neither marks nor standings"))
+        old = await app.client().store()
+        await work.using(unique="done", key="k").submit(1)
+        (run,) = (await old.claim("w", 1, ["other"], 1, 30)).runs
+        assert (await old.settle([decide(run, Succeeded())])).items == ["applied"]
+        marks = (await old.rows(Marked)).items
+        assert [mark.task for mark in marks] == ["other"]
+
+        assert (await move(old, new)).marks == 1
+        assert (await new.rows(Marked)).items == marks
+        after = (await new.rows(Schedule)).items
+        assert [(s.id, s.since, s.paused, s.note, s.recent) for s in after] == [
+            (s.id, s.since, s.paused, s.note, s.recent) for s in schedules
+        ]
+        assert [s.paused for s in after] == [False, True]
+
+
+def test_the_command_moves_and_tells(urls: tuple[str, str], rota: Called, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = urls
+    rota.url = old
+    rota.put(waiting_run("abcdef-1"))
+    assert command(["move", "--from", old, "--to", new, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"schedules": 0, "runs": 1, "marks": 0, "running": 0}
+    rota.url = new
+    assert len(rota.json("runs", "ls")) == 1
