@@ -2,11 +2,13 @@
 
 import asyncio
 import signal
+import sqlite3
 from collections.abc import AsyncIterator
 
 import pytest
 
 from rota import Rota, RunFailed, State
+from rota.stores.sqlite import SqliteBackend
 from tests.faults import tasks
 from tests.processes import Process
 
@@ -51,12 +53,31 @@ async def test_kill_9_with_ten_in_flight_loses_nothing_and_records_each_once(app
             assert (outcomes, run.losses, run.fence) == (["succeeded"], 0, 1)
 
 
+def freeze(process: Process, app: Rota) -> None:
+    """Not while it has SQLite's only lock: that would stop everyone until it wakes, whatever rota does."""
+    for _ in range(200):
+        process.signal(signal.SIGSTOP)
+        if not isinstance(app.backend, SqliteBackend):
+            return
+        connection = sqlite3.connect(app.backend.path, timeout=0.05, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            process.signal(signal.SIGCONT)
+        else:
+            return
+        finally:
+            connection.close()
+    raise AssertionError("it was never without the lock")
+
+
 @everywhere
 async def test_a_frozen_worker_wakes_to_find_its_completion_refused(app: Rota) -> None:
     run = await app.tasks["ask"].submit(1)
     with worker(app, hold=True) as zombie:
         zombie.wait_for("began")
-        zombie.signal(signal.SIGSTOP)
+        freeze(zombie, app)
         zombie.say("too late")
         with worker(app) as healthy:
             assert await run.result(timeout=60) == "done"
