@@ -71,6 +71,7 @@ class Rota:
 
     What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
     `url` is by default an SQLite file in `.rota/` beside the project file; a Backend is taken as it is.
+    `namespace` keeps apps apart on one Redis or PostgreSQL.
     `async with app:` runs the engine; submitting needs nothing but the app. `resources` is an async context manager
     that is entered once per worker process; handlers find what it gives as `ctx.resources`.
     """
@@ -81,6 +82,7 @@ class Rota:
         self,
         url: str | Backend | None = None,
         *,
+        namespace: str | None = None,
         name: str | None = None,
         tz: str | None = None,
         concurrency: int | None = None,
@@ -89,8 +91,11 @@ class Rota:
         enabled: bool | None = None,
         resources: Resources | None = None,
     ) -> None:
+        if namespace is not None and not (url is None or isinstance(url, str)):
+            raise InvalidOptions(f"namespace={namespace!r}: a Backend is taken as it is; name it in the URL instead")
         self.settings = load(
             url=url if url is None or isinstance(url, str) else url.url,
+            namespace=namespace,
             name=name,
             tz=tz,
             concurrency=concurrency,
@@ -99,7 +104,7 @@ class Rota:
             enabled=enabled,
         )
         self.tuning = tuning_from(self.settings)
-        self.backend = connect(self.settings.url) if url is None or isinstance(url, str) else url
+        self.backend = connect(self.settings.store_url) if url is None or isinstance(url, str) else url
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()

@@ -36,13 +36,13 @@ class Target:
             )
         app = load(self.reference)
         if self.url is not None:
-            app.backend = app.client().backend = connect(self.url)
+            app.backend = app.client().backend = self.backend()
         return app
 
     def backend(self) -> Backend:
         """The store alone: of `--url`, else of the app, else of ROTA_URL or the project folder."""
         if self.url is not None:
-            return connect(self.url)
+            return connect(settings(url=self.url).store_url)
         return self.app().backend if self.reference else connect(default_url())
 
     def tz(self) -> str:

@@ -24,6 +24,7 @@ def move_store(
     """Move schedules with their next ticks, queued and paused runs, and marks from one store to another.
 
     Stop the workers first, or let them finish: what runs stays and ends where it is. Interrupted, it can be run again.
+    A namespace or schema goes into the URLs.
     """
     if source == target:
         raise InvalidOptions("--from and --to are the same store")

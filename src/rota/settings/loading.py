@@ -50,7 +50,7 @@ def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
 
 def default_url() -> str:
     """The store where the code names none."""
-    return load().url
+    return load().store_url
 
 
 def app_reference() -> str | None:

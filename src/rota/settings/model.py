@@ -10,7 +10,7 @@ from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
 from rota.settings.reading import Seconds
-from rota.settings.urls import masked, sqlite_url
+from rota.settings.urls import in_namespace, masked, sqlite_url
 from rota.store import Retention
 
 Path = tuple[str, ...]
@@ -27,6 +27,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     url: Annotated[str, says("The store. By default SQLite in .rota/ beside the project file.")] = field(
         default_factory=sqlite_url
     )
+    namespace: Annotated[
+        str | None, says("Keeps apps apart on one server: Redis keys' prefix, PostgreSQL's schema.")
+    ] = None
     app: Annotated[str | None, says("The app for the command line, as module:attribute.")] = None
     name: Annotated[str, says("What this app is called: it owns the schedules that its code declares.")] = "rota"
     tz: Annotated[str, says("The time zone of triggers that name none.")] = "UTC"
@@ -59,6 +62,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "sources"}
         shown["url"] = masked(self.url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def store_url(self) -> str:
+        """The URL to connect to: `url`, in the namespace."""
+        if self.namespace is None:
+            return self.url
+        return in_namespace(self.url, self.namespace, self._said("namespace"))
 
     @property
     def retention(self) -> Retention:

@@ -53,7 +53,10 @@ def gather(keywords: Mapping[str, object]) -> dict[Path, Said]:
         if path[0] == "tasks":
             said |= {("tasks", name, *path[2:]): value for name in named if fold(name) == path[1]}
     said |= code
-    if ("url",) not in said and (url := redis_url(_redis_parts())) is not None:
+    parts = _redis_parts()
+    if parts and ("url",) in said and said["url",].source == "ROTA_URL" and said["url",].value != _spelled(parts):
+        raise InvalidOptions(f"ROTA_URL and {next(iter(parts))} name different stores; unset one of them")
+    if ("url",) not in said and (url := redis_url(parts)) is not None:
         said["url",] = Said(url, "ROTA_REDIS_HOST", "", "text")
     return said
 
@@ -133,6 +136,11 @@ def _task_variable(name: str) -> Path:
 
 def _redis_parts() -> dict[str, str]:
     return {name: text for name in REDIS_PARTS if (text := os.environ.get(name, "")) and not _is_foreign(name, text)}
+
+
+def _spelled(parts: Mapping[str, str]) -> str | None:
+    """The URL that they make; None if they make none."""
+    return redis_url(parts) if "ROTA_REDIS_HOST" in parts else None
 
 
 def _is_foreign(name: str, text: str) -> bool:

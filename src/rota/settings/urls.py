@@ -1,13 +1,20 @@
-"""URLs of stores: the default, the one that ROTA_REDIS_* spell, and how one is shown."""
+"""URLs of stores: the default, the one that ROTA_REDIS_* spell, one in a namespace, and how one is shown."""
 
 import re
 from collections.abc import Mapping
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from rota.errors import InvalidOptions
 from rota.settings.project import project_folder
 
 REDIS_PARTS = tuple(f"ROTA_REDIS_{part}" for part in ("HOST", "PORT", "USERNAME", "PASSWORD", "DB"))
+
+_OPTION = {
+    **dict.fromkeys(("redis", "rediss", "valkey", "valkeys", "unix"), "namespace"),
+    **dict.fromkeys(("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"), "namespace"),
+    **dict.fromkeys(("postgresql", "postgres"), "schema"),
+}
+"""By which option of its URL a store keeps several apps apart."""
 
 _PASSWORD = re.compile(
     r"^([^:/?#]+://[^:@/?#]*):"
@@ -26,6 +33,22 @@ def masked(url: str) -> str:
 def sqlite_url() -> str:
     """An SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
     return f"sqlite:///{quote(str(project_folder() / '.rota' / 'rota.db'))}"
+
+
+def in_namespace(url: str, namespace: str, said: str) -> str:
+    """The URL with the namespace in it; `said` is how errors quote that."""
+    parts = urlsplit(url)
+    option = _OPTION.get(parts.scheme)
+    if option is None:
+        raise InvalidOptions(
+            f"{said}: {masked(url)} has no namespaces, only Redis and PostgreSQL do; give the app a store of its own"
+        )
+    there = parse_qs(parts.query, keep_blank_values=True).get(option)
+    if there is None:
+        return f"{url}{'&' if parts.query else '?'}{option}={quote(namespace, safe='')}"
+    if there != [namespace]:
+        raise InvalidOptions(f"{said}: {masked(url)} names another {option}; say it in one place")
+    return url
 
 
 def redis_url(said: Mapping[str, str]) -> str | None:

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
+from rota import Rota
+from rota.cli.apps import Target
+from rota.errors import InvalidOptions
 from rota.settings import Settings, default_url, explain, load, masked
+from rota.stores.memory import MemoryBackend
 from tests.surfaces.settings.asked import Write, refusal, source
 
 
@@ -34,6 +38,77 @@ def test_a_url_that_is_given_anywhere_wins_over_the_parts(rota_toml: Write, monk
     assert load(url="memory://").url == "memory://"
     rota_toml('url = "sqlite:///x.db"')
     assert load().url == "sqlite:///x.db"
+
+
+def test_parts_that_contradict_the_url_of_the_environment_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_URL", "redis://:secret@other:6379/0")
+    monkeypatch.setenv("ROTA_REDIS_HOST", "cache")
+    assert refusal() == "ROTA_URL and ROTA_REDIS_HOST name different stores; unset one of them"
+    assert load(url="memory://").url == "memory://", "nobody asks them"
+    monkeypatch.setenv("ROTA_URL", "redis://cache:6379/0")
+    assert load().url == "redis://cache:6379/0", "the same said twice"
+    monkeypatch.delenv("ROTA_REDIS_HOST")
+    monkeypatch.setenv("ROTA_REDIS_PASSWORD", "secret")
+    assert refusal() == "ROTA_URL and ROTA_REDIS_PASSWORD name different stores; unset one of them"
+
+
+@pytest.mark.parametrize(
+    ("url", "placed"),
+    [
+        ("redis://h", "redis://h?namespace=shop"),
+        ("unix:///run/r.sock?db=1", "unix:///run/r.sock?db=1&namespace=shop"),
+        ("rediss+sentinel://a,b/prim", "rediss+sentinel://a,b/prim?namespace=shop"),
+        ("valkey://h?namespace=shop", "valkey://h?namespace=shop"),
+        ("postgresql://h/db?sslmode=disable", "postgresql://h/db?sslmode=disable&schema=shop"),
+        ("postgres://h/db", "postgres://h/db?schema=shop"),
+    ],
+)
+def test_a_namespace_becomes_part_of_the_url(url: str, placed: str) -> None:
+    settings = load(url=url, namespace="shop")
+    assert (settings.url, settings.store_url) == (url, placed)
+    assert load(url=url).store_url == url
+
+
+def test_a_namespace_is_said_by_keyword_variable_or_file(rota_toml: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_REDIS_HOST", "cache")
+    rota_toml('namespace = "file"')
+    assert default_url() == "redis://cache:6379/0?namespace=file"
+    monkeypatch.setenv("ROTA_NAMESPACE", "variable")
+    assert default_url() == "redis://cache:6379/0?namespace=variable"
+    assert source("namespace") == "ROTA_NAMESPACE"
+    app = Rota(namespace="keyword")
+    assert app.backend.url == "redis://cache:6379/0?namespace=keyword"
+    assert Target(url="redis://other").backend().url == "redis://other?namespace=variable"
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x.db", "memory://"])
+def test_a_store_without_namespaces_refuses_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_NAMESPACE", "shop")
+    with pytest.raises(InvalidOptions, match=rf"^namespace='shop' \(ROTA_NAMESPACE\): {url} has no namespaces, only"):
+        Rota(url)
+
+
+def test_a_namespace_that_contradicts_the_url_or_a_backend_is_refused() -> None:
+    with pytest.raises(
+        InvalidOptions, match=r"^namespace='shop': redis://:\*\*\*@h\?namespace=b names another namespace"
+    ):
+        Rota("redis://:secret@h?namespace=b", namespace="shop")
+    with pytest.raises(InvalidOptions, match="names another schema; say it in one place"):
+        Rota("postgresql://h/db?schema=b", namespace="shop")
+    with pytest.raises(InvalidOptions, match="a Backend is taken as it is"):
+        Rota(MemoryBackend(), namespace="shop")
+
+
+def test_a_backend_is_taken_as_it_is_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_NAMESPACE", "shop")
+    backend = MemoryBackend()
+    assert Rota(backend).backend is backend
+
+
+@pytest.mark.parametrize("url", ["redis://h", "postgresql://h/db"])
+def test_a_namespace_that_a_store_cannot_have_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOptions, match=r"a namespace is 1 to 64|schema is a name of 1 to 48"):
+        Rota(url, namespace="pg_" + "x" * 70)
 
 
 @pytest.mark.parametrize(
