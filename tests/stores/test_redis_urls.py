@@ -5,9 +5,10 @@ import sys
 import pytest
 
 from rota import InvalidOptions
+from rota.domain.masking import masked
 from rota.errors import MissingExtra
 from rota.stores import connect
-from rota.stores.redis.place import Place, masked, parse
+from rota.stores.redis.place import Place, parse
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Settings: keyword > `ROTA_*` > rota.toml > `[tool.rota]` in pyproject.toml > default, each with its source."""
 
+from rota.domain.masking import masked
 from rota.settings.loading import app_reference, default_url, explain, load, unknown_tasks
 from rota.settings.model import Settings
 from rota.settings.overrides import LimitOverride, RateOverride, RetryOverride, TaskOverride
 from rota.settings.project import project_folder
-from rota.settings.urls import masked
 
 __all__ = [
     "LimitOverride",

@@ -5,12 +5,12 @@ from typing import Any, get_type_hints
 
 from msgspec import Struct
 
+from rota.domain.masking import masked
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride, said_in
 from rota.settings.reading import Said, did_you_mean, read
 from rota.settings.sources import FIELDS, gather
-from rota.settings.urls import masked
 
 
 def load(**keywords: object) -> Settings:

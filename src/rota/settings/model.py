@@ -5,12 +5,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from rota.domain.masking import masked
 from rota.domain.policy import FAR
 from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
 from rota.settings.reading import Seconds
-from rota.settings.urls import in_namespace, masked, sqlite_url
+from rota.settings.urls import in_namespace, sqlite_url
 from rota.store import Retention
 
 Path = tuple[str, ...]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, urlsplit
 
+from rota.domain.masking import masked
 from rota.errors import InvalidOptions
 from rota.settings.project import project_folder
 
@@ -15,19 +16,6 @@ _OPTION = {
     **dict.fromkeys(("postgresql", "postgres"), "schema"),
 }
 """By which option of its URL a store keeps several apps apart."""
-
-_PASSWORD = re.compile(
-    r"^([^:/?#]+://[^:@/?#]*):"
-    r"(?!\d{1,5}(?:[/?#]|$))"  # a port
-    r"(?:[^/?#]*@|.*@)",  # the latter for a password that should have been percent-encoded
-    re.DOTALL,
-)
-_SECRET = re.compile(r"([?&][^=&#]*(?:password|passwd|secret|token)[^=&#]*=)[^&#]*", re.IGNORECASE)
-
-
-def masked(url: str) -> str:
-    """The URL as it may be shown: its password, and what looks like one in its query, as ***."""
-    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
 
 def sqlite_url() -> str:

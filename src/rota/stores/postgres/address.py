@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from msgspec import Struct
 
+from rota.domain.masking import masked
 from rota.errors import InvalidOptions
 
 SCHEMA_LIMIT = 48
@@ -33,7 +34,9 @@ def parse(url: str) -> Address:
     ours = {name: value for name, value in options if name in ("schema", "max_connections", "listen_url")}
     theirs = urlencode([(name, value) for name, value in options if name not in ours], quote_via=quote)
     dsn = urlunsplit(("postgresql", parts.netloc, parts.path, theirs, ""))
-    shown = _shown(parts.netloc, parts.path, options)
+    # An @ behind the host: a password that should have been percent-encoded, cut in two.
+    cut = "@" in url.partition("://")[2].removeprefix(parts.netloc)
+    shown = masked(url) if cut else _shown(parts.netloc, parts.path, options)
     most = ours.get("max_connections", "4")
     if not most.isascii() or not most.isdecimal() or not 1 <= int(most) <= 1000:
         raise InvalidOptions(f"{shown}: max_connections is a whole number from 1 to 1000")

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
 
+from rota.domain.masking import masked
 from rota.errors import InvalidOptions
 
 Kind = Literal["server", "socket", "sentinel", "cluster"]
@@ -89,18 +90,12 @@ def parse(url: str) -> Place:
     )
 
 
-def masked(url: str) -> str:
-    """The URL with its secrets starred."""
-    url = re.sub(r"(//[^:/?]*):[^/?]*@", r"\1:***@", url, count=1)
-    return re.sub(r"(sentinel_password=)[^&]*", r"\1***", url)
-
-
 def _hosts(text: str, port: int, shown: str) -> tuple[Address, ...]:
     found: list[Address] = []
     for item in text.split(",") if text else ["localhost"]:
         match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]]*)(?::(\d{1,5}))?", item)
         if match is None:
-            raise InvalidOptions(f"{shown}: {item!r} is no host:port")
+            raise InvalidOptions(f"{shown}: it names no host:port; a password is written percent-encoded")
         found.append((match[1].strip("[]") or "localhost", int(match[2] or port)))
     return tuple(found)
 
