@@ -34,6 +34,10 @@ class Signature:
         self._stars = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         self._keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        required = [p for p in parameters if p.kind is not p.VAR_POSITIONAL and p.kind is not p.VAR_KEYWORD]
+        needs_names = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in required)
+        fewest = sum(p.kind in _POSITIONAL and p.default is p.empty for p in required)
+        self._needed = len(parameters) + 1 if needs_names else fewest
         self._decoder = _decoder_for(self.name, parameters, hints)
         self._plain = not (self._star or self._stars or self._keyword or self._defaults)
         self._result_type = hints.get("return", Any)
@@ -85,6 +89,8 @@ class Signature:
         return msgspec.json.decode(encoded, type=self._result_type, dec_hook=_dec_hook)
 
     def _bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+        if not kwargs and self._needed <= len(args) <= len(self._positional):  # the usual call, without ceremony
+            return dict(zip(self._positional, args, strict=False))
         try:
             return dict(self.parameters.bind(*args, **kwargs).arguments)
         except TypeError as error:

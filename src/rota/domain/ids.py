@@ -1,7 +1,6 @@
 """Ids: UUIDv7 for what is new, digests for what derives from something else."""
 
 import hashlib
-import uuid
 
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
@@ -9,7 +8,8 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
     value = (milliseconds & (2**48 - 1)) << 80 | int.from_bytes(entropy[:10], "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(uuid.UUID(int=value))
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def derived(*parts: str) -> str:

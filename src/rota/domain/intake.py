@@ -2,6 +2,7 @@
 wrong."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -201,6 +202,7 @@ def check_unique(unique: object) -> Unique:
     return unique
 
 
+@lru_cache(maxsize=4096)
 def check_name(name: str) -> str:
     """A task's name: short, and of characters that every store, log line and URL can carry."""
     if not name or len(name) > NAME_LIMIT or any(ord(c) < 33 or 0xD800 <= ord(c) < 0xE000 for c in name):

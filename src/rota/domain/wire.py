@@ -20,6 +20,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
     policy: Policy | None = None
 
 
+_ORIGIN, _POLICY = Origin(), Policy()
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Body)
 
@@ -30,8 +31,8 @@ def encode(args: bytes, origin: Origin, policy: Policy) -> bytes:
         Body(
             VERSION,
             Raw(args),
-            None if origin == Origin() else origin,
-            None if policy == Policy() else policy,
+            None if origin == _ORIGIN else origin,
+            None if policy == _POLICY else policy,
         )
     )
 
