@@ -1,0 +1,81 @@
+"""Ticks: one step stays short however much was missed, and one schedule spoils no other."""
+
+import asyncio
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from rota import Every, Rota
+from rota.domain.intake import Timed
+from rota.domain.schedule import Schedule
+from rota.engine.hooks import Hooks
+from rota.engine.ticks import BATCH, Ticks
+from rota.store import Fired, Reply
+from rota.stores.sqlite import SqliteBackend
+
+
+class Fires:
+    """A store of which only `fire` and an empty `rows` are asked."""
+
+    def __init__(self, enough: int) -> None:
+        self.sizes: list[int] = []
+        self.all = asyncio.Event()
+        self._left = enough
+
+    async def rows(self, kind: type, query: object) -> Reply[Any]:
+        return Reply(0.0, [])
+
+    async def fire(self, ticks: list[Any]) -> Reply[Fired]:
+        self.sizes.append(sum(len(tick.runs) for tick in ticks))
+        self._left -= len(ticks)
+        if self._left <= 0:
+            self.all.set()
+        return Reply(0.0, [Fired(False) for _ in ticks])
+
+
+async def test_a_step_is_bounded_by_the_runs_it_makes() -> None:
+    app = Rota("memory://")
+    task = app.task(name="each")(lambda: None)
+    minutely = task.bind().to_schedule("s", Every(60), Timed(catch_up="all"))
+    begin = 1_700_000_000.0
+    due = [replace(minutely, id=f"s{i}", anchor=begin, next_at=begin + 60, fires_at=begin + 60) for i in range(45)]
+    store = Fires(len(due))
+    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks.take(due, begin + 86_400)
+    running = asyncio.create_task(ticks.run())
+    async with asyncio.timeout(30):
+        await store.all.wait()
+    running.cancel()
+    await asyncio.wait((running,))
+    assert sum(store.sizes) == 45 * 100
+    assert max(store.sizes) <= BATCH + 100
+    assert len(store.sizes) == 5
+
+
+async def test_a_schedule_that_this_version_cannot_read_spoils_no_other(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    app = Rota(backend)
+    task = app.task(name="each")(lambda: None)
+    async with app.client():
+        for name in ("a", "b", "c"):
+            await app.schedules.put(name, Every(60, anchor=datetime(2026, 1, 1, tzinfo=UTC)), task.bind())
+        connection = sqlite3.connect(backend.path)
+        connection.execute(
+            "UPDATE schedules SET schedule = json_set(schedule, '$.overlap', 'of tomorrow') WHERE id = 'b'"
+        )
+        connection.commit()
+        connection.close()
+        backend.skew += 120
+        run = await task.submit()
+        store = await app.client().store()
+        claim = await store.claim("w", 1, ["each"], 9, 30)
+        assert [found.id for found in claim.runs] == [run.id], "what has nothing to do with it is claimed"
+        assert [schedule.id for schedule in claim.due] == ["a", "c"]
+        assert [schedule.id for schedule in await app.schedules.list()] == ["a", "c"]
+        assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["a", "c"]
+        again = await store.claim("w", 2, ["each"], 9, 30)
+        assert again.due == []
+        assert again.wake is None or again.wake > 0, "nor is it met at every claim"
