@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from rota.domain.intake import Span, Timed, instant
 from rota.domain.planning import backfill, first_tick, plan_passing, run_now, tick_id, ticks_between
 from rota.domain.run import State
 from rota.domain.schedule import CatchUp, Overlap, Schedule, Tick
+from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
 from rota.handle import RunHandle, accept
@@ -120,7 +121,7 @@ class Schedules:
                 )
         ours = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is not Declared.TAKEN]
         for schedule in await self._read(ours):
-            when = "paused" if schedule.paused else f"next {_spelled(schedule.next_at)}"
+            when = "paused" if schedule.paused else f"next {shown(schedule.next_at)}"
             log.info("schedule %s: %s, %s", schedule.id, schedule.trigger, when)
         return {schedule.id: answer for schedule, answer in zip(planned, answers, strict=True)}
 
@@ -269,7 +270,3 @@ def _passing(known: Schedule, now: float) -> Iterator[Tick]:
     with suppress(ValueError):  # its trigger cannot be read here
         if (tick := plan_passing(known, now)) is not None:
             yield tick
-
-
-def _spelled(at: float | None) -> str:
-    return "never" if at is None else datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")

@@ -11,9 +11,8 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import coarse, iso, one_line
 from rota.store import Reply, WorkerSeen
+from rota.why.evidence import SILENT
 
-SILENT = 30.0
-"""Seconds after which a worker that said nothing is not counted on."""
 SHORT = 8
 
 STYLE = {"idle": "green", "busy": "bold yellow", "silent": "bold red", "stopped": "bright_black"}

@@ -23,6 +23,11 @@ def stored(moment: datetime) -> float:
     return after(moment.timestamp(), 0)
 
 
+def shown(instant: float | None) -> str:
+    """For logs, to the second, in UTC."""
+    return "never" if instant is None else moment(instant).isoformat(" ", "seconds")
+
+
 class Timing:
     def __init__(self, trigger: Trigger, seed: str, start: float | None = None, end: float | None = None) -> None:
         self.trigger = trigger

@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from rota.domain.planning import plan_firing, plan_move
 from rota.domain.schedule import Schedule, Tick
+from rota.domain.timing import shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
 from rota.store import Fired, RowQuery, Store
@@ -95,9 +95,9 @@ class Ticks:
             self._hooks.emit(Event("refused", schedule.task, reason="missed"))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
-                log.warning("schedule %s: no run for %s: %s", schedule.id, _spelled(nominal), decision.reason)
+                log.warning("schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
-        log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), _spelled(tick.then))
+        log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 
     async def _follow_zones(self) -> None:
         """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies
@@ -111,7 +111,7 @@ class Ticks:
                 return
             moved = [(schedule, tick) for schedule in found if (tick := self._move(schedule))]
             for schedule, tick in moved:
-                log.info("schedule %s moves: next %s", schedule.id, _spelled(tick.then))
+                log.info("schedule %s moves: next %s", schedule.id, shown(tick.then))
             await self._fire(moved)
             if not found:
                 return
@@ -123,7 +123,3 @@ class Ticks:
         except ValueError as error:
             self._complain(schedule, error)
             return None
-
-
-def _spelled(at: float | None) -> str:
-    return "never" if at is None else datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")
