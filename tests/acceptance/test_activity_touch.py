@@ -1,6 +1,7 @@
 """Rows of the first source document: work that follows a user's activity. Numbers are those of the rows."""
 
 import asyncio
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from rota import Activity, Breaker, Decision, Every, Reason, Rota, UserKey
 from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
+from rota.stores.sqlite import SqliteBackend
 from rota.testing import drain, simulate
 from rota.testing.faults import FaultyBackend
 from rota.testing.simulation import Simulation
@@ -255,3 +257,23 @@ async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_
     backend.calls.clear()
     await elsewhere.touch("summarise", "u1")
     assert backend.calls == ["put"], "one round trip, by name as well"
+
+
+async def test_0_7_a_touch_does_not_wait_for_a_store_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.client.TOUCH", 0.05)
+    backend = SqliteBackend(tmp_path / "rota.db")
+    app = Rota(backend)
+
+    @app.task(activity=Activity(after=60, key="{user}"))
+    async def summarise(user: str) -> None: ...
+
+    async with app.client():
+        assert await summarise.touch("u1")
+        hog = sqlite3.connect(backend.path, isolation_level=None)
+        hog.execute("BEGIN IMMEDIATE")
+        refused = await summarise.touch("u2")
+        hog.execute("ROLLBACK")
+        hog.close()
+    assert (bool(refused), refused.reason) == (False, Reason.UNAVAILABLE)
