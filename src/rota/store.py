@@ -158,6 +158,14 @@ def bucket_seconds(index: int) -> float:
     return 0.001 * math.pow(2.0, index / 2)
 
 
+class Plan(Struct, frozen=True):
+    """A put of all that a group shall have waiting: what else of it waits is cancelled, but for these unique keys."""
+
+    group: str
+    keep: frozenset[str] = frozenset()
+    note: str = "no longer in the plan"
+
+
 class RunQuery(Struct, frozen=True, kw_only=True):
     """Which runs to read, newest first. Ids are exact; the other conditions all hold together."""
 
@@ -165,6 +173,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     states: Sequence[State] = ()
     task: str | None = None
     key: str | None = None
+    group: str | None = None
     limit: int = 50
     cursor: str | None = None
 
@@ -239,8 +248,11 @@ class Depth(Struct, frozen=True):
 class Store(Protocol):
     """One open connection to a store, bound to the event loop that opened it."""
 
-    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        """The only door. The same id again answers the same, until ID_MEMORY after the run ended."""
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        """The only door. The same id again answers the same, until ID_MEMORY after the run ended.
+
+        With a plan, all of it is one step, and behind the answers comes one for each run that the plan cancelled.
+        """
         ...
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
@@ -268,7 +280,7 @@ class Store(Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        """Compare-and-set on (run, fence), each in one atomic step."""
+        """Compare-and-set on (run, fence), each in one atomic step: attempt, state, mark, and those who waited for it."""
         ...
 
     async def ask(
@@ -294,7 +306,7 @@ class Store(Protocol):
         ...
 
     async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
-        """Set and clear marks; false where it was so already."""
+        """Set and clear marks; false where it was so already. Who waits for what is done thereby may start."""
         ...
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:

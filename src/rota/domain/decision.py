@@ -35,6 +35,8 @@ class Reason(StrEnum):
     SKIPPED = "skipped"
     SUPERSEDED = "superseded"
     DROPPED = "dropped"
+    STOPPED = "stopped"
+    LATE = "late"
 
     UNKNOWN = "unknown"
     """A word of a newer version."""

@@ -130,8 +130,12 @@ def decide(
     note: Note | None = None,
     warnings: tuple[str, ...] = (),
 ) -> Settlement:
-    """The one settlement that `outcome` makes of `run`, which is running under its current fence."""
-    end = _ending(run, outcome)
+    """The one settlement that `outcome` makes of `run`, which is running under its current fence.
+
+    A step of a flow is marked even where it skipped its work: that it need not be done today is known then.
+    """
+    end, member = _ending(run, outcome), run.member
+    failed = isinstance(end.action, Finish) and end.action.state is State.FAILED
     return Settlement(
         run=run.id,
         fence=run.fence,
@@ -142,9 +146,10 @@ def decide(
         error=end.error,
         called=end.called,
         lost=end.lost,
-        mark=end.mark,
+        mark=end.mark or bool(member and member.step),
         note=note,
         warnings=warnings,
+        stops=member.group if member and member.stops and failed else None,
     )
 
 

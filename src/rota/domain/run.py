@@ -79,11 +79,24 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     nominal: float | None = None
 
 
+class Member(Struct, frozen=True, omit_defaults=True):
+    """A run's place among others: the period of a flow, a chain or a plan is a group.
+
+    `stops`: should it fail, what its group has waiting is cancelled. `takes` says with whose results it is called:
+    the name (`domain.needs`) of another step for each parameter.
+    """
+
+    group: str
+    step: str = ""
+    stops: bool = False
+    takes: dict[str, str] = {}
+
+
 class Standing(Struct, frozen=True, kw_only=True):
     """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
 
-    `needs` are the runs whose end it waits for; `awaited` says that others wait for this one's. `rest` are the rules
-    by which one that waits behind an equal one is judged again when that has ended.
+    `needs` is what it waits for (`domain.needs`); `awaited` says that others wait for this very run's end. `rest` are
+    the rules by which one that waits behind an equal one is judged again when that has ended.
     """
 
     id: str
@@ -129,6 +142,7 @@ class Run(Standing, frozen=True, kw_only=True):
     args: bytes = b"{}"
     origin: Origin = Origin()
     policy: Policy = Policy()
+    member: Member | None = None
     wire: bytes = b""
 
     @property
@@ -166,6 +180,7 @@ class NewRun(Struct, frozen=True, kw_only=True):
     expires_after: float | None = None
     expires_at: float | None = None
     needs: tuple[str, ...] = ()
+    group: str | None = None
 
     @property
     def rest(self) -> tuple[Rest, ...]:

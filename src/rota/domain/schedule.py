@@ -27,15 +27,22 @@ class Firing(Struct, frozen=True, array_like=True):
 
 
 class Missed(Struct, frozen=True, omit_defaults=True):
-    """Ticks that made no run, as one range. `count` is exact, or (`more`) the least it can be."""
+    """Ticks that made no run, as one range. `count` is exact, or (`more`) the least it can be.
+
+    The tick of a deadline that nothing was done by is one of these too: its reason is late, and `said` tells of it.
+    """
 
     first: float
     last: float
     count: int
     more: bool = False
+    reason: Reason = Reason.MISSED
+    said: str = ""
 
     @property
     def words(self) -> str:
+        if self.said:
+            return self.said
         first, last = (datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")[:19] for at in (self.first, self.last))
         count = f"at least {self.count:,}" if self.more else f"{self.count:,}"
         return f"{count} from {first} to {last} UTC" if self.count > 1 else f"{first} UTC"
@@ -135,7 +142,7 @@ def advanced(schedule: Schedule, tick: Tick, reasons: list[Reason]) -> Schedule:
     """The schedule after a tick whose runs were answered so."""
     firings = [Firing(nominal, reason) for nominal, reason in zip(tick.nominals, reasons, strict=True)]
     if tick.missed is not None:
-        firings.insert(0, Firing(tick.missed.last, Reason.MISSED))
+        firings.insert(0, Firing(tick.missed.last, tick.missed.reason))
     recent = (*schedule.recent, *firings)[-FIRINGS_KEPT:]
     return replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent)
 

@@ -44,7 +44,8 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
 
     A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.
     `called` is false when the handler was never entered: then the run can still expire. `mark` is false where the
-    ending says nothing of the key, as when the handler skipped its work.
+    ending says nothing of the key, as when the handler skipped its work. `stops` names a group: what it has waiting is
+    cancelled in the same step.
     """
 
     run: str
@@ -59,6 +60,7 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
     mark: bool = True
     note: Note | None = None
     warnings: tuple[str, ...] = ()
+    stops: str | None = None
 
 
 class Verdict(StrEnum):

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rota.domain.policy import Policy
-from rota.domain.run import Origin
+from rota.domain.run import Member, Origin
 
 VERSION = 1
 ARGS_LIMIT = 256 * 1024
@@ -18,6 +18,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
     args: Raw
     origin: Origin | None = None
     policy: Policy | None = None
+    member: Member | None = None
 
 
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -25,7 +26,7 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Body)
 
 
-def encode(args: bytes, origin: Origin, policy: Policy) -> bytes:
+def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = None) -> bytes:
     """Defaults are left out: most runs carry their arguments and nothing else."""
     return _encoder.encode(
         Body(
@@ -33,6 +34,7 @@ def encode(args: bytes, origin: Origin, policy: Policy) -> bytes:
             Raw(args),
             None if origin == _ORIGIN else origin,
             None if policy == _POLICY else policy,
+            member,
         )
     )
 

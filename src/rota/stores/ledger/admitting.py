@@ -8,13 +8,20 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import push_due, rest_reason
 from rota.domain.run import NewRun, Standing, State
 from rota.domain.schedule import Tick, advanced
-from rota.store import Fired
+from rota.store import Fired, Plan
 from rota.stores.book import Book
 from rota.stores.ledger import holding
 
 
-def put(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
-    return [_decide(book, new) for new in runs]
+def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
+    decisions = [_decide(book, new) for new in runs]
+    if plan is not None:
+        planned = {decision.run for decision in decisions}
+        others = [run for run in holding.waiting_in(book, plan.group) if run.id not in planned]
+        gone = [run for run in others if run.unique_key not in plan.keep]
+        holding.cancel_all(book, gone, Reason.CANCELLED, plan.note)
+        decisions += [Decision(run.id, Reason.CANCELLED) for run in gone]
+    return decisions
 
 
 def fire(book: Book, ticks: Sequence[Tick]) -> list[Fired]:
@@ -38,7 +45,7 @@ def _fire(book: Book, tick: Tick) -> Fired:
     decisions = tuple(_decide(book, run) for run in tick.runs)
     book.put_schedule(advanced(schedule, tick, [decision.reason for decision in decisions]))
     if missed := tick.missed:
-        book.decided(schedule.task, schedule.key, Reason.MISSED, missed.count, note=missed.words)
+        book.decided(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
     return Fired(True, decisions)
 
 
@@ -67,7 +74,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
     needs = (*new.needs, *_behind(book, new)) if new.guards.behind else new.needs
     if needs:
-        new = replace(new, needs=holding.await_ends(book, needs))
+        new = replace(new, needs=holding.unmet(book, needs))
         parked = parked and not new.needs
     book.add(new, parked)
     if not parked and not new.needs:
@@ -103,7 +110,7 @@ def _behind(book: Book, new: NewRun) -> list[str]:
 
 
 def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
-    """The newest arguments win; the due time moves as the newcomer asks."""
+    """The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what that says now."""
     guards = new.guards
     if guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)
@@ -115,11 +122,14 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     expires_at = new.expiry(book.now)
     if expires_at is None:
         expires_at = holder.expires_at
-    parked = holder.parked and due_at == holder.due_at  # who has moved is judged anew
+    needs = holder.needs if new.group is None else holding.unmet(book, new.needs)
+    parked = holder.parked and due_at == holder.due_at and not needs  # who has moved is judged anew
     book.rewrite(holder.id, new.wire)
-    book.save(replace(holder, due_at=due_at, expires_at=expires_at, parked=parked))
-    if holder.state is State.QUEUED and not holder.needs and (due_at < holder.due_at or parked != holder.parked):
+    book.wait_for(holder.id, [need for need in needs if need not in holder.needs])
+    book.save(replace(holder, due_at=due_at, expires_at=expires_at, parked=parked, needs=needs))
+    sooner = due_at < holder.due_at or parked != holder.parked or holder.needs
+    if holder.state is State.QUEUED and not needs and sooner:
         book.arrivals.append((holder.task, due_at))
-    if due_at > holder.due_at:
+    if due_at > holder.due_at or (needs and not holder.needs):
         holding.freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
 from rota.domain.guards import Mark
@@ -13,7 +14,7 @@ from rota.domain.schedule import Schedule, declared, paused, resumed
 from rota.domain.spec import TaskSpec
 from rota.store import Declared, Marked, Subject, Wish
 from rota.stores.book import Book
-from rota.stores.ledger.holding import freed, release
+from rota.stores.ledger.holding import freed, let_go, release
 
 DROPPED_AT_ONCE = 10_000
 ANNOUNCED = 100
@@ -170,6 +171,10 @@ def _mark(book: Book, edit: Marked) -> bool:
         book.drop_mark(edit.task, edit.key)
     else:
         book.put_mark(edit.task, edit.key, edit.mark)
+        met = [needs.ended(edit.task, edit.key)] if edit.mark.finished_at is not None else []
+        if edit.mark.succeeded_at is not None:
+            met.append(needs.done(edit.task, edit.key))
+        let_go(book, met)
     return True
 
 

@@ -1,5 +1,5 @@
 """Holds: a queued run stands in the due index if and only if nothing holds it: it is not paused, not parked and waits
-for no other run's end. One routine lets parked runs go, one those that wait.
+for nothing else. One routine lets parked runs go, one those that wait.
 
 A due run is parked while its key is saturated. The invariant: of a key's due runs the best stand in the index, as many
 as may start. So whoever takes a running or a ready one away, or moves it to later, lets the best parked one go. One
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
 from rota.domain.guards import rested
@@ -46,33 +47,61 @@ def freed(book: Book, run: Standing) -> None:
     book.arrivals.append((run.task, book.now))
 
 
-def await_ends(book: Book, needs: Sequence[str]) -> tuple[str, ...]:
-    """Which of these runs are still to end; each is told that somebody waits for it."""
-    book.load(needs)
-    left: list[str] = []
-    for id in needs:
-        run = book.get(id)
-        if run is not None and not run.state.final:
-            left.append(id)
-            if not run.awaited:
-                book.save(replace(run, awaited=True))
-    return tuple(left)
+def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
+    """What of this is still to come; a run among it is told that somebody waits for its end."""
+    book.load([need for need in wanted if needs.named(need) is None])
+    return tuple(need for need in wanted if _is_to_come(book, need))
+
+
+def _is_to_come(book: Book, need: str) -> bool:
+    if (name := needs.named(need)) is not None:
+        mark = book.mark(name.task, name.key)
+        return (mark.finished_at if name.any_end else mark.succeeded_at) is None
+    run = book.get(need)
+    if run is None or run.state.final:
+        return False
+    if not run.awaited:
+        book.save(replace(run, awaited=True))
+    return True
 
 
 def release(book: Book, ended: Standing) -> None:
-    """A run has ended: those that waited for nothing else may start."""
-    if not ended.awaited:
-        return
-    for run in book.waiters(ended.id):
-        if run.state.final:
+    """A run has ended: those that waited for nothing else may start. Its mark is written before: they are judged by it."""
+    met = [ended.id] if ended.awaited else []
+    if ended.marked:
+        met.append(needs.ended(ended.task, ended.mark_key))
+        if ended.state is State.SUCCEEDED:
+            met.append(needs.done(ended.task, ended.mark_key))
+    if met:
+        let_go(book, met)
+
+
+def let_go(book: Book, met: Sequence[str]) -> None:
+    for run in book.waiters(met):
+        left = tuple(need for need in run.needs if need not in met)
+        if run.state.final or left == run.needs:
             continue
-        needs = tuple(id for id in run.needs if id != ended.id)
         due_at = run.due_at
-        if run.rest and not needs:
+        if run.rest and not left:
             due_at = after(rested(run.rest, book.mark(run.task, run.mark_key), due_at), 0)
-        book.save(replace(run, needs=needs, due_at=due_at))
-        if not needs and run.state is State.QUEUED:
+        book.save(replace(run, needs=left, due_at=due_at))
+        if not left and run.state is State.QUEUED:
             book.arrivals.append((run.task, due_at))
+
+
+def cancel_all(book: Book, waiting: Sequence[Standing], reason: Reason, note: str | None) -> None:
+    """End what waits, each with a decision of its own."""
+    for run in waiting:
+        book.save(rules.cancel(run, book.now, note, reason))
+        book.touched.add(run.id)
+        book.decided(run.task, run.key, reason, run=run.id, note=note)
+    for run in waiting:  # not before all of them are gone: else one makes room for the next
+        release(book, run)
+        freed(book, run)
+
+
+def waiting_in(book: Book, group: str) -> list[Standing]:
+    return [run for run in book.grouped(group) if run.state in (State.QUEUED, State.PAUSED)]
 
 
 def _ready(book: Book, run: Standing) -> bool:

@@ -36,6 +36,9 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
     if ended.state.final:
         holding.release(book, ended)  # after its mark: those behind it are judged by that
     holding.freed(book, run)
+    if settlement.stops is not None and ended.state.final:
+        others = holding.waiting_in(book, settlement.stops)
+        holding.cancel_all(book, others, Reason.STOPPED, f"{ended.task} {ended.state}")
     return verdict
 
 

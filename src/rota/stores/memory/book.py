@@ -54,6 +54,7 @@ class MemoryBook:
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
         self._idle: dict[str, Idle] = {}
         self._waiters: dict[str, dict[str, None]] = {}
+        self._groups: dict[str, dict[str, None]] = {}
         self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
@@ -85,10 +86,12 @@ class MemoryBook:
             args=bytes(body.args),
             origin=body.origin or Origin(),
             policy=body.policy or Policy(),
+            member=body.member,
             wire=new.wire,
         )
-        for id in new.needs:
-            self._waiters.setdefault(id, {})[new.id] = None
+        self.wait_for(new.id, new.needs)
+        if new.group is not None:
+            self._groups.setdefault(new.group, {})[new.id] = None
         self.save(run)
 
     def rewrite(self, id: str, body: bytes) -> None:
@@ -98,6 +101,7 @@ class MemoryBook:
             args=bytes(read.args),
             origin=read.origin or Origin(),
             policy=read.policy or Policy(),
+            member=read.member,
             wire=body,
         )
 
@@ -107,7 +111,14 @@ class MemoryBook:
         before = self.runs.get(run.id)
         after = run
         if before is not None and before.wire != run.wire:  # rewritten since the ledger read it
-            after = replace(run, args=before.args, origin=before.origin, policy=before.policy, wire=before.wire)
+            after = replace(
+                run,
+                args=before.args,
+                origin=before.origin,
+                policy=before.policy,
+                member=before.member,
+                wire=before.wire,
+            )
         self.runs[run.id] = after
         if before is not None:
             self._forget(before)
@@ -178,8 +189,16 @@ class MemoryBook:
         waiting = (State.QUEUED, State.PAUSED)
         return [run for run in self.runs.values() if run.task == task and run.state in waiting][:most]
 
-    def waiters(self, run: str) -> Sequence[Run]:
-        return [self.runs[id] for id in self._waiters.pop(run, {}) if id in self.runs]
+    def waiters(self, needs: Sequence[str]) -> Sequence[Run]:
+        found = {id: None for need in needs for id in self._waiters.pop(need, ())}
+        return [self.runs[id] for id in found if id in self.runs]
+
+    def wait_for(self, run: str, needs: Sequence[str]) -> None:
+        for need in needs:
+            self._waiters.setdefault(need, {})[run] = None
+
+    def grouped(self, group: str) -> Sequence[Run]:
+        return [self.runs[id] for id in self._groups.get(group, ()) if id in self.runs]
 
     def expired(self) -> Sequence[Run]:
         found: dict[str, Run] = {}
@@ -347,8 +366,20 @@ class MemoryBook:
             self.timetable.drop(id)
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
+        if ids:
+            self._forget_names()
         self.count = Counter({name: n for name, n in self.count.items() if n})
         self.charts.forget(int(self.now // 60))
+
+    def _forget_names(self) -> None:
+        """Of what is forgotten, nothing stays behind in the groups and among those that wait."""
+        for index in (self._groups, self._waiters):
+            for name, ids in list(index.items()):
+                left = {id: None for id in ids if id in self.runs}
+                if left:
+                    index[name] = left
+                else:
+                    del index[name]
 
 
 def _key_lane(task: str, key: str | None) -> str:

@@ -22,6 +22,7 @@ from rota.store import (
     Hint,
     Marked,
     Page,
+    Plan,
     Renewal,
     Reply,
     Report,
@@ -70,8 +71,8 @@ class MemoryStore:
         self._hub = Hub()
         self._book = book
 
-    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        return self._step(lambda book: admitting.put(book, runs))
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        return self._step(lambda book: admitting.put(book, runs, plan))
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         return self._step(lambda book: admitting.fire(book, ticks))
@@ -123,8 +124,9 @@ class MemoryStore:
                 return Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)
             before = after_cursor(query.cursor)
             found: list[Run] = []
-            for id, run in reversed(book.runs.items()):
-                if (before is None or book.order[id] < before) and _matches(run, query):
+            runs = book.runs.values() if query.group is None else book.grouped(query.group)
+            for run in reversed(runs):
+                if (before is None or book.order[run.id] < before) and _matches(run, query):
                     if len(found) == query.limit:
                         return Page(book.now, found, str(book.order[found[-1].id]))
                     found.append(run)

@@ -101,7 +101,7 @@ class SqliteBook:
         self._seen.pop(new.id, None)
         self._holders.pop((new.task, new.unique_key or ""), None)
         if new.needs:
-            self._tx.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?)", [(id, new.id) for id in new.needs])
+            self.wait_for(new.id, new.needs)
         self._added.setdefault(
             new.id,
             (
@@ -118,6 +118,7 @@ class SqliteBook:
                 new.wire.decode(),
                 to_json(new.needs) if new.needs else None,
                 to_json(new.rest) if new.rest else None,
+                new.group,
             ),
         )
 
@@ -185,10 +186,18 @@ class SqliteBook:
     def of_task(self, task: str, most: int) -> Sequence[Standing]:
         return self._standings(sql.OF_TASK, task, most)
 
-    def waiters(self, run: str) -> Sequence[Standing]:
-        found = self._standings(sql.WAITERS, run)
-        self._tx.execute("DELETE FROM waits WHERE ended = ?", run)
+    def waiters(self, needs: Sequence[str]) -> Sequence[Standing]:
+        names = to_json(list(needs))
+        found = self._standings(sql.WAITERS, names)
+        if found:
+            self._tx.execute("DELETE FROM waits WHERE ended IN (SELECT value FROM json_each(?))", names)
         return found
+
+    def wait_for(self, run: str, needs: Sequence[str]) -> None:
+        self._tx.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?)", [(need, run) for need in needs])
+
+    def grouped(self, group: str) -> Sequence[Standing]:
+        return self._standings(sql.GROUPED, group)
 
     def expired(self) -> Sequence[Standing]:
         first = self._tx.one(sql.FIRST_EXPIRY)

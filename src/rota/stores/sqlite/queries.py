@@ -7,10 +7,11 @@ EXPIRE_AT_ONCE = 1000
 
 ADD = """
 INSERT INTO runs
-    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, rest, state)
+    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, rest, grp,
+     state)
 SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6,
        v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, v.value ->> 12,
-       'queued'
+       v.value ->> 13, 'queued'
 FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
@@ -29,7 +30,12 @@ SELECT {STANDINGS} FROM (
         AND state IN ('queued', 'running', 'paused'))
 """
 
-WAITERS = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT run FROM waits WHERE ended = ?)"
+WAITERS = f"""
+SELECT {STANDINGS} FROM runs
+WHERE id IN (SELECT run FROM waits WHERE ended IN (SELECT value FROM json_each(?)))
+"""
+
+GROUPED = f"SELECT {STANDINGS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
 
 PENDING = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1 LIMIT ?2))

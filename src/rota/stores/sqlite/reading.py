@@ -114,6 +114,8 @@ def _conditions(query: RunQuery) -> tuple[str, list[Any]]:
         conditions.append(("task = ?", query.task))
     if query.key is not None:
         conditions.append(("key = ?", query.key))
+    if query.group is not None:
+        conditions.append(("grp = ?", query.group))
     if (before := after_cursor(query.cursor)) is not None:
         conditions.append(("seq < ?", before))
     return " AND ".join(["true", *(sql for sql, _ in conditions)]), [value for _, value in conditions]

@@ -98,6 +98,7 @@ def _run(row: _RunRow) -> Run:
         args=bytes(body.args),
         origin=body.origin or Origin(),
         policy=body.policy or Policy(),
+        member=body.member,
         wire=row.body.encode(),
     )
 

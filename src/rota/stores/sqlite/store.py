@@ -18,6 +18,7 @@ from rota.store import (
     Hint,
     Marked,
     Page,
+    Plan,
     Renewal,
     Reply,
     Report,
@@ -47,8 +48,8 @@ class SqliteStore:
         self._hub = hub
         self._specs = Specs()
 
-    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        return await self._reply(lambda book: admitting.put(book, runs))
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        return await self._reply(lambda book: admitting.put(book, runs, plan))
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         return await self._reply(lambda book: admitting.fire(book, ticks))

@@ -61,6 +61,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
         forgotten += _forget(tx, task, retention, FORGET_AT_ONCE - forgotten)
         if forgotten >= FORGET_AT_ONCE:
             return forgotten, True
+    tx.execute("DELETE FROM waits WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run)")
     return forgotten, False
 
 

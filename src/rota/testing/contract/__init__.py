@@ -20,6 +20,7 @@ _PARTS = (
     "declaring_schedules",
     "expiring",
     "firing",
+    "flowing",
     "forgetting",
     "guarding",
     "hinting",
@@ -33,6 +34,7 @@ _PARTS = (
     "pacing",
     "parking",
     "pausing",
+    "planning",
     "putting",
     "reading",
     "resting",
@@ -52,6 +54,7 @@ from rota.testing.contract.declaring import DeclareContract, ReportContract  # n
 from rota.testing.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
 from rota.testing.contract.expiring import ExpiryContract  # noqa: E402
 from rota.testing.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
+from rota.testing.contract.flowing import FlowContract, GroupContract  # noqa: E402
 from rota.testing.contract.forgetting import ForgetContract  # noqa: E402
 from rota.testing.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
 from rota.testing.contract.hinting import HintContract  # noqa: E402
@@ -69,6 +72,7 @@ from rota.testing.contract.offering import (  # noqa: E402
 from rota.testing.contract.pacing import RateContract  # noqa: E402
 from rota.testing.contract.parking import ParkContract  # noqa: E402
 from rota.testing.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
+from rota.testing.contract.planning import PlanContract  # noqa: E402
 from rota.testing.contract.putting import PutContract  # noqa: E402
 from rota.testing.contract.reading import ReadContract  # noqa: E402
 from rota.testing.contract.resting import DisabledContract, PendingContract, RestContract  # noqa: E402
@@ -112,6 +116,9 @@ class StoreContract(
     MarkContract,
     NeedsContract,
     WaitingRunContract,
+    FlowContract,
+    GroupContract,
+    PlanContract,
     ScheduleDeclareContract,
     ScheduleWishContract,
     OfferContract,

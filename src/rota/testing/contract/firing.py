@@ -264,6 +264,15 @@ class MissedContract(Staged):
         folded = replace(decided, count=8, last_at=later.now, note="1970-01-01 00:00:05 UTC")
         assert await self.missed(stage) == [folded]
 
+    async def test_a_deadline_that_passed_is_a_decision_of_its_own(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        late = Missed(9.0, 9.0, 1, reason=Reason.LATE, said="not done by 07:00")
+        assert (await stage.store.fire([new_tick(schedule, missed=late)])).items == [Fired(True)]
+        (row,) = (await stage.store.rows(Decided, RowQuery(task=schedule.task))).items
+        assert (row.reason, row.key, row.count, row.note) == (Reason.LATE, schedule.key, 1, "not done by 07:00")
+        assert (await timetable.see()).recent == (Firing(9.0, Reason.LATE),)
+
     async def test_a_refused_tick_has_missed_nothing(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         tick = new_tick(await timetable.due(), missed=Missed(5.0, 6.0, 2))

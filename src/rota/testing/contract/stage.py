@@ -11,7 +11,7 @@ from rota.domain import lifecycle, wire
 from rota.domain.decision import Decision
 from rota.domain.guards import Guards, Join, Rest, Unique
 from rota.domain.policy import Limit, Policy, Rate, Retry
-from rota.domain.run import Failure, NewRun, Origin, Run
+from rota.domain.run import Failure, Member, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import Backend, Claim, Declared, Hint, Renewal, Report, RunQuery, Store, Wish
@@ -45,11 +45,12 @@ def new_run(
     max_pending: int | None = None,
     needs: Sequence[str] = (),
     behind: bool = False,
+    member: Member | None = None,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
         task=task,
-        wire=wire.encode(args, Origin(), policy),
+        wire=wire.encode(args, Origin(), policy, member),
         key=key,
         unique_key=(key or "only") if unique else None,
         guards=Guards(unique, join, max_wait, rest, max_pending, behind),
@@ -59,6 +60,7 @@ def new_run(
         expires_after=expires_after,
         expires_at=expires_at,
         needs=tuple(needs),
+        group=None if member is None else member.group,
     )
 
 
