@@ -49,13 +49,13 @@ class Beside:
         await self._verb("mark", *columns.of_marks(edits))
 
     async def count(self, table: str) -> int:
-        return await self._connection.fetchval(f"SELECT count(*) FROM {self._schema}.{table}")
+        return int(await self._connection.fetchval(f"SELECT count(*) FROM {self._schema}.{table}"))
 
     async def until_it_waits(self, task: asyncio.Task[Any]) -> None:
         """Until some connection waits for a lock, or the task has not waited at all."""
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         while not task.done() and not await self._connection.fetchval(waiting):
-            await asyncio.sleep(0)
+            pass
         assert not task.done()
 
     async def _verb(self, name: str, *said: Any) -> None:
