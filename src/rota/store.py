@@ -280,7 +280,7 @@ class Store(Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        """Compare-and-set on (run, fence), each in one atomic step: attempt, state, mark, and those who waited for it."""
+        """Compare-and-set on (run, fence), each in one step: attempt, state, mark, and those who waited for it."""
         ...
 
     async def ask(
