@@ -3,6 +3,7 @@
 from rota.app import Rota
 from rota.domain.activity import Activity, Breaker
 from rota.domain.decision import Decision, Reason
+from rota.domain.period import Period
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
@@ -10,6 +11,7 @@ from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Wee
 from rota.domain.user_key import UserKey
 from rota.engine.context import Context
 from rota.engine.hooks import Event
+from rota.engine.steps import Inputs
 from rota.errors import (
     Discard,
     DuplicateTask,
@@ -34,7 +36,9 @@ from rota.errors import (
     UnknownTask,
     UsageError,
 )
+from rota.flow import Flow, FlowStatus, Step, StepStatus
 from rota.handle import RunHandle
+from rota.plans import PlanReport
 from rota.task import Task
 
 __all__ = [
@@ -49,11 +53,16 @@ __all__ = [
     "DuplicateTask",
     "Event",
     "Every",
+    "Flow",
+    "FlowStatus",
+    "Inputs",
     "InvalidArguments",
     "InvalidOptions",
     "Limit",
     "MissingExtra",
     "Monthly",
+    "Period",
+    "PlanReport",
     "QueueFull",
     "Rate",
     "Reason",
@@ -73,6 +82,8 @@ __all__ = [
     "SchemaTooNew",
     "Snooze",
     "State",
+    "Step",
+    "StepStatus",
     "StoreCorrupt",
     "StoreError",
     "StoreUnavailable",

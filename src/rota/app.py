@@ -6,9 +6,9 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from msgspec.structs import replace
@@ -16,8 +16,11 @@ from msgspec.structs import replace
 from rota.client import Client, patiently
 from rota.domain.activity import Activity
 from rota.domain.decision import Decision, Reason
+from rota.domain.flow import OnFailure
 from rota.domain.guards import Join, Unique
 from rota.domain.intake import Span
+from rota.domain.once import Once, check_once
+from rota.domain.period import Period
 from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
@@ -30,7 +33,10 @@ from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
+from rota.expecting import deadlines
+from rota.flow import Flow
 from rota.handle import RunHandle, accept
+from rota.plans import Instant, Item, Planner, PlanReport
 from rota.portal import Portal
 from rota.published import run_by_spec, touch_by_spec
 from rota.schedules import Schedules
@@ -38,7 +44,7 @@ from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Declared, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
-from rota.task import WAIT, Bound, Task, TaskOptions
+from rota.task import WAIT, Bound, Task, TaskOptions, trigger_of
 from rota.why import Why, why
 
 log = logging.getLogger("rota")
@@ -106,6 +112,7 @@ class Rota:
         self.tuning = tuning_from(self.settings)
         self.backend = connect(self.settings.store_url) if url is None or isinstance(url, str) else url
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
+        self.flows: dict[str, Flow] = {}
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
         self._resources = resources
@@ -164,6 +171,8 @@ class Rota:
         start: datetime | None = None,
         end: datetime | None = None,
         activity: Activity | None = None,
+        once: Once | None = None,
+        expect: Trigger | str | None = None,
     ) -> Decorator: ...
     def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
@@ -172,26 +181,53 @@ class Rota:
             options["aliases"] = tuple(options.get("aliases", ()))
             said = TaskOptions(**options)
             chosen = self.settings.override(str(said.name or getattr(fn, "__name__", ""))).over(said)
-            task: Task[..., ..., Any, Any] = Task(fn, chosen, lambda: self._client, lambda: self.portal)
-            for name in (task.name, *task.aliases):
-                if name in self.names():
-                    raise DuplicateTask(
-                        f"two functions are named {name}; give one of them name=, so that runs find the right one"
-                    )
-            task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
-            self.tasks[task.name] = task
-            return task
+            return self._add(Task(fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz))
 
         return define if fn is None else define(fn)
+
+    def _add(self, task: Task[..., ..., Any, Any]) -> Task[..., ..., Any, Any]:
+        for name in (task.name, *task.aliases):
+            if name in self.names():
+                raise DuplicateTask(
+                    f"two functions are named {name}; give one of them name=, so that runs find the right one"
+                )
+        task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
+        self.tasks[task.name] = task
+        return task
+
+    def flow(
+        self,
+        name: str,
+        *,
+        once: Once,
+        recheck: Trigger | str | None = None,
+        on_failure: OnFailure = "block",
+        description: str = "",
+    ) -> Flow:
+        """Define a flow: steps that follow each other, once per period. `recheck` is when a period is started and, if
+        something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`."""
+        try:
+            kind = once.in_zone(self.settings.tz) if isinstance(once, Period) else check_once(once)
+            flow = Flow(name, kind, on_failure, lambda: self._client, self.tasks.get)
+            trigger = trigger_of(recheck)
+            if trigger is not None and isinstance(kind, Period):
+                trigger = trigger.in_zone(kind.tz or self.settings.tz)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"flow {name}: {error}") from None
+        options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
+        self._add(Task(flow.handler(), options, lambda: self._client, lambda: self.portal, self.settings.tz))
+        self.flows[name] = flow
+        return flow
 
     def names(self) -> dict[str, Task[..., ..., Any, Any]]:
         """Tasks by all the names they answer to, aliases among them."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
     def declared(self) -> list[Schedule]:
-        """The schedules that this app's code declares, without where they stand."""
+        """The schedules and deadlines that this app's code declares, without where they stand."""
         found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
-        return [schedule for schedule in found if schedule is not None]
+        declared = [schedule for schedule in found if schedule is not None]
+        return [*declared, *deadlines(self.tasks.values(), self.flows.values(), self.settings.tz, self.settings.name)]
 
     async def declare_schedules(self) -> dict[str, Declared]:
         """What a start does for the schedules of this app's code."""
@@ -217,7 +253,8 @@ class Rota:
         if known is not None:
             return await known.submit(*args, **kwargs)
         spec = await self._published(task)
-        decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs), WAIT))
+        now = await self._client.now() if spec is not None and spec.once is not None else 0.0
+        decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs, now=now), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:
@@ -253,10 +290,36 @@ class Rota:
         Raises before any is made if one has bad arguments. One that a guard refuses does not stop the others: its
         handle is false, and raises Refused when it is used.
         """
-        runs = [bound.to_run() for bound in calls]
         store = await self._client.store()
+        once = any(bound.task.once is not None for bound in calls)
+        now = await self._client.now() if once else 0.0
+        runs = [bound.to_run_at(now) for bound in calls]
         decisions = (await patiently(lambda: store.put(runs))).items
         return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
+
+    async def plan(
+        self,
+        name: str,
+        items: Iterable[Item],
+        *,
+        call: Callable[[Item], Bound[Any]],
+        at: Callable[[Item], Instant],
+        key: Callable[[Item], object],
+        period: str | date,
+        offset: Span = 0,
+        where: Callable[[Item], object] | None = None,
+        grace: Span | None = None,
+        skip_past: bool = True,
+        tz: str | None = None,
+    ) -> PlanReport:
+        """One run per item, `offset` from its time: `at` gives an aware datetime, Unix seconds or milliseconds.
+
+        Planning again moves what waits, cancels what is no longer among the items, and leaves alone what ran: each
+        `key` runs once in the `period`. Items whose time is over are passed over, unless they are within their `grace`
+        (seconds in which a run may still start) or `skip_past` is off. All of it is one step of the store.
+        """
+        planner = Planner(name, period, grace, offset, tz)
+        return await planner.put(self._client, planner.wanted(items, call, at, key, where), skip_past)
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow any run by its id; its result comes typed if the task is named and known here."""
@@ -311,6 +374,7 @@ class Rota:
             hooks or self.hooks,
             resources or self._resources,
             world,
+            {name: code for flow in self.flows.values() for name, code in flow.codes().items()},
         )
 
     @contextmanager

@@ -65,6 +65,11 @@ class Client:
     async def store(self) -> Store:
         return (await self.session()).store
 
+    async def now(self) -> float:
+        """The time by the store's clock, which alone decides what is past."""
+        store = await self.store()
+        return (await patiently(lambda: store.runs(RunQuery(ids=[])))).now
+
     async def put(self, run: NewRun, patience: float = 0.0) -> Decision:
         """Admit a run; while the queue is full, wait for room as long as `patience`."""
         session = await self.session()

@@ -10,6 +10,7 @@ from rota.domain.activity import Activity
 from rota.domain.arguments import encode_result
 from rota.domain.intake import Options, Timed, new_run, new_schedule
 from rota.domain.keys import KeyTemplate
+from rota.domain.once import once_in
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun
 from rota.domain.schedule import Schedule
@@ -36,15 +37,20 @@ def run_by_spec(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     options: Options = Options(),  # noqa: B008
+    now: float = 0.0,
 ) -> NewRun:
-    """A run of a task whose code is elsewhere, by what was published of it; its worker judges the arguments."""
+    """A run of a task whose code is elsewhere, by what was published of it; its worker judges the arguments. `now` is
+    the store's time, for a task that is done once per period."""
     if spec is None or not spec.executor:
         if args:
             raise UnknownTask(f"nothing is known of a task {task}, so its arguments need names")
         return unchecked_run(task, kwargs, options)
     try:
         encoded, options = _call_by_spec(spec, args, kwargs, options)
-        return new_run(new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
+        run = new_run(new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
+        if spec.once == "code":
+            raise ValueError("which period a run is for, only its code can say: submit it from a process that has it")
+        return run if spec.once is None else once_in(run, spec.once, now)
     except TypeError as error:
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:
@@ -66,6 +72,9 @@ def schedule_by_spec(
         raise UnknownTask(f"nothing is known of a task {spec.name}, so its arguments need names")
     try:
         encoded, options = _call_by_spec(spec, args, kwargs, options)
+        if spec.once == "code":
+            raise ValueError("which period a run is for, only its code can say, and schedules fire without it")
+        timed = replace(timed, once=spec.once)
         return new_schedule(id, trigger, timed, spec.name, encoded, spec.policy, options, spec.priority, spec.guards)
     except (TypeError, ValueError) as error:
         raise InvalidOptions(f"schedule {id}: {error}") from None

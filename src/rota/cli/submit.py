@@ -1,9 +1,9 @@
 """`rota submit`: a run made by hand."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from msgspec import Struct
@@ -25,7 +25,7 @@ from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
 from rota.handle import accept
 from rota.published import unchecked_run
 from rota.store import Backend
-from rota.task import WAIT
+from rota.task import WAIT, Bound
 
 
 class Submitted(Struct, frozen=True):
@@ -69,20 +69,21 @@ def submit(
     app = None if unknown_ok and target.reference is None else target.app()
     options = Options(delay=delay, at=_instant(at), expires=expires, priority=priority, key=key, unique=unique)
     if app is not None and task in app.names():
-        new = _known(app, task, values, args, options)
+        make = _known(app, task, values, args, options).to_run_at
     elif unknown_ok:
         new = _unchecked(task, gather(values, args, {}), options)
+        make = lambda now: new  # noqa: E731 (it is for no period)
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     backend = app.backend if app else target.backend()
-    _answer(show, asyncio.run(_put(backend, new, wait, timeout)))
+    _answer(show, asyncio.run(_put(backend, make, wait, timeout)))
 
 
-def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> NewRun:
+def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:
     """Checked against the task's own parameters, with its policy and its key."""
     task = app.names()[name]
     given = gather_for(task, list(values), args)
-    return task.bound(tuple(given.positional), given.named, options).to_run()
+    return task.bound(tuple(given.positional), given.named, options)
 
 
 def _unchecked(name: str, given: Given, options: Options) -> NewRun:
@@ -92,11 +93,12 @@ def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     return unchecked_run(name, given.named, options)
 
 
-async def _put(backend: Backend, new: NewRun, wait: bool, timeout: float | None) -> Submitted:
-    """Durable when this returns; with the ended run if it was waited for."""
+async def _put(backend: Backend, make: Callable[[float], NewRun], wait: bool, timeout: float | None) -> Submitted:
+    """Durable when this returns; with the ended run if it was waited for. `make` is told the store's time."""
     check_shared(backend)
     client = Client(backend)
     try:
+        new = make(await client.now())
         decision = accept(await client.put(new, WAIT))
         ended = await _ended(client, new.task, decision.run, timeout) if wait else None
         return Submitted(new.task, decision, ended)

@@ -55,6 +55,21 @@ class Signature:
                 raise TypeError(f"{self.name}: argument {name!r} is bytes; annotate it as bytes or pass text")
         return encoded
 
+    @property
+    def required(self) -> list[str]:
+        """Parameters that a call must give."""
+        named = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+        return [p.name for p in self.parameters.parameters.values() if p.kind in named and p.default is p.empty]
+
+    def encode_some(self, given: Mapping[str, object]) -> bytes:
+        """Some of the arguments as JSON; the others come later, and are checked with these then."""
+        if not self.open and (unknown := given.keys() - set(self.parameters.parameters)):
+            raise TypeError(f"{self.name}{self.parameters}: it has no parameter {min(unknown)!r}")
+        try:
+            return _encode(dict(given))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
+
     def all_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
         """Arguments by name, defaults filled in."""
         bound = self.parameters.bind(*args, **kwargs)

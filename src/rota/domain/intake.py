@@ -11,6 +11,8 @@ from rota.domain import wire
 from rota.domain.guards import Guards, Unique
 from rota.domain.ids import retry_id
 from rota.domain.keys import check_key, digest
+from rota.domain.once import NO_ARGUMENTS
+from rota.domain.period import Period
 from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -79,7 +81,8 @@ def retry_of(run: Run) -> NewRun:
         unique_key=run.unique_key,
         guards=_guards_of(run),
         priority=run.priority,
-        wire=wire.amend(run.wire, Origin(kind="retry", of=run.id, nominal=run.origin.nominal)),
+        wire=wire.amend(run.wire, replace(run.origin, kind="retry", of=run.id)),
+        group=None if run.member is None else run.member.group,
     )
 
 
@@ -98,6 +101,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     grace: Span | None = None
     start: datetime | None = None
     end: datetime | None = None
+    once: Period | None = None
 
 
 def new_schedule(
@@ -120,6 +124,8 @@ def new_schedule(
             "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
         )
     run = new_run(id, task, args, policy, options, priority, guards)
+    if timed.once is not None and timed.overlap is not None:
+        raise ValueError("once= says already that a period has one run; leave out overlap=")
     overlap = check_overlap(timed.overlap, timed.catch_up, run.guards)
     start = None if timed.start is None else instant(timed.start, "start")
     end = None if timed.end is None else instant(timed.end, "end")
@@ -130,16 +136,24 @@ def new_schedule(
         trigger=str(trigger),
         task=run.task,
         body=run.wire.decode(),
-        key=run.key or f"schedule:{id}",
+        key=_about(run, id, args, timed),
         priority=run.priority,
-        guards=_overlapping(run.guards, timed.overlap, overlap),
+        guards=run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap),
         overlap=overlap,
         catch_up=timed.catch_up,
         grace=grace,
         start=start,
         end=end,
         owner=owner,
+        once=timed.once,
     )
+
+
+def _about(run: NewRun, id: str, args: bytes, timed: Timed) -> str:
+    """What its runs are about. Of a task that is done once per period, they are about what any of its runs is."""
+    if timed.once is None:
+        return run.key or f"schedule:{id}"
+    return run.key or ("" if args == NO_ARGUMENTS else digest(args))
 
 
 def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Guards()) -> Overlap:  # noqa: B008

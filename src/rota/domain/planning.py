@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rota.domain import wire
+from rota.domain.decision import Reason
 from rota.domain.guards import Guards
 from rota.domain.ids import derived
+from rota.domain.once import named, period_at
 from rota.domain.run import NewRun, Origin, after
 from rota.domain.schedule import CATCH_UP_CAP, Missed, Schedule, Tick
 from rota.domain.timing import GRAIN, Timing, interval_of
@@ -60,6 +62,21 @@ def plan_passing(schedule: Schedule, now: float) -> Tick | None:
     return _step(schedule, timing, timing.next_after(latest), [], _missed(timing, first, latest))
 
 
+def plan_deadline(schedule: Schedule, now: float) -> tuple[Tick, float, float | None] | None:
+    """The step of a deadline that has passed, its nominal time and that of the one before; None if it lies ahead, or
+    fell before the schedule was as it is now."""
+    tick = plan_passing(schedule, now)
+    if tick is None or tick.missed is None:
+        return None
+    nominal = tick.missed.last
+    return replace(tick, missed=None), nominal, Timing.of(schedule).previous_before(nominal)
+
+
+def late(tick: Tick, nominal: float, words: str) -> Tick:
+    """The same step with the word that nothing was done."""
+    return replace(tick, missed=Missed(nominal, nominal, 1, reason=Reason.LATE, said=words))
+
+
 def _missed(timing: Timing, first: float, last: float) -> Missed:
     return Missed(first, last, *timing.count(first, last))
 
@@ -77,8 +94,7 @@ def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[st
     runs: list[NewRun] = []
     for nominal, id in ticks.items():
         run = _run(schedule, id, Origin("schedule", schedule.id, nominal))
-        needs = (runs[-1].id,) if runs else tuple(behind)
-        runs.append(replace(run, guards=Guards(marks=run.guards.reads_marks), unique_key=None, needs=needs))
+        runs.append(_behind(schedule, run, [runs[-1].id] if runs else behind))
     return runs
 
 
@@ -153,20 +169,30 @@ def _chain(schedule: Schedule, timing: Timing, nominals: list[float]) -> list[Ne
         expires_at = None if schedule.grace is None else after(nominal, schedule.grace)
         run = replace(run, at=timing.fires_at(nominal), expires_at=expires_at)
         if len(nominals) > 1:
-            needs = (runs[-1].id,) if runs else ()
-            run = replace(run, guards=Guards(marks=run.guards.reads_marks), unique_key=None, needs=needs)
+            run = _behind(schedule, run, [runs[-1].id] if runs else [])
         runs.append(run)
     return runs
 
 
+def _behind(schedule: Schedule, run: NewRun, others: Sequence[str]) -> NewRun:
+    """One of several, each behind the one before. What is done once per period is still refused where it is done."""
+    if schedule.once is not None:
+        return replace(run, needs=tuple(others))
+    return replace(run, guards=Guards(marks=run.guards.reads_marks), unique_key=None, needs=tuple(others))
+
+
 def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
+    key, guards = schedule.key, schedule.guards
+    if schedule.once is not None:
+        period = period_at(schedule.once, origin.nominal or 0.0)
+        key, guards, origin = named(key, period), replace(guards, unique="done"), replace(origin, period=period)
     return NewRun(
         id=id,
         task=schedule.task,
         wire=wire.amend(schedule.body.encode(), origin),
-        key=schedule.key,
-        unique_key=schedule.key if schedule.guards.unique else None,
-        guards=schedule.guards,
+        key=key,
+        unique_key=key if guards.unique else None,
+        guards=guards,
         priority=schedule.priority,
     )
 

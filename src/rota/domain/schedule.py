@@ -6,8 +6,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
 from rota.domain.guards import Guards
+from rota.domain.period import Period
 from rota.domain.run import NewRun
 
 Overlap = Literal["skip", "queue", "allow"]
@@ -55,6 +57,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs without their origin (`domain.wire`). `next_at` is the nominal time of the next tick, `fires_at` the same with
     its jitter; both are None when no tick is left. What fell before `since` is not owed: the schedule was new, changed
     or paused then. `version` changes with every word about the schedule, so that a tick planned before it is refused.
+    With a `deadline`, its ticks make no run but look for one.
     """
 
     id: str
@@ -70,6 +73,8 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: float | None = None
     end: float | None = None
     owner: str = ""
+    once: Period | None = None
+    deadline: Deadline | None = None
 
     anchor: float | None = None
     next_at: float | None = None

@@ -1,11 +1,12 @@
 """TaskSpec: what a task's code says of it, published so that every process can see and judge it."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from rota.domain.activity import Activity
 from rota.domain.guards import Guards
+from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate
 from rota.domain.user_key import UserKey
 
@@ -31,6 +32,10 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     guards: Guards = Guards()
     activity: Activity | None = None
+    once: Period | Literal["code"] | None = None
+    """It succeeds once per period; "code": only its code can name one."""
+    memory: float = 0.0
+    """Seconds beyond the usual for which its marks are read."""
 
     @property
     def gated(self) -> bool:

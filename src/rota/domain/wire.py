@@ -47,10 +47,12 @@ def decode(wire: bytes | str) -> Body:
     return body
 
 
-def amend(wire: bytes, origin: Origin) -> bytes:
-    """The same body with another origin, fields of a newer version kept."""
+def amend(wire: bytes, origin: Origin, member: Member | None = None) -> bytes:
+    """The same body with another origin (and place among others), fields of a newer version kept."""
     fields = msgspec.json.decode(wire, type=dict[str, Raw])
     fields["origin"] = Raw(_encoder.encode(origin))
+    if member is not None:
+        fields["member"] = Raw(_encoder.encode(member))
     return _encoder.encode(fields)
 
 

@@ -46,6 +46,11 @@ class Context:
         return None if at is None else datetime.fromtimestamp(at, UTC)
 
     @property
+    def period(self) -> str | None:
+        """The day, hour, week or month that this run is for, by its name; None if it is for none."""
+        return self.run.origin.period
+
+    @property
     def stopping(self) -> bool:
         """True once the run is cancelled or paused, or the worker stops.
 

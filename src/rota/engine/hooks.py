@@ -13,20 +13,22 @@ from rota.domain.run import Failure, NewRun, Run
 
 log = logging.getLogger("rota")
 
-EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck"]
+EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck", "late"]
 AT_ONCE = 1000
 EVENTS: tuple[str, ...] = get_args(EventName)
 Hook = Callable[["Event"], Any]
 
 
 class Event(Struct, frozen=True):
-    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it."""
+    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it; `note` what
+    there is to say of a deadline that has passed."""
 
     name: str
     task: str
     run: Run | None = None
     reason: str = ""
     error: Failure | None = None
+    note: str = ""
 
 
 class Hooks:

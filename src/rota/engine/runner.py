@@ -5,7 +5,18 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from rota.domain import wire
-from rota.domain.lifecycle import BadResult, Crashed, Failed, Outcome, Released, Succeeded, TimedOut, Unbindable
+from rota.domain.lifecycle import (
+    BadResult,
+    Crashed,
+    Discarded,
+    Failed,
+    Outcome,
+    Released,
+    Skipped,
+    Succeeded,
+    TimedOut,
+    Unbindable,
+)
 from rota.domain.run import Failure, storable
 from rota.engine.executors.process import (
     ChildBadResult,
@@ -20,7 +31,9 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
+from rota.engine.steps import NotWanted, Steps
 from rota.engine.world import REAL, World
+from rota.errors import StoreError
 
 PATIENCE = 30.0
 """Seconds that a handler told to stop has before its run is settled without it."""
@@ -31,8 +44,9 @@ Arguments = tuple[list[Any], dict[str, Any]]
 
 
 class Runner:
-    def __init__(self, handlers: Mapping[str, Handler], world: World = REAL) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], world: World = REAL, steps: Steps | None = None) -> None:
         self._handlers = handlers
+        self._steps = steps
         self._now = world.monotonic
         self._threads = ThreadExecutor()
         self._processes = ProcessExecutor()
@@ -45,6 +59,8 @@ class Runner:
         handler = self._handlers.get(seat.run.task)
         if handler is None:
             return Released()
+        if seat.run.member is not None and (ended := await self._prepare(handler, seat)) is not None:
+            return ended
         try:
             arguments = bind(handler, seat)
         except Exception as error:  # a type of the user's own may raise anything while it is read
@@ -64,6 +80,21 @@ class Runner:
         except BaseException as error:  # SystemExit too: here it is one handler's failure
             return raised(error, handler.retry)
 
+    async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
+        """The arguments of a step, from the results of those before it; an outcome where it cannot be called."""
+        try:
+            if self._steps is not None:
+                seat.args = await self._steps.arguments(seat.run, handler.signature)
+        except NotWanted as no:
+            return Skipped(str(no))
+        except StoreError:
+            return Released()
+        except LookupError as error:
+            return Discarded(failure(error))
+        except Exception as error:  # the user's own `when` or `args`
+            return raised(error, handler.retry)
+        return None
+
     async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
         args, kwargs = arguments
         timeout = seat.run.policy.timeout
@@ -79,7 +110,7 @@ class Runner:
     async def _in_a_child(self, handler: Handler, seat: Seat) -> Outcome:
         """The child decodes, calls and encodes; its death is this run's loss alone."""
         try:
-            result = await self._processes.call(handler, seat.context, seat.run.args, seat.run.policy.timeout)
+            result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
         except ChildTimeout:
             return _too_late(handler, seat)
         except ChildDied as error:
@@ -157,7 +188,7 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
 
 def bind(handler: Handler, seat: Seat) -> Arguments:
     """The stored arguments as this version of the handler takes them."""
-    if not seat.run.args:
+    if not seat.args:
         wire.decode(seat.run.wire)  # raises with the reason why it could not be read
-    args, kwargs = handler.signature.decode(seat.run.args)
+    args, kwargs = handler.signature.decode(seat.args)
     return [seat.context, *args] if handler.takes_context else args, kwargs

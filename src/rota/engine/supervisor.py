@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from rota.engine.heart import SILENCE, Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.settler import Settler
+from rota.engine.steps import StepCode
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
@@ -59,6 +61,7 @@ class Supervisor:
         hooks: Hooks,
         resources: Resources | None = None,
         world: World = REAL,
+        codes: Mapping[str, StepCode] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.loops: list[Loop] = []
@@ -69,6 +72,7 @@ class Supervisor:
         self._hooks = hooks
         self._resources = resources
         self._world = world
+        self._codes = codes
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -98,6 +102,7 @@ class Supervisor:
             ticks,
             resources,
             self._world,
+            self._codes,
         )
         self._settler.recorded = self._worker.recorded
         heart = Heart if self._world.threads else LoopHeart

@@ -5,12 +5,14 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from rota.domain.planning import plan_firing, plan_move
+from rota.domain.deadline import Deadline
+from rota.domain.decision import Reason
+from rota.domain.planning import late, plan_deadline, plan_firing, plan_move
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.timing import shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
-from rota.store import Fired, RowQuery, Store
+from rota.store import Fired, Marked, RowQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -50,7 +52,8 @@ class Ticks:
             weight = 0
             while self._due and weight < BATCH:
                 schedule, now = self._due.popleft()
-                if (tick := self._plan(schedule, now)) is not None:
+                tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
+                if tick is not None:
                     planned.append((schedule, tick))
                     weight += max(1, len(tick.runs))
                 if len(planned) % BREATH == 0:
@@ -70,7 +73,7 @@ class Ticks:
             return
         missed = 0
         for (schedule, tick), fired in zip(planned, reply.items, strict=True):
-            missed += fired.applied and tick.missed is not None
+            missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
             self._tell(schedule, tick, fired, logging.WARNING if missed <= TOLD else logging.DEBUG)
         if missed > TOLD:
             log.warning("%d more schedules missed ticks; `rota why` tells of each", missed - TOLD)
@@ -82,6 +85,30 @@ class Ticks:
             self._complain(schedule, error)
             return None
 
+    async def _look(self, schedule: Schedule, now: float) -> Tick | None:
+        """The step of a deadline: late, unless what it is about was done in time."""
+        try:
+            found = plan_deadline(schedule, now)
+            if found is None:
+                return plan_firing(schedule, now)  # its zone has changed: the tick lies ahead
+            tick, nominal, before = found
+            if nominal < schedule.since or await self._is_done(schedule, nominal, before):
+                return tick
+            return late(tick, nominal, f"not done by {shown(nominal)}")
+        except ValueError as error:
+            self._complain(schedule, error)
+        except StoreError as error:
+            log.warning("cannot look whether %s is late, it is offered again: %s", schedule.task, error)
+        return None
+
+    async def _is_done(self, schedule: Schedule, nominal: float, before: float | None) -> bool:
+        deadline = schedule.deadline or Deadline()
+        rows = (await self._store.rows(Marked, RowQuery(task=schedule.task, key=deadline.key(nominal)))).items
+        since = before or 0.0 if deadline.period is None else 0.0
+        return any(
+            row.mark is not None and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows
+        )
+
     def _complain(self, schedule: Schedule, error: ValueError) -> None:
         if (schedule.id, schedule.version) not in self._odd:
             self._odd.add((schedule.id, schedule.version))
@@ -90,7 +117,10 @@ class Ticks:
     def _tell(self, schedule: Schedule, tick: Tick, fired: Fired, level: int) -> None:
         if not fired.applied:
             return  # somebody else was first, or it was changed meanwhile
-        if tick.missed is not None:
+        if tick.missed is not None and tick.missed.reason is Reason.LATE:
+            log.warning("%s is late: %s", schedule.task, tick.missed.words)
+            self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words))
+        elif tick.missed is not None:
             log.log(level, "schedule %s missed %s", schedule.id, tick.missed.words)
             self._hooks.emit(Event("refused", schedule.task, reason="missed"))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
@@ -21,6 +22,7 @@ from rota.engine.rescue import rescue
 from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
+from rota.engine.steps import StepCode, Steps
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
@@ -52,6 +54,7 @@ class Worker:
         ticks: Ticks,
         resources: Any = None,
         world: World = REAL,
+        codes: Mapping[str, StepCode] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self._now, self._stopwatch = world.monotonic, world.stopwatch
@@ -63,7 +66,7 @@ class Worker:
         self._resources = resources
         self._hooks = hooks
         self._ticks = ticks
-        self._runner = Runner(handlers, world)
+        self._runner = Runner(handlers, world, Steps(store, codes))
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0

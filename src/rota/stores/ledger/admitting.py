@@ -110,7 +110,7 @@ def _behind(book: Book, new: NewRun) -> list[str]:
 
 
 def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
-    """The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what that says now."""
+    """The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what it says now."""
     guards = new.guards
     if guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)

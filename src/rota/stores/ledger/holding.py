@@ -66,7 +66,7 @@ def _is_to_come(book: Book, need: str) -> bool:
 
 
 def release(book: Book, ended: Standing) -> None:
-    """A run has ended: those that waited for nothing else may start. Its mark is written before: they are judged by it."""
+    """A run has ended: who waited for nothing else may start. Its mark is written first: they are judged by it."""
     met = [ended.id] if ended.awaited else []
     if ended.marked:
         met.append(needs.ended(ended.task, ended.mark_key))

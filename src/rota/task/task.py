@@ -2,10 +2,7 @@
 
 import inspect
 import logging
-import os
-import time
 from collections.abc import Callable
-from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -14,34 +11,26 @@ from msgspec.structs import replace
 
 from rota.client import Client
 from rota.domain.activity import Activity
-from rota.domain.arguments import Signature, type_hints
+from rota.domain.arguments import Signature
 from rota.domain.decision import Decision, Reason
-from rota.domain.guards import Guards, Join, Unique
-from rota.domain.ids import uuid7
-from rota.domain.intake import (
-    Options,
-    Span,
-    Timed,
-    check_name,
-    check_overlap,
-    check_priority,
-    check_unique,
-    new_run,
-    new_schedule,
-)
+from rota.domain.guards import Guards, Unique
+from rota.domain.intake import Options, Span, Timed, check_priority, new_run, new_schedule
 from rota.domain.keys import KeyTemplate
-from rota.domain.policy import Limit, Lost, Policy, Rate, Retry
+from rota.domain.once import check_storable, memory_of, once_in
+from rota.domain.period import Period
+from rota.domain.policy import Policy
 from rota.domain.run import NewRun
-from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
-from rota.engine.context import Context
-from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName, Handler
 from rota.errors import InvalidArguments, InvalidOptions, StoreError
 from rota.handle import RunHandle, accept
 from rota.portal import Portal
+from rota.task.chain import Chain, Link
+from rota.task.ids import new_id
+from rota.task.options import TaskOptions, check_definition, default_executor, key_of, takes_context, trigger_of
 
 if TYPE_CHECKING:
     from rota.stores.postgres import PostgresBackend
@@ -62,65 +51,6 @@ Wait = float | bool | None
 """Seconds to wait for room; None for the usual 30, False for not at all."""
 WAIT = 30.0
 DESCRIPTION_LIMIT = 200
-
-
-class TaskOptions(Struct, frozen=True, kw_only=True):
-    """What `@app.task(...)` may say; each is checked when the task is defined."""
-
-    name: str | None = None
-    description: str | None = None
-    retry: Retry = Retry()
-    timeout: float | None = None
-    lost: Lost = "retry"
-    max_losses: int = 5
-    priority: int = 0
-    executor: ExecutorName | None = None
-    key: str | UserKey | None = None
-    unique: Unique | None = None
-    join: Join = "keep"
-    max_pending: int | None = None
-    limit: Limit | None = None
-    rate: Rate | None = None
-    enabled: bool = True
-    fail_on: Callable[[Any], bool] | None = None
-    aliases: tuple[str, ...] = ()
-    schedule: Trigger | str | None = None
-    overlap: Overlap | None = None
-    catch_up: CatchUp = "latest"
-    grace: Span | None = None
-    start: datetime | None = None
-    end: datetime | None = None
-    activity: Activity | None = None
-
-    def timed(self) -> Timed:
-        return Timed(overlap=self.overlap, catch_up=self.catch_up, grace=self.grace, start=self.start, end=self.end)
-
-    def guards(self) -> Guards:
-        if self.join not in ("keep", "push", "set", "refuse"):
-            raise ValueError(f"join={self.join!r}: choose keep, push, set or refuse")
-        if self.max_pending is not None and self.max_pending < 1:
-            raise ValueError(f"max_pending={self.max_pending!r}: at least 1, or None for no bound")
-        unique = None if self.unique is None else check_unique(self.unique)
-        return Guards(unique=unique, join=self.join, max_pending=self.max_pending, marks=self.activity is not None)
-
-    def check(self, fn: Callable[..., Any]) -> None:
-        """What does not go together, said when the task is defined."""
-        per_key = (self.limit and self.limit.per_key) or (self.rate and self.rate.per_key)
-        if per_key and self.key is None:
-            raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
-        if self.executor not in (None, "loop", "thread", "process"):
-            raise ValueError(f"executor={self.executor!r}: choose loop, thread or process")
-        if self.executor == "loop" and not inspect.iscoroutinefunction(fn):
-            raise ValueError('executor="loop" needs an async function; a plain one would block the event loop')
-        if self.executor == "thread" and inspect.iscoroutinefunction(fn):
-            raise ValueError('executor="thread" needs a plain function; an async one runs on the loop')
-        if self.executor == "process":
-            check_importable(fn)
-        for alias in self.aliases:
-            check_name(alias)
-        check_overlap(self.overlap, self.catch_up)
-        if self.schedule is None and self.timed() != Timed():
-            raise ValueError("overlap, catch_up, grace, start and end are about a schedule: give schedule= as well")
 
 
 class Bound(Struct, Generic[R_co], frozen=True):
@@ -148,10 +78,26 @@ class Bound(Struct, Generic[R_co], frozen=True):
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
 
+    def to_run_at(self, now: float) -> NewRun:
+        """The same at this time of the store, where the task is done once per period."""
+        run = self.to_run()
+        if self.task.once is None:
+            return run
+        try:
+            return once_in(run, self.task.once, now)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"{self.task.name}: once: {error}") from None
+
+    def __rshift__(self, following: Link) -> Chain:
+        """`a.bind(1) >> b >> [c, d]`: each starts when the one before has succeeded."""
+        return Chain.of(self).then(following)
+
     def to_schedule(self, id: str, trigger: Trigger, timed: Timed, owner: str = "") -> Schedule:
         """A schedule that makes this call, without its first tick: that is for the store's clock to say."""
         task = self.task
         try:
+            if task.once is not None:
+                timed = replace(timed, once=check_storable(task.once))
             return new_schedule(
                 id, trigger, timed, task.name, self.args, task.policy, self.options, task.priority, task.guards, owner
             )
@@ -197,6 +143,7 @@ class Task(Generic[C, P, T_co, R_co]):
         options: TaskOptions,
         client: Callable[[], Client],
         portal: Callable[[], Portal],
+        tz: str = "UTC",
     ) -> None:
         self.fn = fn
         self.name = str(options.name or getattr(fn, "__name__", ""))
@@ -215,14 +162,18 @@ class Task(Generic[C, P, T_co, R_co]):
             if options.activity is not None and options.activity.key is not None:
                 self._activity_key = key_of(options.activity.key, self.signature)
             self.trigger = trigger_of(options.schedule)
+            self.once = options.once.in_zone(tz) if isinstance(options.once, Period) else options.once
             options.check(fn)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"task {self.name}: {error}") from None
         self.executor: ExecutorName = options.executor or default_executor(fn)
         self.aliases = options.aliases
         self.fail_on = options.fail_on
+        self.expect = options.expect
+        self.mark_memory = 0.0 if self.once is None else memory_of(self.once)
+        """Seconds beyond the usual for which its marks are read: by its `once`, or by a flow that it is a step of."""
         self._options = options
-        self._client = client
+        self.client = client
         self.portal = portal
         self.__name__ = self.name
         self.__doc__ = fn.__doc__
@@ -243,6 +194,10 @@ class Task(Generic[C, P, T_co, R_co]):
         bound = self.bound(args, kwargs)
         return self.portal().call(lambda: self.put(bound))
 
+    def __rshift__(self, following: Link) -> Chain:
+        """`a >> b`: a chain of calls, the first one without arguments."""
+        return Chain.of(self).then(following)
+
     async def touch(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
         """Somebody was active: make, move or leave the run of their key, as the task's `activity` has it.
 
@@ -253,7 +208,7 @@ class Task(Generic[C, P, T_co, R_co]):
             return Decision("", Reason.NO_ACTIVITY)
         run = self.touched(self.activity, args, kwargs)
         try:
-            return await self._client().touch(run)
+            return await self.client().touch(run)
         except StoreError as error:
             log.warning("a touch of %s is lost, the store is away: %s", self.name, error)
             return Decision(run.id, Reason.UNAVAILABLE)
@@ -294,34 +249,40 @@ class Task(Generic[C, P, T_co, R_co]):
 
     def handle(self, id: str) -> RunHandle[R_co]:
         """The handle of a run of this task that was submitted elsewhere."""
-        return RunHandle(self._client(), id, self.signature.decode_result)
+        return RunHandle(self.client(), id, self.signature.decode_result)
 
     async def put(self, bound: Bound[R_co], wait: Wait = None) -> RunHandle[R_co]:
         patience = WAIT if wait is None or wait is True else float(wait)
-        return self.handle_for(accept(await self._client().put(bound.to_run(), patience)))
+        run = await self.made(bound)
+        return self.handle_for(accept(await self.client().put(run, patience)))
+
+    async def made(self, bound: Bound[R_co]) -> NewRun:
+        """The run of a call; which period it is for, the store's clock says."""
+        return bound.to_run() if self.once is None else bound.to_run_at(await self.client().now())
 
     async def put_within(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
         """In the transaction that is open on the caller's connection."""
         from rota.stores.postgres.within import put_within  # that store's driver may be absent
 
-        await self._client().session()  # whoever submits first makes the schema
-        return self.handle_for(accept(await put_within(connection, self._postgres(), bound.to_run())))
+        await self.client().session()  # whoever submits first makes the schema
+        return self.handle_for(accept(await put_within(connection, self._postgres(), await self.made(bound))))
 
     def put_within_sync(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
         from rota.stores.postgres.within import put_within_sync
 
-        return self.handle_for(accept(put_within_sync(connection, self._postgres(), bound.to_run())))
+        run = bound.to_run() if self.once is None else self.portal().call(lambda: self.made(bound))
+        return self.handle_for(accept(put_within_sync(connection, self._postgres(), run)))
 
     def _postgres(self) -> "PostgresBackend":
         from rota.stores.postgres import PostgresBackend
 
-        backend = self._client().backend
+        backend = self.client().backend
         if not isinstance(backend, PostgresBackend):
             raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
         return backend
 
     def handle_for(self, decision: Decision) -> RunHandle[R_co]:
-        return RunHandle(self._client(), decision.run, self.signature.decode_result, decision)
+        return RunHandle(self.client(), decision.run, self.signature.decode_result, decision)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         try:
@@ -378,6 +339,8 @@ class Task(Generic[C, P, T_co, R_co]):
             policy=self.policy,
             guards=self.guards,
             activity=self.activity,
+            once="code" if self.once is not None and not isinstance(self.once, Period) else self.once,
+            memory=self.mark_memory,
         )
 
     def handler(self) -> Handler:
@@ -390,57 +353,3 @@ class Task(Generic[C, P, T_co, R_co]):
             retry=self.retry,
             fail_on=self.fail_on,
         )
-
-
-def key_of(key: str | UserKey | None, signature: Signature) -> KeyTemplate | UserKey | None:
-    """Checked against the parameters that it is made from."""
-    parameters = signature.parameters.parameters
-    if isinstance(key, UserKey):
-        key.check(parameters)
-        return key
-    return None if key is None else KeyTemplate(key, parameters)
-
-
-def trigger_of(schedule: object) -> Trigger | None:
-    """A trigger, or the text of one."""
-    if schedule is None or isinstance(schedule, Trigger):
-        return schedule
-    if not isinstance(schedule, str):
-        raise TypeError(f"schedule={schedule!r}: a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)")
-    return Trigger.parse(schedule)
-
-
-def _fresh_id() -> str:
-    return uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-
-
-id_source: ContextVar[Callable[[], str]] = ContextVar("rota id source", default=_fresh_id)
-"""Where the ids of new runs come from; a simulation brings its own, so that it can be repeated."""
-
-
-def new_id() -> str:
-    return id_source.get()()
-
-
-def default_executor(fn: Callable[..., Any]) -> ExecutorName:
-    return "loop" if inspect.iscoroutinefunction(fn) else "thread"
-
-
-def check_definition(fn: Callable[..., Any], name: str) -> None:
-    """A task is a function of a module: a method would need an object that no worker has."""
-    if not callable(fn) or isinstance(fn, type):
-        raise InvalidOptions(f"{fn!r} is not a function; decorate a plain or async function with @app.task")
-    try:
-        check_name(name)
-    except ValueError as error:
-        raise InvalidOptions(f"{error}; give name=") from None
-    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise InvalidOptions(f"{name} is a generator; a task returns one result")
-    parameters = list(inspect.signature(fn).parameters)
-    if inspect.ismethod(fn) or (parameters and parameters[0] in ("self", "cls")):
-        raise InvalidOptions(f"{name} is a method; a task is a function, so that any worker can call it")
-
-
-def takes_context(fn: Callable[..., Any]) -> bool:
-    parameters = list(inspect.signature(fn).parameters)
-    return bool(parameters) and type_hints(fn).get(parameters[0]) is Context

@@ -1,0 +1,103 @@
+"""Flows: steps that wait for each other, once per period. From a step's plain run to the one that waits its turn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain import needs, wire
+from rota.domain.guards import Guards
+from rota.domain.once import named
+from rota.domain.run import Member, NewRun, Origin
+
+OnFailure = Literal["block", "continue", "stop"]
+"""When a step fails: those behind it wait until it is done after all, go on without it, or the whole period ends."""
+KEPT = 8 * 86_400.0
+"""Seconds after the end of its period for which a step that was never reached waits."""
+
+
+class StepPlan(Struct, frozen=True, kw_only=True):
+    """A step as its flow has it; `takes` are the steps before it whose results it wants."""
+
+    name: str
+    task: str
+    after: tuple[str, ...] = ()
+    on_failure: OnFailure = "block"
+    takes: tuple[str, ...] = ()
+
+
+Steps = Mapping[str, StepPlan]
+
+
+def group_of(flow: str, period: str) -> str:
+    return named(flow, period)
+
+
+def key_of(flow: str, step: str, period: str) -> str:
+    """The one name of a step in a period: its key, its mark, and what others wait for."""
+    return named(f"{flow}/{step}", period)
+
+
+def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, expires_at: float | None) -> NewRun:
+    """The run of this step's call, to be done once in the period, behind the steps it follows."""
+    name, group = key_of(flow, plan.name, period), group_of(flow, period)
+    parents = [steps[parent] for parent in plan.after]
+    origin = Origin(kind="flow", of=flow, period=period)
+    takes = {step: needs.done(steps[step].task, key_of(flow, step, period)) for step in plan.takes}
+    member = Member(group, plan.name, plan.on_failure == "stop", takes)
+    return replace(
+        run,
+        key=name,
+        unique_key=name,
+        guards=Guards(unique="done", join="keep", rest=run.guards.rest),
+        needs=tuple(_need(parent, flow, period) for parent in parents),
+        group=group,
+        expires_at=expires_at,
+        wire=wire.amend(run.wire, origin, member),
+    )
+
+
+def _need(parent: StepPlan, flow: str, period: str) -> str:
+    key = key_of(flow, parent.name, period)
+    return needs.ended(parent.task, key) if parent.on_failure == "continue" else needs.done(parent.task, key)
+
+
+def downstream(steps: Steps, first: str) -> list[str]:
+    """This step and all that follow from it, in the order of definition."""
+    found = {first}
+    for name, plan in steps.items():  # a step is defined after those it follows
+        if found & set(plan.after):
+            found.add(name)
+    return [name for name in steps if name in found]
+
+
+def upstream(steps: Steps, last: str) -> Iterator[str]:
+    """All that this step follows, nearest first."""
+    seen: dict[str, None] = {}
+    ahead = list(steps[last].after)
+    while ahead:
+        name = ahead.pop(0)
+        if name not in seen:
+            seen[name] = None
+            ahead.extend(steps[name].after)
+    yield from seen
+
+
+def check_flow_name(name: str) -> str:
+    if "/" in name or "@" in name:
+        raise ValueError(f"the name of a flow or a step holds no / and no @: {name!r}")
+    return name
+
+
+def check_after(name: str, after: Sequence[str], steps: Steps) -> tuple[str, ...]:
+    """Known, each once, and not the step itself: so that no steps can wait for each other in a ring."""
+    if name in steps:
+        raise ValueError(f"there are two steps {name}; give one of them name=")
+    for parent in after:
+        if parent == name:
+            raise ValueError(f"step {name} waits for itself")
+        if parent not in steps:
+            known = ", ".join(steps) or "none yet"
+            raise ValueError(f"step {name} follows {parent!r}, which is no step before it; there are: {known}")
+    return tuple(dict.fromkeys(after))

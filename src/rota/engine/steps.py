@@ -1,0 +1,87 @@
+"""Steps: what the arguments of a flow's step are is known only when it starts, by the results of those before it."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rota.domain import needs, once
+from rota.domain.arguments import Signature, encode_result
+from rota.domain.run import Member, Run, State
+from rota.store import RunQuery, Store
+
+Answer = Any | Awaitable[Any]
+
+
+class Inputs(Struct, frozen=True):
+    """What `when=` and `args=` of a step are called with: its period, and the results of the steps before it.
+
+    The result of a step that was skipped or has failed is None.
+    """
+
+    flow: str
+    step: str
+    period: str
+    results: dict[str, Any]
+
+
+class StepCode(Struct, frozen=True):
+    """What the code of a flow says about a step when it starts."""
+
+    when: Callable[[Inputs], Answer] | None = None
+    args: Callable[[Inputs], Answer] | None = None
+
+
+class NotWanted(Exception):
+    """`when` says no."""
+
+
+class Steps:
+    """The steps of this worker's flows. Chains need no code: what they take stands in the run."""
+
+    def __init__(self, store: Store, codes: Mapping[str, StepCode]) -> None:
+        self._store = store
+        self._codes = codes
+
+    async def arguments(self, run: Run, signature: Signature) -> bytes:
+        """The arguments that a run is called with; raises NotWanted where it is not to be called at all."""
+        member = run.member
+        if member is None:
+            return run.args
+        flow, _, period = member.group.rpartition("@")
+        code = self._codes.get(f"{flow}/{member.step}", StepCode())
+        if not member.takes and code == StepCode():
+            return run.args
+        results = {step: await self._result(member, need) for step, need in member.takes.items()}
+        given = msgspec.json.decode(run.args, type=dict[str, Raw])
+        inputs = Inputs(flow, member.step, period, {step: msgspec.json.decode(raw) for step, raw in results.items()})
+        if code.when is not None and not await _answer(code.when(inputs)):
+            raise NotWanted(f"not wanted in {period}")
+        for step, raw in results.items():
+            if step in signature.parameters.parameters and step not in given:
+                given[step] = Raw(raw)
+        if code.args is not None:
+            said: Mapping[str, Any] = await _answer(code.args(inputs))
+            given |= {name: Raw(encode_result(value)) for name, value in said.items()}
+        return msgspec.json.encode(given)
+
+    async def _result(self, member: Member, need: str) -> bytes:
+        """What the newest run of a step results in, as JSON."""
+        name = needs.named(need)
+        assert name is not None
+        query = RunQuery(group=member.group, task=name.task, key=name.key, limit=1)
+        page = await self._store.runs(query)
+        while not page.runs and page.cursor is not None:
+            page = await self._store.runs(msgspec.structs.replace(query, cursor=page.cursor))
+        if not page.runs:
+            raise LookupError(
+                f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
+            )
+        run = page.runs[0]
+        return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
+
+
+async def _answer(value: Answer) -> Any:
+    return await value if inspect.isawaitable(value) else value

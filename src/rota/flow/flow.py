@@ -1,0 +1,296 @@
+"""Flow: steps and what they follow, defined in code. A period of it is a handful of runs that wait for each other."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from rota.client import Client, patiently
+from rota.domain.decision import Decision, Reason
+from rota.domain.flow import (
+    KEPT,
+    OnFailure,
+    StepPlan,
+    as_step,
+    check_after,
+    check_flow_name,
+    downstream,
+    group_of,
+    key_of,
+)
+from rota.domain.guards import Mark
+from rota.domain.intake import check_name
+from rota.domain.once import Once, check_period, memory_of, period_at
+from rota.domain.period import Period
+from rota.domain.run import NewRun, Run, State
+from rota.domain.triggers import Trigger
+from rota.engine.context import Context
+from rota.engine.steps import Answer, Inputs, StepCode
+from rota.errors import InvalidOptions
+from rota.flow.status import FlowStatus, standing
+from rota.store import Marked, RowQuery, RunQuery
+from rota.task import Bound, Task, bind_step
+
+BACKFILL_CAP = 1000
+PAGE = 1000
+AnyTask = Task[..., ..., Any, Any]
+
+
+class Step(Struct, frozen=True):
+    """One step of a flow; give it to `after=` of those that follow."""
+
+    plan: StepPlan
+    call: Bound[Any]
+    code: StepCode
+    expect: Trigger | str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+
+class Flow:
+    """Made by `app.flow`. A period is started once, moves on the instant a step succeeds, and is healed by `recheck`.
+
+    Its name is a task too: a run of it starts a period, or mends one, as `recheck` does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        once: Once,
+        on_failure: OnFailure,
+        client: Callable[[], Client],
+        known: Callable[[str], AnyTask | None],
+    ) -> None:
+        self.name = check_flow_name(name)
+        self.once = once
+        self.on_failure = check_on_failure(on_failure)
+        self.steps: dict[str, Step] = {}
+        self._client = client
+        self._known = known
+
+    def __repr__(self) -> str:
+        return f"<Flow {self.name}: {' '.join(self.steps) or 'no steps'}>"
+
+    # -- defining --------------------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        task: AnyTask | Bound[Any],
+        *,
+        name: str | None = None,
+        after: "Sequence[Step | AnyTask | str] | Step | AnyTask | str" = (),
+        when: Callable[[Inputs], Answer] | None = None,
+        args: Mapping[str, Any] | Callable[[Inputs], Answer] | None = None,
+        on_failure: OnFailure | None = None,
+        expect: Trigger | str | None = None,
+    ) -> Step:
+        """Add a step: it starts when all that it comes `after` have succeeded.
+
+        A parameter of the task that has the name of a step before it gets that step's result. `args` gives others, or
+        is a function that does when the step starts; `when` is one that may say no: the step is skipped then, and
+        those behind it go on. `on_failure` says what its failure means for the others: `block` those behind it,
+        `continue` without it, or `stop` the whole period. `expect` is when it should be done: see `late`.
+        """
+        own = task.task if isinstance(task, Bound) else task
+        try:
+            step_name = check_name(name or own.name)
+            followed = check_after(step_name, self._followed(after), self.plans)
+            policy = check_on_failure(on_failure or self.on_failure)
+            self._check(own, step_name)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"flow {self.name}: {error}") from None
+        code = StepCode(when, args if callable(args) else None)
+        given: Mapping[str, Any] = {} if args is None or callable(args) else args
+        call, takes = bind_step(task, given, followed, filled_later=code.args is not None)
+        if code != StepCode():
+            takes = followed  # its functions may look at any of them
+        plan = StepPlan(name=step_name, task=own.name, after=followed, on_failure=policy, takes=takes)
+        step = self.steps[step_name] = Step(plan, call, code, expect)
+        own.mark_memory = max(own.mark_memory, memory_of(self.once))
+        return step
+
+    def _check(self, task: AnyTask, step: str) -> None:
+        if self._known(task.name) is not task:
+            raise ValueError(f"step {step}: {task.name} is not a task of this app")
+        if task.once is not None:
+            raise ValueError(f"step {step}: {task.name} has a once= of its own; the flow's is the one that counts")
+        check_flow_name(step)
+
+    def _followed(self, after: "Sequence[Step | AnyTask | str] | Step | AnyTask | str") -> list[str]:
+        several = [after] if isinstance(after, str | Step | Task) else list(after)
+        return [self._name_of(one) for one in several]
+
+    def _name_of(self, followed: "Step | AnyTask | str") -> str:
+        if isinstance(followed, str):
+            return followed
+        if isinstance(followed, Step):
+            if self.steps.get(followed.name) is not followed:
+                raise ValueError(f"{followed.name} is a step of another flow")
+            return followed.name
+        names = [name for name, step in self.steps.items() if step.plan.task == followed.name]
+        if len(names) > 1 and followed.name not in names:
+            raise ValueError(f"{followed.name} is the task of several steps ({', '.join(names)}); say which by name")
+        return names[0] if len(names) == 1 else followed.name
+
+    @property
+    def plans(self) -> dict[str, StepPlan]:
+        return {name: step.plan for name, step in self.steps.items()}
+
+    def codes(self) -> dict[str, StepCode]:
+        """What a worker must know of the steps, by flow and step."""
+        return {f"{self.name}/{name}": step.code for name, step in self.steps.items() if step.code != StepCode()}
+
+    # -- periods ---------------------------------------------------------------------------------------------------
+
+    async def period(self, period: str | date | None = None) -> str:
+        """The name of a period: the one of now by the store's clock, unless it is given by name, day or instant."""
+        try:
+            if period is None:
+                return period_at(self.once, await self._client().now())
+            if isinstance(period, datetime):
+                return period_at(self.once, _aware(period).timestamp())
+            name = period.isoformat() if isinstance(period, date) else period
+            return self.once.check(name) if isinstance(self.once, Period) else check_period(name)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"flow {self.name}: {error}") from None
+
+    async def start(self, period: str | date | None = None) -> dict[str, Decision]:
+        """Put all steps of a period, in one step of the store. What is done or under way is refused or joined, so that
+        starting twice changes nothing; what has failed or was cancelled is made anew."""
+        return await self._put(await self.period(period), list(self.steps))
+
+    async def recheck(self, period: str | date | None = None) -> dict[str, Decision]:
+        """Heal a period: put what is missing of it. Left alone is what a person has cancelled, and a period that one
+        of its steps has stopped."""
+        name = await self.period(period)
+        newest = {step: run for step, run in (await self._newest(name))[1].items() if step in self.steps}
+        if any(run.state is State.FAILED and run.member and run.member.stops for run in newest.values()):
+            return {}
+        cancelled = [step for step, run in newest.items() if run.reason in (Reason.CANCELLED, Reason.DROPPED)]
+        return await self._put(name, [step for step in self.steps if step not in cancelled])
+
+    async def rerun(
+        self, step: "str | Step", period: str | date | None = None, downstream: bool = True
+    ) -> dict[str, Decision]:
+        """Do a step again, and (`downstream`) all that follow from it."""
+        name = await self.period(period)
+        steps = self.downstream(step) if downstream else [self._step(step)]
+        await self._clear(name, steps)
+        return await self._put(name, steps)
+
+    async def reset(
+        self, period: str | date | None = None, step: "str | Step | None" = None, downstream: bool = False
+    ) -> list[str]:
+        """Forget that steps are done (all, or this one, or what follows from it as well): the next start or recheck
+        does them again. The steps that were done."""
+        name = await self.period(period)
+        if step is None:
+            return await self._clear(name, list(self.steps))
+        return await self._clear(name, self.downstream(step) if downstream else [self._step(step)])
+
+    async def backfill(self, first: str | date, last: str | date) -> dict[str, dict[str, Decision]]:
+        """Start every period from the first to the last of these."""
+        if not isinstance(self.once, Period):
+            raise InvalidOptions(f"flow {self.name}: only a function names its periods; start them one by one")
+        begin, end = await self.period(first), await self.period(last)
+        try:
+            names = self.once.between(begin, end, BACKFILL_CAP)
+        except ValueError as error:
+            raise InvalidOptions(f"flow {self.name}: {error}") from None
+        return {name: await self._put(name, list(self.steps)) for name in names}
+
+    async def status(self, period: str | date | None = None) -> FlowStatus:
+        name = await self.period(period)
+        now, runs = await self._newest(name)
+        marks = await self._marks(name)
+        return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.plans, runs, marks, now))
+
+    def downstream(self, step: "str | Step") -> list[str]:
+        return downstream(self.plans, self._step(step))
+
+    def _step(self, step: "str | Step") -> str:
+        name = step.name if isinstance(step, Step) else step
+        if name not in self.steps:
+            raise InvalidOptions(f"flow {self.name} has no step {name!r}; there are: {', '.join(self.steps) or 'none'}")
+        return name
+
+    # -- the store -------------------------------------------------------------------------------------------------
+
+    async def _put(self, period: str, steps: Sequence[str]) -> dict[str, Decision]:
+        if not steps:
+            return {}
+        expires_at = await self._expiry(period)
+        runs = [self._run(step, period, expires_at) for step in steps]
+        store = await self._client().store()
+        answers = (await patiently(lambda: store.put(runs))).items
+        return dict(zip(steps, answers, strict=True))
+
+    def _run(self, step: str, period: str, expires_at: float) -> NewRun:
+        found = self.steps[step]
+        return as_step(found.call.to_run(), found.plan, self.plans, self.name, period, expires_at)
+
+    async def _expiry(self, period: str) -> float:
+        """Steps that are never reached do not wait for ever."""
+        now = await self._client().now()
+        end = self.once.bounds(period)[1].timestamp() if isinstance(self.once, Period) else now + memory_of(self.once)
+        return max(end, now) + KEPT
+
+    async def _clear(self, period: str, steps: Sequence[str]) -> list[str]:
+        edits = [Marked(self.steps[step].plan.task, key_of(self.name, step, period), None) for step in steps]
+        store = await self._client().store()
+        changed = (await patiently(lambda: store.mark(edits))).items
+        return [step for step, was in zip(steps, changed, strict=True) if was]
+
+    async def _newest(self, period: str) -> tuple[float, dict[str, Run]]:
+        """The store's time, and the latest run of each step."""
+        store = await self._client().store()
+        found: dict[str, Run] = {}
+        cursor: str | None = None
+        while True:
+            query = RunQuery(group=group_of(self.name, period), limit=PAGE, cursor=cursor)
+            page = await store.runs(query)
+            for run in page.runs:
+                if run.member is not None:
+                    found.setdefault(run.member.step, run)
+            cursor = page.cursor
+            if cursor is None:
+                return page.now, found
+
+    async def _marks(self, period: str) -> dict[str, Mark]:
+        store = await self._client().store()
+
+        async def read(step: str) -> Mark:
+            query = RowQuery(task=self.steps[step].plan.task, key=key_of(self.name, step, period))
+            rows = (await store.rows(Marked, query)).items
+            return (rows[0].mark if rows else None) or Mark()
+
+        return dict(zip(self.steps, await asyncio.gather(*map(read, self.steps)), strict=True))
+
+    # -- its own task ----------------------------------------------------------------------------------------------
+
+    def handler(self) -> Callable[..., Any]:
+        """What a run of the flow's own name does: its recheck, or a submit by that name."""
+
+        async def start(ctx: Context, period: str | None = None) -> dict[str, str]:
+            if period is None and ctx.nominal is not None:
+                period = period_at(self.once, ctx.nominal.timestamp())
+            answers = await self.recheck(period)
+            return {step: str(decision.reason) for step, decision in answers.items()}
+
+        return start
+
+
+def check_on_failure(policy: object) -> OnFailure:
+    if policy not in ("block", "continue", "stop"):
+        raise ValueError(f"on_failure={policy!r}: choose block, continue or stop")
+    return policy
+
+
+def _aware(instant: datetime) -> datetime:
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant!r} has no time zone; give a period's name, a date, or an aware datetime")
+    return instant

@@ -1,0 +1,111 @@
+"""How a flow stands in a period: each step, and what blocks it."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from rota.domain.decision import Reason
+from rota.domain.flow import Steps
+from rota.domain.guards import Mark
+from rota.domain.run import Run, State
+
+StepState = Literal[
+    "done", "skipped", "running", "due", "waiting", "blocked", "paused", "failed", "cancelled", "absent"
+]
+"""due: may start, or will at its time. absent: no run of it is known, so it was never started or is forgotten."""
+
+
+class StepStatus(Struct, frozen=True, kw_only=True):
+    """One step in one period. `since` is when it came to stand so, by the store's clock.
+
+    `blocked_by` are the steps at the root of what it waits for: those that will not end well by themselves.
+    """
+
+    name: str
+    task: str
+    state: StepState
+    after: tuple[str, ...] = ()
+    since: float | None = None
+    run: Run | None = None
+    blocked_by: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its last call took."""
+        return self.run.attempts[-1].seconds if self.run is not None and self.run.attempts else None
+
+
+class FlowStatus(Struct, frozen=True, kw_only=True):
+    """A period of a flow, by step, in the order of definition."""
+
+    flow: str
+    period: str
+    now: float
+    steps: dict[str, StepStatus]
+
+    @property
+    def done(self) -> bool:
+        return all(step.state in ("done", "skipped") for step in self.steps.values())
+
+    @property
+    def started(self) -> bool:
+        return any(step.state != "absent" for step in self.steps.values())
+
+    @property
+    def blocked(self) -> dict[str, StepStatus]:
+        return {name: step for name, step in self.steps.items() if step.state == "blocked"}
+
+
+def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], now: float) -> dict[str, StepStatus]:
+    """Every step by its newest run and its mark: a success that is known counts, whatever became of later runs."""
+    found: dict[str, StepStatus] = {}
+    for name, plan in steps.items():  # those that a step follows come before it
+        run, mark = runs.get(name), marks.get(name, Mark())
+        state, since = _state(run, mark, now)
+        roots: tuple[str, ...] = ()
+        if state == "waiting" and run is not None:
+            roots = _roots(plan.after, found, run, steps)
+            if roots:
+                ends = [at for root in roots if (at := found[root].since) is not None]
+                state, since = "blocked", max(ends, default=since)
+        found[name] = StepStatus(
+            name=name, task=plan.task, state=state, after=plan.after, since=since, run=run, blocked_by=roots
+        )
+    return found
+
+
+def _state(run: Run | None, mark: Mark, now: float) -> tuple[StepState, float | None]:
+    if run is not None and run.state is State.RUNNING:
+        return "running", run.claimed_at
+    if run is not None and run.state is State.SUCCEEDED and run.reason is Reason.SKIPPED:
+        return "skipped", run.finished_at
+    if mark.succeeded_at is not None:
+        return "done", mark.succeeded_at
+    if run is None:
+        return "absent", None
+    if run.state is State.PAUSED:
+        return "paused", None
+    if run.state is State.QUEUED:
+        return ("waiting", run.created_at) if run.needs else ("due", max(run.due_at, run.created_at))
+    if run.state is State.SUCCEEDED:
+        return "absent", None  # it was, but its mark is cleared: it may run again
+    return ("failed" if run.state is State.FAILED else "cancelled"), run.finished_at
+
+
+def _roots(after: tuple[str, ...], found: Mapping[str, StepStatus], run: Run, steps: Steps) -> tuple[str, ...]:
+    """Of what this run still waits for: the steps that have ended badly or were never started, however far up."""
+    roots: dict[str, None] = {}
+    for parent in after:
+        step = found[parent]
+        if not any(need.endswith(f"/{parent}@{_period(run)}") for need in run.needs):
+            continue
+        if step.state in ("failed", "cancelled", "absent", "paused"):
+            roots[parent] = None
+        for root in step.blocked_by:
+            roots[root] = None
+    return tuple(roots)
+
+
+def _period(run: Run) -> str:
+    return run.origin.period or ""

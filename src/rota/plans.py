@@ -1,0 +1,202 @@
+"""Plans that follow their anchor: one run per item, at its time. Planning again moves what waits and cancels what is
+gone."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.client import Client, patiently
+from rota.domain import wire
+from rota.domain.decision import Decision, Reason
+from rota.domain.flow import check_flow_name
+from rota.domain.guards import Guards
+from rota.domain.intake import FIRST_DAY, LAST_DAY, Span, check_name, seconds
+from rota.domain.once import check_period, named
+from rota.domain.run import Member, NewRun, Origin, State, after
+from rota.domain.triggers.zones import find_zone
+from rota.errors import InvalidArguments, InvalidOptions
+from rota.store import Plan, RunQuery, Store
+from rota.task import Bound
+
+Item = TypeVar("Item")
+Instant = datetime | float | int
+MILLISECONDS = 1e11
+"""From here on a number counts milliseconds: as seconds it would lie beyond the year 5000."""
+MOST = 10_000
+PAGE = 1000
+
+
+class PlanReport(Struct, frozen=True, kw_only=True):
+    """What became of each item, by its key. `past` are those whose time was over; `done` ran already, or run now."""
+
+    planned: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    refused: dict[str, Reason] = {}
+
+    def __str__(self) -> str:
+        parts = [(self.planned, "planned"), (self.moved, "moved"), (self.kept, "as they were")]
+        parts += [(self.cancelled, "cancelled"), (self.past, "past"), (self.done, "already done")]
+        parts.append((tuple(self.refused), "refused"))
+        return ", ".join(f"{len(keys):,} {word}" for keys, word in parts if keys) or "nothing to plan"
+
+
+class Wanted(Struct, frozen=True):
+    """One item's run, and when it is to be."""
+
+    key: str
+    due_at: float
+    run: NewRun
+
+
+def normalize_instant(value: object, tz: str | None = None) -> float:
+    """Unix seconds from seconds, milliseconds or a datetime; a naive one is by the clock of `tz`."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            if tz is None:
+                raise ValueError(f"{value!r} has no time zone; give aware datetimes, or say tz=")
+            value = value.replace(tzinfo=ZoneInfo(find_zone_name(tz)))
+        found = value.timestamp()
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no instant: give an aware datetime, or Unix seconds or milliseconds")
+    else:
+        found = value / 1000 if abs(value) >= MILLISECONDS else float(value)
+    if not FIRST_DAY <= found <= LAST_DAY:  # also refuses NaN
+        raise ValueError(f"{value!r} is no instant from 1970 to 9999")
+    return found
+
+
+def find_zone_name(tz: str) -> str:
+    find_zone(tz)
+    return tz
+
+
+class Planner:
+    """What `app.plan` does, with its words checked."""
+
+    def __init__(self, name: str, period: str | date, grace: Span | None, offset: Span, tz: str | None) -> None:
+        try:
+            self.name = check_flow_name(check_name(name))
+            self.period = check_period(period.isoformat() if isinstance(period, date) else period)
+            self.group = named(f"plan:{self.name}", self.period)
+            self.grace = None if grace is None else seconds(grace, "grace")
+            self.offset = offset.total_seconds() if isinstance(offset, timedelta) else float(offset)
+            self.tz = None if tz is None else find_zone_name(tz)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"plan {name}: {error}") from None
+
+    def wanted(
+        self,
+        items: Iterable[Item],
+        call: Callable[[Item], Bound[Any]],
+        at: Callable[[Item], Instant],
+        key: Callable[[Item], object],
+        where: Callable[[Item], object] | None,
+    ) -> list[Wanted]:
+        """A run for each item; raises before anything is put if one of them is wrong."""
+        found: dict[str, Wanted] = {}
+        for item in items:
+            if where is not None and not where(item):
+                continue
+            name = str(key(item))
+            if name in found:
+                raise InvalidArguments(f"plan {self.name}: two items have the key {name!r}")
+            if len(found) == MOST:
+                raise InvalidArguments(f"plan {self.name}: more than {MOST:,} items; split them by name or period")
+            found[name] = self._wanted(name, call(item), at(item))
+        return list(found.values())
+
+    def _wanted(self, key: str, call: object, at: object) -> Wanted:
+        if not isinstance(call, Bound):
+            raise InvalidArguments(f"plan {self.name}, {key}: call= gives {call!r}; let it bind a task: task.bind(...)")
+        if call.options.delay is not None or call.options.at is not None or call.options.expires is not None:
+            raise InvalidOptions(f"plan {self.name}, {key}: at= says when; leave out delay, at and expires of the call")
+        try:
+            due_at = after(normalize_instant(at, self.tz) + self.offset, 0)
+            name = self.unique_key(key)
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(f"plan {self.name}, {key}: {error}") from None
+        plain = call.to_run()
+        origin = Origin(kind="plan", of=self.name, nominal=due_at, period=self.period)
+        run = replace(
+            plain,
+            key=name,
+            unique_key=name,
+            guards=Guards(unique="done", join="set", rest=plain.guards.rest),
+            at=due_at,
+            expires_at=None if self.grace is None else after(due_at, self.grace),
+            group=self.group,
+            wire=wire.amend(plain.wire, origin, Member(self.group)),
+        )
+        return Wanted(key, due_at, run)
+
+    def unique_key(self, key: str) -> str:
+        return named(f"{self.name}/{key}", self.period)
+
+    def is_past(self, wanted: Wanted, now: float, skip_past: bool) -> bool:
+        """Too late to start; without a grace, whatever should have begun already, unless that is wanted."""
+        if self.grace is not None:
+            return after(wanted.due_at, self.grace) <= now
+        return skip_past and wanted.due_at < now
+
+    async def put(self, client: Client, wanted: list[Wanted], skip_past: bool) -> PlanReport:
+        store = await client.store()
+        now, before = await self._waiting(store)
+        past = [one for one in wanted if self.is_past(one, now, skip_past)]
+        to_come = [one for one in wanted if one not in past]
+        plan = Plan(self.group, frozenset(self.unique_key(one.key) for one in past))
+        runs = [one.run for one in to_come]
+        answers = (await patiently(lambda: store.put(runs, plan))).items
+        gone = {decision.run for decision in answers[len(runs) :]}
+        return self._report(to_come, answers, past, {key for key, (id, _) in before.items() if id in gone}, before)
+
+    async def _waiting(self, store: Store) -> tuple[float, dict[str, tuple[str, float]]]:
+        """The store's time; the run and the due time of each item that waits."""
+        prefix, suffix = f"{self.name}/", f"@{self.period}"
+        found: dict[str, tuple[str, float]] = {}
+        cursor: str | None = None
+        while True:
+            states = [State.QUEUED, State.PAUSED]
+            query = RunQuery(group=self.group, states=states, limit=PAGE, cursor=cursor)
+            page = await store.runs(query)
+            for run in page.runs:
+                found[(run.key or "").removeprefix(prefix).removesuffix(suffix)] = (run.id, run.due_at)
+            cursor = page.cursor
+            if cursor is None:
+                return page.now, found
+
+    def _report(
+        self,
+        wanted: list[Wanted],
+        answers: list[Decision],
+        past: list[Wanted],
+        cancelled: set[str],
+        before: Mapping[str, tuple[str, float]],
+    ) -> PlanReport:
+        found: dict[str, list[str]] = {"planned": [], "moved": [], "kept": [], "done": []}
+        refused: dict[str, Reason] = {}
+        for one, answer in zip(wanted, answers, strict=False):
+            match answer.reason:
+                case Reason.ACCEPTED:
+                    found["planned"].append(one.key)
+                case Reason.JOINED:
+                    same = one.key in before and before[one.key][1] == one.due_at
+                    found["kept" if same else "moved"].append(one.key)
+                case Reason.ALREADY_DONE | Reason.ALREADY_RUNNING:
+                    found["done"].append(one.key)
+                case reason:
+                    refused[one.key] = reason
+        told = {word: tuple(keys) for word, keys in found.items()}
+        return PlanReport(
+            **told,
+            cancelled=tuple(key for key in before if key in cancelled),
+            past=tuple(one.key for one in past),
+            refused=refused,
+        )

@@ -1,0 +1,151 @@
+"""Chain: calls that follow each other, as a flow of their own: `(a.bind(1) >> b >> [c, d]).submit()`."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
+
+from rota.client import Client, patiently
+from rota.domain.flow import KEPT, StepPlan, as_step
+from rota.errors import InvalidArguments, InvalidOptions
+from rota.handle import RunHandle
+from rota.task.ids import new_id
+
+if TYPE_CHECKING:
+    from rota.task.task import Bound, Task
+
+Call: TypeAlias = "Bound[Any] | Task[..., ..., Any, Any]"
+Link: TypeAlias = "Call | Sequence[Call]"
+NAME = "chain"
+
+
+class Chain:
+    """Stages of calls: all of one start when all of the stage before have succeeded.
+
+    A call may take the results of the stage before it: where a parameter has the name of a task there, and the call
+    does not say otherwise. Nothing runs until `submit`.
+    """
+
+    def __init__(self, stages: tuple[tuple[Call, ...], ...]) -> None:
+        self._stages = stages
+
+    @classmethod
+    def of(cls, first: Call) -> "Chain":
+        return cls(((first,),))
+
+    def then(self, following: Link) -> "Chain":
+        stage = tuple(following) if isinstance(following, Sequence) else (following,)
+        if not stage:
+            raise InvalidOptions("a stage of a chain is empty; give it one task at least")
+        return Chain((*self._stages, stage))
+
+    def __rshift__(self, following: Link) -> "Chain":
+        return self.then(following)
+
+    async def submit(self) -> "ChainHandle":
+        """All of it is durable when this returns, and the first stage may start."""
+        plans, calls = self._planned()
+        period = new_id()
+        runs = [
+            replace(as_step(calls[name].to_run(), plan, plans, NAME, period, None), expires_after=KEPT)
+            for name, plan in plans.items()
+        ]
+        store = await self._client.store()
+        answers = (await patiently(lambda: store.put(runs))).items
+        handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(plans, answers, strict=True)}
+        return ChainHandle(handles, list(plans)[-len(self._stages[-1]) :], len(self._stages[-1]) == 1)
+
+    def submit_sync(self) -> "ChainHandle":
+        """The same from synchronous code; raises where an event loop runs."""
+        return _task_of(self._stages[0][0]).portal().call(self.submit)
+
+    @property
+    def _client(self) -> Client:
+        return _task_of(self._stages[0][0]).client()
+
+    def _planned(self) -> tuple[dict[str, StepPlan], dict[str, "Bound[Any]"]]:
+        plans: dict[str, StepPlan] = {}
+        calls: dict[str, Bound[Any]] = {}
+        before: tuple[str, ...] = ()
+        for stage in self._stages:
+            names: list[str] = []
+            for call in stage:
+                name = _free_name(_task_of(call).name, plans)
+                calls[name], takes = bind_step(call, {}, before)
+                plans[name] = StepPlan(name=name, task=calls[name].task.name, after=before, takes=takes)
+                names.append(name)
+            before = tuple(names)
+        return plans, calls
+
+
+class ChainHandle:
+    """A submitted chain: a handle per step, and the result of the last."""
+
+    def __init__(self, steps: dict[str, RunHandle[Any]], last: list[str], single: bool) -> None:
+        self.steps = steps
+        self._last = last
+        self._single = single
+
+    def __repr__(self) -> str:
+        return f"<ChainHandle {' '.join(self.steps)}>"
+
+    async def result(self, timeout: float | None = None) -> Any:
+        """The result of the last step, or a list where the last stage has several.
+
+        Raises RunFailed or RunCancelled as soon as any step has ended so, TimeoutError after `timeout` seconds; the
+        chain goes on then.
+        """
+        waits = {name: asyncio.ensure_future(handle.result()) for name, handle in self.steps.items()}
+        try:
+            async with asyncio.timeout(timeout):
+                results = dict(zip(waits, await asyncio.gather(*waits.values()), strict=True))
+        finally:
+            for wait in waits.values():
+                wait.cancel()
+            await asyncio.gather(*waits.values(), return_exceptions=True)
+        found = [results[name] for name in self._last]
+        return found[0] if self._single else found
+
+    async def cancel(self, note: str | None = None) -> int:
+        """Ask for the end of all that has not ended; how many."""
+        return sum([await handle.cancel(note) for handle in reversed(self.steps.values())])
+
+
+def _task_of(call: Call) -> "Task[..., ..., Any, Any]":
+    from rota.task.task import Bound
+
+    return call.task if isinstance(call, Bound) else call
+
+
+def _free_name(name: str, taken: Mapping[str, object]) -> str:
+    names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
+    return next(free for free in names if free not in taken)
+
+
+def bind_step(
+    call: Call, given: Mapping[str, Any], parents: Sequence[str], filled_later: bool = False
+) -> tuple["Bound[Any]", tuple[str, ...]]:
+    """The call of a step, and those of its parents whose results it takes: by the names of its parameters.
+
+    A bound call is complete. `filled_later`: code says the rest when the step starts.
+    """
+    from rota.task.task import Bound
+
+    if isinstance(call, Bound):
+        if given:
+            raise InvalidOptions(f"{call.task.name} is bound already; leave out args=, or give the task itself")
+        return call, ()
+    signature = call.signature
+    takes = tuple(name for name in parents if name in signature.parameters.parameters and name not in given)
+    if not takes and not filled_later:
+        return call.bound((), dict(given)), ()
+    missing = [] if filled_later else [name for name in signature.required if name not in (*takes, *given)]
+    if missing:
+        raise InvalidArguments(
+            f"{call.name}: nothing gives its parameter {missing[0]!r}: neither args= nor a step before it by that name"
+        )
+    try:
+        return Bound(call, signature.encode_some(given)), takes
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(str(error)) from None

@@ -1,0 +1,480 @@
+"""Flows in virtual time, on the real engine: order, once per period, failures, healing, results by name."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rota import (
+    Context,
+    Cron,
+    Flow,
+    Inputs,
+    InvalidArguments,
+    InvalidOptions,
+    Period,
+    Reason,
+    Retry,
+    Rota,
+    RunFailed,
+    State,
+    TaskError,
+)
+from rota.testing import simulate
+from rota.testing.simulation import Simulation
+
+PARIS = ZoneInfo("Europe/Paris")
+START = datetime(2026, 11, 15, 3, 0, tzinfo=PARIS)
+DAY = "2026-11-15"
+
+
+class Journal:
+    """Who began and ended, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.failing: set[str] = set()
+
+    def task(self, app: Rota, name: str, seconds: float = 1.0) -> Any:
+        @app.task(name=name)
+        async def work(ctx: Context) -> str:
+            self.lines.append(f"+{name}")
+            await asyncio.sleep(seconds)
+            if name in self.failing:
+                raise ValueError(name)
+            self.lines.append(f"-{name}")
+            return f"{name} of {ctx.period}"
+
+        return work
+
+
+def a_day(on_failure: str = "block", recheck: bool = True) -> tuple[Rota, Flow, Journal]:
+    """load → (left, right) → join, rechecked every seven minutes from four to eleven."""
+    app, journal = Rota("memory://", tz="UTC"), Journal()
+    load, left, right, join = (journal.task(app, name) for name in ("load", "left", "right", "join"))
+    trigger = Cron("*/7 4-23 * * *") if recheck else None
+    day = app.flow("day", once=Period.day(tz="Europe/Paris"), recheck=trigger, on_failure=on_failure)  # type: ignore[arg-type]
+    day.step(load)
+    day.step(left, after=[load])
+    day.step(right, after=[load])
+    day.step(join, after=[left, right])
+    return app, day, journal
+
+
+def played(app: Rota, hours: float, scenario: Callable[[Simulation], Awaitable[object]] | None = None) -> Simulation:
+    return simulate(app, START, START + timedelta(hours=hours), scenario=scenario)
+
+
+def test_a_day_goes_in_order_and_in_parallel_and_once() -> None:
+    app, _, journal = a_day()
+    simulation = played(app, 20)
+    assert journal.lines[:2] == ["+load", "-load"]
+    assert sorted(journal.lines[2:4]) == ["+left", "+right"], "both start before either has ended"
+    assert journal.lines[6:] == ["+join", "-join"]
+    (first,) = simulation.of("load")
+    assert datetime.fromtimestamp(first.created_at, PARIS).strftime("%H:%M") == "04:00"
+    (last,) = simulation.of("join")
+    assert (last.finished_at or 0) - first.due_at == pytest.approx(3, abs=0.1), "no step waits for the recheck"
+    assert last.origin.period == DAY
+
+
+def test_every_day_is_a_day_of_its_own() -> None:
+    app, _, journal = a_day()
+    simulation = played(app, 72)
+    assert [run.origin.period for run in simulation.of("join")] == ["2026-11-15", "2026-11-16", "2026-11-17"]
+    assert len(journal.lines) == 24
+
+
+def test_a_failed_step_blocks_those_behind_it_and_is_healed_by_the_recheck() -> None:
+    app, day, journal = a_day()
+    journal.failing.add("left")
+
+    async def mends(simulation: Simulation) -> None:
+        await asyncio.sleep(3600 + 60)
+        status = await day.status()
+        states = {name: step.state for name, step in status.steps.items()}
+        assert states == {"load": "done", "left": "failed", "right": "done", "join": "blocked"}
+        join, left = status.steps["join"], status.steps["left"]
+        assert (join.blocked_by, join.since) == (("left",), left.since)
+        journal.failing.clear()
+
+    played(app, 2, mends)
+    assert journal.lines.count("+left") == 2, "the recheck after the repair runs it again"
+    assert journal.lines.count("-join") == 1
+    assert journal.lines.index("-left") < journal.lines.index("+join")
+
+
+def test_a_blocked_step_names_the_root_however_far_up() -> None:
+    app, day, journal = a_day(recheck=False)
+    journal.failing.add("load")
+
+    async def looks(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(60)
+        status = await day.status()
+        assert [status.steps[name].blocked_by for name in ("left", "join")] == [("load",), ("load",)]
+        assert set(status.blocked) == {"left", "right", "join"}
+        assert not status.done
+
+    played(app, 1, looks)
+
+
+def test_continue_goes_on_without_the_failed_step() -> None:
+    app, _, journal = a_day("continue", recheck=False)
+    journal.failing.add("left")
+    starts(app)
+    assert journal.lines[-2:] == ["+join", "-join"]
+    assert "-left" not in journal.lines
+
+
+def test_continue_waits_for_the_retries_of_a_step() -> None:
+    app, calls = Rota("memory://"), list[str]()
+
+    @app.task(retry=Retry(2, delay=10, jitter=0))
+    async def shaky() -> None:
+        calls.append("shaky")
+        raise ValueError
+
+    @app.task
+    async def then() -> None:
+        calls.append("then")
+
+    flow = app.flow("f", once=Period.day(), on_failure="continue")
+    flow.step(shaky)
+    flow.step(then, after=[shaky])
+    starts(app)
+    assert calls == ["shaky"] * 3 + ["then"]
+
+
+def test_stop_ends_the_period() -> None:
+    app, day, journal = a_day("stop")
+    journal.failing.add("load")
+
+    async def looks(simulation: Simulation) -> None:
+        await asyncio.sleep(3 * 3600)
+        states = {name: step.state for name, step in (await day.status()).steps.items()}
+        assert states == {"load": "failed", "left": "cancelled", "right": "cancelled", "join": "cancelled"}
+        journal.failing.clear()
+        answers = await day.start()
+        assert {answer.reason for answer in answers.values()} == {Reason.ACCEPTED}, "a person starts it again"
+
+    played(app, 4, looks)
+    assert journal.lines.count("+load") == 2, "no recheck started it"
+    assert journal.lines[-1] == "-join"
+
+
+def starts(app: Rota, hours: float = 1.0) -> Simulation:
+    """The app's only flow, started once."""
+    (flow,) = app.flows.values()
+
+    async def start(simulation: Simulation) -> None:
+        await flow.start()
+
+    return played(app, hours, start)
+
+
+def test_starting_twice_changes_nothing() -> None:
+    app, day, journal = a_day(recheck=False)
+
+    async def twice(simulation: Simulation) -> None:
+        first = await day.start()
+        again = await day.start()
+        assert {answer.reason for answer in first.values()} == {Reason.ACCEPTED}
+        assert {answer.reason for answer in again.values()} == {Reason.JOINED}
+        assert [answer.run for answer in again.values()] == [answer.run for answer in first.values()]
+        await asyncio.sleep(60)
+        assert {answer.reason for answer in (await day.start()).values()} == {Reason.ALREADY_DONE}
+
+    played(app, 1, twice)
+    assert len(journal.lines) == 8
+
+
+def test_a_cancelled_step_stays_cancelled_until_somebody_says_otherwise() -> None:
+    app, day, journal = a_day()
+
+    async def cancels(simulation: Simulation) -> None:
+        await day.start()
+        run = (await day.status()).steps["left"].run
+        assert run is not None
+        await app.handle(run.id).cancel("not today")
+        await asyncio.sleep(2 * 3600)
+        assert "+left" not in journal.lines, "no recheck makes it anew"
+        assert (await day.status()).steps["join"].blocked_by == ("left",)
+        await day.rerun("left")
+
+    played(app, 3, cancels)
+    assert journal.lines[-1] == "-join"
+
+
+def test_rerun_does_a_step_again_and_what_follows_from_it() -> None:
+    app, day, journal = a_day(recheck=False)
+
+    async def reruns(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(60)
+        del journal.lines[:]
+        assert list(await day.rerun("left")) == ["left", "join"]
+        await asyncio.sleep(60)
+        assert journal.lines == ["+left", "-left", "+join", "-join"]
+        del journal.lines[:]
+        await day.rerun("left", downstream=False)
+        await asyncio.sleep(60)
+        assert journal.lines == ["+left", "-left"]
+        with pytest.raises(InvalidOptions, match="no step 'nobody'; there are: load, left"):
+            await day.rerun("nobody")
+
+    played(app, 1, reruns)
+
+
+def test_reset_lets_the_next_recheck_do_it_again() -> None:
+    app, day, journal = a_day()
+
+    async def resets(simulation: Simulation) -> None:
+        await asyncio.sleep(3600 + 60)
+        assert await day.reset(DAY, "left", downstream=True) == ["left", "join"]
+        assert await day.reset(DAY, "left") == []
+        assert (await day.status()).steps["left"].state == "absent"
+
+    played(app, 2, resets)
+    assert journal.lines[8:] == ["+left", "-left", "+join", "-join"]
+
+
+def test_backfill_starts_every_period() -> None:
+    app, day, _ = a_day(recheck=False)
+
+    async def fills(simulation: Simulation) -> None:
+        assert list(await day.backfill("2026-10-24", "2026-10-26")) == ["2026-10-24", "2026-10-25", "2026-10-26"]
+        with pytest.raises(InvalidOptions, match="more than 1,000 days"):
+            await day.backfill("2020-01-01", "2026-01-01")
+        with pytest.raises(InvalidOptions, match="is no day"):
+            await day.backfill("2026-W01", "2026-W02")
+
+    simulation = played(app, 1, fills)
+    assert sorted(run.origin.period or "" for run in simulation.of("join")) == [
+        "2026-10-24",
+        "2026-10-25",
+        "2026-10-26",
+    ]
+    assert all(run.state is State.SUCCEEDED for run in simulation.runs)
+
+
+def test_a_step_takes_its_parents_results_by_name() -> None:
+    app, got = Rota("memory://"), list[Any]()
+
+    @app.task
+    async def races() -> list[str]:
+        return ["R1", "R2"]
+
+    @app.task
+    async def horses(races: list[str], most: int = 5) -> dict[str, int]:
+        return dict.fromkeys(races, most)
+
+    @app.task
+    async def report(races: list[str], horses: dict[str, int], title: str) -> None:
+        got.append((title, races, horses))
+
+    day = app.flow("day", once=Period.day())
+    day.step(races)
+    day.step(horses, after=races, args={"most": 8})
+    day.step(report, after=[races, horses], args={"title": "today"})
+    starts(app)
+    assert got == [("today", ["R1", "R2"], {"R1": 8, "R2": 8})]
+
+
+def test_when_and_args_are_asked_by_the_worker() -> None:
+    app, got = Rota("memory://"), list[str]()
+
+    @app.task
+    async def today() -> int:
+        return 0
+
+    @app.task
+    async def watch(date: str) -> None:
+        got.append(f"watch {date}")
+
+    @app.task
+    async def tidy(date: str) -> None:
+        got.append(f"tidy {date}")
+
+    async def arguments(inputs: Inputs) -> dict[str, Any]:
+        return {"date": f"{inputs.period} after {inputs.results}"}
+
+    day = app.flow("day", once=Period.day(tz="Europe/Paris"))
+    day.step(today)
+    day.step(watch, after=today, when=lambda inputs: inputs.results["today"] > 0, args=arguments)
+    day.step(tidy, after=watch, args=arguments)
+
+    async def looks(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(60)
+        states = {name: step.state for name, step in (await day.status()).steps.items()}
+        assert states == {"today": "done", "watch": "skipped", "tidy": "done"}
+        assert {answer.reason for answer in (await day.recheck()).values()} == {Reason.ALREADY_DONE}
+
+    played(app, 1, looks)
+    assert got == [f"tidy {DAY} after {{'watch': None}}"]
+
+
+def test_a_step_that_skips_its_work_releases_those_behind_it() -> None:
+    app, got = Rota("memory://"), list[str]()
+
+    @app.task
+    async def one() -> None:
+        raise TaskError("skipped", "no races today")
+
+    @app.task
+    async def two() -> None:
+        got.append("two")
+
+    day = app.flow("day", once=Period.day(), recheck=Cron("*/7 * * * *"))
+    day.step(one)
+    day.step(two, after=one)
+    simulation = played(app, 2)
+    assert (len(simulation.of("one")), got) == (1, ["two"]), "and it is not rechecked"
+
+
+def test_a_step_that_is_new_in_the_code_is_started_by_the_recheck() -> None:
+    app, day, journal = a_day()
+    late = journal.task(app, "late")
+
+    async def grows(simulation: Simulation) -> None:
+        await asyncio.sleep(3600 + 60)
+        day.step(late, after="join")
+
+    played(app, 2, grows)
+    assert journal.lines[-2:] == ["+late", "-late"]
+
+
+def test_a_period_of_ones_own() -> None:
+    app, journal = Rota("memory://"), Journal()
+    shift = app.flow("shift", once=lambda at: f"{at:%Y-%m-%d}-{'early' if at.hour < 12 else 'late'}")
+    shift.step(journal.task(app, "work"))
+
+    async def starts_all(simulation: Simulation) -> None:
+        await shift.start()
+        await shift.start()
+        await shift.start(datetime(2026, 11, 15, 13, tzinfo=UTC))
+        with pytest.raises(InvalidOptions, match="without @"):
+            await shift.start("a@b")
+        with pytest.raises(InvalidOptions, match="start them one by one"):
+            await shift.backfill("a", "b")
+
+    simulation = played(app, 1, starts_all)
+    assert [run.origin.period for run in simulation.of("work")] == ["2026-11-15-early", "2026-11-15-late"]
+
+
+def test_a_retried_step_releases_those_behind_it() -> None:
+    app, day, journal = a_day(recheck=False)
+    journal.failing.add("left")
+
+    async def retries(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(60)
+        journal.failing.clear()
+        run = (await day.status()).steps["left"].run
+        assert run is not None
+        await app.handle(run.id).retry()
+
+    played(app, 1, retries)
+    assert journal.lines[-4:] == ["+left", "-left", "+join", "-join"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (lambda day, a, b: day.step(a, after=["b"]), "which is no step before it; there are: none yet"),
+        (lambda day, a, b: day.step(a, after=["a"]), "step a waits for itself"),
+        (lambda day, a, b: (day.step(a), day.step(a)), "two steps a; give one of them name="),
+        (lambda day, a, b: day.step(a, name="x/y"), "holds no / and no @"),
+        (lambda day, a, b: day.step(a, on_failure="panic"), "choose block, continue or stop"),
+        (lambda day, a, b: day.step(Rota("memory://").task(lambda: None, name="z")), "is not a task of this app"),
+    ],
+)
+def test_what_is_wrong_with_a_step_is_said_when_it_is_defined(wrong: Callable[..., Any], why: str) -> None:
+    app = Rota("memory://")
+    a, b = (app.task(name=name)(lambda: None) for name in "ab")
+    day = app.flow("day", once=Period.day())
+    with pytest.raises(InvalidOptions, match=why):
+        wrong(day, a, b)
+
+
+def test_what_nothing_gives_is_said_when_it_is_defined() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    def needs(today: int, colour: str) -> None: ...
+
+    @app.task
+    def today() -> int:
+        return 1
+
+    @app.task(once=Period.day())
+    def own() -> None: ...
+
+    day = app.flow("day", once=Period.day())
+    day.step(today)
+    with pytest.raises(InvalidArguments, match="nothing gives its parameter 'colour'"):
+        day.step(needs, after=today)
+    with pytest.raises(InvalidArguments, match="no parameter 'color'"):
+        day.step(needs, after=today, args={"color": "red", "colour": "red"})
+    with pytest.raises(InvalidOptions, match="has a once= of its own"):
+        day.step(own)
+    with pytest.raises(InvalidOptions, match="flow day"):
+        app.flow("day2@", once=Period.day())
+    with pytest.raises(InvalidOptions, match="a period such as"):
+        app.flow("day3", once="daily")  # type: ignore[arg-type]
+
+
+def test_a_chain_is_a_flow_of_its_own() -> None:
+    app, got = Rota("memory://"), list[str]()
+
+    @app.task
+    async def a(n: int) -> int:
+        return n + 1
+
+    @app.task
+    async def b(a: int) -> int:
+        return a * 10
+
+    @app.task
+    async def c(b: int) -> str:
+        return f"c{b}"
+
+    @app.task
+    async def d() -> str:
+        got.append("d")
+        return "d"
+
+    async def chains(simulation: Simulation) -> None:
+        handle = await (a.bind(1) >> b >> [c, d]).submit()
+        assert list(handle.steps) == ["a", "b", "c", "d"]
+        assert await handle.result() == ["c20", "d"]
+        assert await (await (a.bind(2) >> b).submit()).result() == 30
+        assert await (await (d >> [d, d] >> d).submit()).result() == "d"
+
+    played(app, 1, chains)
+    assert len(got) == 5
+
+
+def test_a_chain_whose_step_fails_says_so_at_once() -> None:
+    app, got = Rota("memory://"), list[str]()
+
+    @app.task
+    async def bad() -> None:
+        raise ValueError("no")
+
+    @app.task
+    async def after() -> None:
+        got.append("after")
+
+    async def chains(simulation: Simulation) -> None:
+        handle = await (bad >> after).submit()
+        with pytest.raises(RunFailed, match="no"):
+            await handle.result()
+        assert await handle.cancel() == 1
+
+    played(app, 1, chains)
+    assert got == []
