@@ -49,7 +49,8 @@ class Beside:
         await self._verb("mark", *columns.of_marks(edits))
 
     async def count(self, table: str) -> int:
-        return int(await self._connection.fetchval(f"SELECT count(*) FROM {self._schema}.{table}"))
+        found: Any = await self._connection.fetchval(f"SELECT count(*) FROM {self._schema}.{table}")
+        return int(found)
 
     async def until_it_waits(self, task: asyncio.Task[Any]) -> None:
         """Until some connection waits for a lock, or the task has not waited at all."""

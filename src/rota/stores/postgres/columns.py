@@ -77,7 +77,7 @@ NO_GUARDS: list[Column] = [[], [], [], [], [], [], [], []]
 def of_put(runs: Sequence[NewRun], plan: Plan | None = None) -> list[Any]:
     plain = plan is None and all(is_plain(run) for run in runs)
     known = list(dict.fromkeys(run.task for run in runs))
-    planned = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
+    planned: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
     return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs)), *planned]
 
 
