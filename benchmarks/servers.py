@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from benchmarks.crowded import crowded
 from benchmarks.figures import Cost
 from benchmarks.growth import growth
+from benchmarks.lateness import lateness
 from benchmarks.report import SERVERS, costs, machine, write_section
 from benchmarks.schedules import due_at_once
 from benchmarks.settings import Settings
@@ -36,6 +37,8 @@ def on_redis(settings: Settings) -> tuple[str, list[Cost]]:
         raise SystemExit("there is no redis-server of version 7 or newer in PATH")
     with RedisServer(program, REDIS, tcp=True) as server:
         found = on_both(settings, server.url)
+        tell("  lateness")
+        found += lateness(settings, server.url)
         tell("  traffic")
         found += traffic(server, settings.cap)
         tell("  shares")
