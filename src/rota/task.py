@@ -19,7 +19,6 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards, Join, Unique
 from rota.domain.ids import uuid7
 from rota.domain.intake import (
-    AS_IT_COMES,
     Options,
     Span,
     Timed,
@@ -129,7 +128,7 @@ class Bound(Struct, Generic[R_co], frozen=True):
 
     task: "Task[..., ..., Any, R_co]"
     args: bytes
-    options: Options = AS_IT_COMES
+    options: Options = Options()
     guards: Guards | None = None
 
     def to_run(self) -> NewRun:
@@ -334,7 +333,7 @@ class Task(Generic[C, P, T_co, R_co]):
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        options: Options = AS_IT_COMES,
+        options: Options = Options(),  # noqa: B008
         key: KeyTemplate | UserKey | None = None,
     ) -> Bound[R_co]:
         """Checked, encoded, and with the key that its arguments make."""

@@ -35,7 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
 
 
-AS_IT_COMES = Options()
+_NONE = Options()
 _SUBMIT = Origin()
 
 
@@ -55,7 +55,7 @@ def new_run(
             "store the data elsewhere and pass its name"
         )
     guards = guards or Guards()
-    if options is AS_IT_COMES and guards.unique is None:  # the usual submit, without ceremony
+    if options == _NONE and guards.unique is None:  # the usual submit, without ceremony
         return NewRun(
             id=id, task=check_name(task), wire=wire.encode(args, _SUBMIT, policy), guards=guards, priority=priority
         )
