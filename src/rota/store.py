@@ -270,7 +270,7 @@ class Store(Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        """Compare-and-set on (run, fence), each in one atomic step."""
+        """Compare-and-set on (run, fence, worker), each in one atomic step."""
         ...
 
     async def ask(

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Note
+from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
@@ -144,6 +144,7 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         len(set(ids)) == len(ids),
         ids,
         [one.fence for one in said],
+        [one.worker for one in said],
         [None if finish is None else finish.state.value for finish in ended],
         _sparse(ended, lambda finish: finish and finish.reason and finish.reason.value),
         _sparse(ended, lambda finish: finish and finish.result),
@@ -157,6 +158,10 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         _sparse(said, lambda one: one.note and one.note.progress and to_json(one.note.progress)),
         _sparse(said, lambda one: one.note and one.note.saved),
     ]
+
+
+def of_leases(leases: Sequence[Lease]) -> list[Column]:
+    return [[lease.run for lease in leases], [lease.fence for lease in leases], [lease.worker for lease in leases]]
 
 
 def of_notes(notes: Sequence[Note | None]) -> list[Column]:

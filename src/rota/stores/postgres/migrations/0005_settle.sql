@@ -1,23 +1,24 @@
 -- settle and renew: what becomes of runs that were claimed.
 
 CREATE TYPE said AS (
-    id text, fence integer, state text, reason text, result bytea, delay float8, charge text, error text, attempt text,
+    id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text, attempt text,
     lost boolean, called boolean, mark boolean, progress text, saved bytea
 );
 
 -- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
--- the fence and the outcome, which is what `was_settled` looks for.
+-- the fence, the worker and the outcome, which is what `was_settled` looks for.
 CREATE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(l.attempts) >= 20 THEN l.attempts[cardinality(l.attempts) - 18:] ELSE l.attempts END
-        || ('{"fence":' || l.fence || ',' || attempt || ',"worker":' || to_json(l.worker)::text
+        || ('{"fence":' || l.fence || ',"worker":' || to_json(l.worker)::text || ',' || attempt
             || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
 $$;
 
 -- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
-CREATE FUNCTION was_settled(which text, under integer, as_lost boolean) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a WHERE r.id = which
-        AND starts_with(a, '{"fence":' || under || ',')
-        AND starts_with(a, '{"fence":' || under || ',"outcome":"lost"') = as_lost)
+CREATE FUNCTION was_settled(s said) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a
+        CROSS JOIN (VALUES ('{"fence":' || s.fence || ',"worker":' || to_json(s.worker)::text || ',')) AS claim (text)
+        WHERE r.id = s.id AND starts_with(a, claim.text) AND starts_with(a, claim.text || '"outcome":"lost"') = s.lost)
 $$;
 
 -- The end of a run that was called: into finished. Its lease is gone already.
@@ -119,8 +120,8 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
-    IF NOT FOUND OR l.fence <> s.fence THEN
-        verdict := CASE WHEN was_settled(s.id, s.fence, s.lost) THEN 'already' ELSE 'stale' END;
+    IF NOT FOUND OR l.fence <> s.fence OR l.worker <> s.worker THEN
+        verdict := CASE WHEN was_settled(s) THEN 'already' ELSE 'stale' END;
         RETURN;
     ELSIF s.lost AND l.until > now THEN
         verdict := 'stale';
@@ -159,11 +160,11 @@ BEGIN
     END IF;
 END $$;
 
--- Compare-and-set on (run, fence). Most endings need no thought and go in one statement; `simple` says that no run comes
+-- Compare-and-set on (run, fence, worker): a standby that never heard of a claim hands its fence out again. Most endings need no thought and go in one statement; `simple` says that no run comes
 -- twice in the batch. `verdicts` is NULL where all are applied.
 CREATE FUNCTION settle(
     me text, skew float8, seen float8, simple boolean,
-    ids text[], fences integer[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
+    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
     errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
     saveds bytea[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
@@ -187,12 +188,13 @@ BEGIN
     now := now_of(skew, seen, true);
     IF simple THEN
         WITH s AS MATERIALIZED (
-            SELECT * FROM unnest(ids, fences, states, reasons, results, charges, errors, attempts_, losts, progresses,
-                saveds) AS s (id, fence, state, reason, result, charge, error, attempt, lost, progress, saved)
+            SELECT * FROM unnest(ids, fences, workers_, states, reasons, results, charges, errors, attempts_, losts,
+                progresses, saveds) AS s (id, fence, worker, state, reason, result, charge, error, attempt, lost,
+                progress, saved)
             WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
         ), gone AS (
             DELETE FROM leases l USING s
-            WHERE l.id = s.id AND l.fence = s.fence AND NOT l.awaited AND NOT l.marked
+            WHERE l.id = s.id AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited AND NOT l.marked
               AND (s.lost IS NOT TRUE OR l.until <= now)
             RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt,
                 s.progress AS new_progress, s.saved AS new_saved
@@ -205,7 +207,7 @@ BEGIN
                 false, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
                 g.body, g.result, g.needs, g.rest,
                 CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
-                || ('{"fence":' || g.fence || ',' || g.attempt || ',"worker":' || to_json(g.worker)::text
+                || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
                     || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
                 g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
             FROM gone g
@@ -223,12 +225,12 @@ BEGIN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
         verdicts := '{}';
         FOR one IN
-            SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
-                s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
+            SELECT s.id, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
+                s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
                 s.saved)::said AS said
-            FROM unnest(ids, fences, states, reasons, results, delays, charges, errors, attempts_, losts, calleds, marks_,
-                progresses, saveds) WITH ORDINALITY AS s (id, fence, state, reason, result, delay, charge, error,
-                attempt, lost, called, mark, progress, saved, place) ORDER BY s.place
+            FROM unnest(ids, fences, workers_, states, reasons, results, delays, charges, errors, attempts_, losts,
+                calleds, marks_, progresses, saveds) WITH ORDINALITY AS s (id, fence, worker, state, reason, result,
+                delay, charge, error, attempt, lost, called, mark, progress, saved, place) ORDER BY s.place
         LOOP
             IF one.id = ANY(done) THEN
                 verdicts := verdicts || 'applied'::text;
@@ -254,7 +256,7 @@ END $$;
 
 -- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
 CREATE FUNCTION renew(
-    me text, skew float8, seen float8, ids text[], fences integer[], seconds float8, noted boolean[],
+    me text, skew float8, seen float8, ids text[], fences integer[], workers_ text[], seconds float8, noted boolean[],
     progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -262,18 +264,18 @@ BEGIN
     PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);
     WITH r AS MATERIALIZED (
-        SELECT * FROM unnest(ids, fences, noted, progresses, saveds) WITH ORDINALITY
-            AS r (id, fence, noted, progress, saved, place)
+        SELECT * FROM unnest(ids, fences, workers_, noted, progresses, saveds) WITH ORDINALITY
+            AS r (id, fence, worker, noted, progress, saved, place)
     ), held AS (
         UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
             saved = coalesce(r.saved, l.saved)
-        FROM (SELECT DISTINCT ON (r.id, r.fence) * FROM r ORDER BY r.id, r.fence, r.place) AS r
-        WHERE l.id = r.id AND l.fence = r.fence
-        RETURNING l.id, l.fence, l.cancel_asked, l.pause_asked, r.noted
+        FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
+        WHERE l.id = r.id AND l.fence = r.fence AND l.worker = r.worker
+        RETURNING l.id, l.fence, l.worker, l.cancel_asked, l.pause_asked, r.noted
     )
-    SELECT array_agg(CASE WHEN h.fence IS DISTINCT FROM r.fence THEN 'lost' WHEN h.cancel_asked THEN 'cancel'
-                          WHEN h.pause_asked THEN 'pause' ELSE 'ok' END ORDER BY r.place),
-           array_agg(r.id) FILTER (WHERE h.noted AND h.fence = r.fence)
-    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id;
+    SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_asked THEN 'cancel' WHEN h.pause_asked THEN 'pause'
+                          ELSE 'ok' END ORDER BY r.place),
+           array_agg(r.id) FILTER (WHERE h.noted)
+    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
     PERFORM tell(me, NULL, touched);
 END $$;
