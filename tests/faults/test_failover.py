@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from rota import StoreUnavailable
 from rota.domain.lifecycle import Lost, Succeeded, decide
 from rota.domain.run import Run, State
 from rota.domain.settlement import Settlement, Verdict
@@ -175,3 +176,22 @@ async def test_many_failovers_under_load_end_nothing_twice(replicating: bool) ->
             lost, again = check(load, await survivors(stage))
     assert lost <= unsure_put
     assert again <= unsure_work
+
+
+async def test_a_primary_that_wants_a_replica_acknowledges_nothing_alone() -> None:
+    """`min-replicas-to-write`, with a replica to spare: a new primary wants one as well."""
+    options = {"min-replicas-to-write": "1", "min-replicas-max-lag": "10"}
+    with RedisSentinel(valkey_of_wheel(), options, replicas=2) as group:
+        async with staged(at(group.url, "n")) as stage:
+            kept, primary = new_run(), group.primary
+            await persist(partial(stage.put, kept))
+            await asyncio.to_thread(primary.ask, "WAIT", "2", "4000")
+            await asyncio.to_thread(cut_off, primary)
+            with pytest.raises(StoreUnavailable, match="too few replicas follow it") as alone:
+                await stage.put(new_run())
+            assert alone.value.passing
+            await asyncio.to_thread(primary.kill)
+            await asyncio.to_thread(group.wait_for_failover, primary)
+            after = new_run()
+            await persist(partial(stage.put, after))
+            assert (await survivors(stage)).keys() == {kept.id, after.id}
