@@ -148,4 +148,3 @@ def test_what_is_wrong_with_it_is_said_when_the_app_starts(options: dict[str, ob
     app.task(name="report", **options)(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidOptions, match=why):
         app.declared()
-

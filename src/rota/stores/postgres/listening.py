@@ -166,7 +166,7 @@ class Listener:
             if message.proof == self._me:
                 self._arrived.set()
             return
-        if message.sender == self._me and not message.tasks:
+        if message.sender == self._me:
             return  # told already, without the way through the server
         workers = message.workers or frozenset[str]()
         if message.tasks:

@@ -81,6 +81,10 @@ class PostgresStore:
         self._unlooked: set[str] = set()
         self._looker: asyncio.Task[None] | None = None
         self._called: set[str] = set()
+        self._calls = 0
+        self._last_call: dict[
+            str, int
+        ] = {}  # by task: when somebody was called for it, who may not have been there yet
         self._listener = Listener(
             backend.me, address.channel, self._schema, self.lines.call, backend.hub, self._idle_for
         )
@@ -118,6 +122,7 @@ class PostgresStore:
         self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
     ) -> Claim:
         self._idle.pop(worker, None)
+        calls = self._calls
         tallies = report.tallies if report else ()
         said = None if report is None else columns.to_json(replace(report, tallies=()))
         rows = await self._call(
@@ -138,7 +143,10 @@ class PostgresStore:
             await self._set_aside(aside, header.now)
         if len(found["run"]) < free:
             self._idle[worker] = frozenset(tasks)
-            self._look_once_more(worker)
+            if any(self._last_call.get(task, 0) > calls for task in tasks):
+                self._publish(header.now, [worker], ())  # the call came while this claim was under way
+            else:
+                self._look_once_more(worker)
         return Claim(header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"])
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
@@ -161,6 +169,8 @@ class PostgresStore:
 
     async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         row = await self._verb("settle", *columns.of_settlements(settlements))
+        if row["unheard"]:
+            self._publish(row["now"], self._idle_for(frozenset(row["unheard"])), ())
         if row["verdicts"] is None:
             return Reply(row["now"], [Verdict.APPLIED] * len(settlements))
         return Reply(row["now"], [Verdict(verdict) for verdict in row["verdicts"]])
@@ -262,7 +272,10 @@ class PostgresStore:
         self._listener.look_again()
 
     def _idle_for(self, tasks: frozenset[str]) -> frozenset[str]:
-        """One of this process's idle workers for work of these tasks, which came without naming any."""
+        """One of this process's idle workers for work of these tasks, which came without naming any. One that claims
+        right now is called when its claim has found nothing."""
+        self._calls += 1
+        self._last_call.update(dict.fromkeys(tasks, self._calls))
         first = next((name for name, known in self._idle.items() if known & tasks), None)
         return frozenset() if first is None else frozenset({first})
 

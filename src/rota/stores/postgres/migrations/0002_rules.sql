@@ -108,17 +108,20 @@ BEGIN
 END $$;
 
 -- Tell the other processes that listen; the caller's own are told by its client. Sent when the transaction commits.
-CREATE FUNCTION tell(me text, hinted text[], touched text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- `unheard` are tasks that have something to start for which no idle worker was seen: each process that listens calls one
+-- of its own, if it has one by then.
+CREATE FUNCTION tell(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
+LANGUAGE plpgsql AS $$
 DECLARE
     channel text := 'rota.' || current_schema();
     payload text;
 BEGIN
-    IF coalesce(cardinality(hinted), 0) + coalesce(cardinality(touched), 0) = 0 OR NOT EXISTS (
+    IF coalesce(cardinality(hinted), 0) + coalesce(cardinality(touched), 0) + cardinality(unheard) = 0 OR NOT EXISTS (
         SELECT FROM listeners l WHERE l.id <> me AND l.until > clock_timestamp()
     ) THEN
         RETURN;
     END IF;
-    payload := json_build_object('from', me, 'workers', hinted, 'runs', touched)::text;
+    payload := json_build_object('from', me, 'workers', hinted, 'runs', touched, 'tasks', unheard)::text;
     IF octet_length(payload) < 7900 THEN
         PERFORM pg_notify(channel, payload);
         RETURN;
@@ -188,11 +191,10 @@ BEGIN
     IF waiting = '{}' THEN RETURN; END IF;
     PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
     DELETE FROM waits w WHERE w.ended = ANY(gone);
-    WITH freed AS (  -- `called`: whoever ends a run may not see the worker that has just found nothing; see `missed`
+    WITH freed AS (
         UPDATE queue q SET
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
-            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END,
-            called = false
+            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END
         WHERE q.id = ANY(waiting) AND q.needs && gone
         RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.rest
     )

@@ -234,7 +234,7 @@ CREATE FUNCTION settle(
     ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
     errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
     saveds bytea[], stops text[],
-    OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[], OUT unheard text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
@@ -246,6 +246,7 @@ DECLARE
     freed_keys text[];
     one record;
     got record;
+    more record;
     tasks text[] := '{}'; dues float8[] := '{}';
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
 BEGIN
@@ -275,10 +276,12 @@ BEGIN
                 errors, attempts_, losts, marks_, progresses, saveds);
             done := done || got.done; touched := touched || got.done;
             IF got.freed_tasks IS NOT NULL THEN
-                SELECT tasks || r.tasks, dues || r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
+                SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
+                tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
             IF got.met && wanted THEN
-                SELECT tasks || r.tasks, dues || r.dues INTO tasks, dues FROM release(got.met) r;
+                SELECT * INTO more FROM release(got.met);
+                tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
         END IF;
     END IF;
@@ -311,7 +314,10 @@ BEGIN
         PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
     END IF;
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, touched);
+    -- A worker gives back and claims at the same time: then neither sees the other, and it is not idle for us yet.
+    unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(
+        SELECT DISTINCT a.task FROM unnest(tasks, dues) AS a (task, due) WHERE a.due <= now LIMIT 20) ELSE '{}' END;
+    PERFORM tell(me, hinted, touched, unheard);
 END $$;
 
 -- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
