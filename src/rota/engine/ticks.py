@@ -12,7 +12,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.timing import shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
-from rota.store import Fired, Marked, RowQuery, Store
+from rota.store import OFFER_AGAIN, Fired, Marked, RowQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -37,9 +37,11 @@ class Ticks:
 
     def take(self, due: Iterable[Schedule], now: float) -> None:
         """What is offered again while it waits here is left out."""
-        if offered := list(due):
+        if self._due and now - self._due[0][1] >= OFFER_AGAIN:
             waiting = {_stand(schedule) for schedule, _ in self._due}
-            self._due.extend((schedule, now) for schedule in offered if _stand(schedule) not in waiting)
+            due = [schedule for schedule in due if _stand(schedule) not in waiting]
+        self._due.extend((schedule, now) for schedule in due)
+        if self._due:
             self._some.set()
 
     async def run(self) -> None:
