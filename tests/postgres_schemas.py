@@ -30,12 +30,11 @@ class Schemas:
         self._made: set[str] = set()
 
     def backend(self, kind: str) -> PostgresBackend:
+        return asyncio.run(self.emptied(kind))
+
+    async def emptied(self, kind: str) -> PostgresBackend:
         url = self._servers.get(kind).url
         backend = PostgresBackend.from_url(f"{url}{'&' if '?' in url else '?'}schema={self._name}")
-        asyncio.run(self._empty(backend, kind))
-        return backend
-
-    async def _empty(self, backend: PostgresBackend, kind: str) -> None:
         if kind not in self._made:
             await backend.migrate()
             self._made.add(kind)
@@ -44,6 +43,7 @@ class Schemas:
             await connection.execute(EMPTY.replace("{schema}", backend.schema))
         finally:
             await connection.close()
+        return backend
 
     async def drop(self) -> None:
         for kind in self._made:

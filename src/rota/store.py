@@ -1,7 +1,9 @@
 """The Store port: what every backend promises, in few verbs. The contract suite in `rota.testing` holds it to them.
 
 Every reply carries the store's own time. Delays go in relative; no verb trusts the caller's clock.
-Every verb may be sent again after a lost reply: it then answers the same and changes nothing more.
+Every verb may be sent again after a lost reply: it changes nothing more, and answers the same or, where it tells what
+it changed (fire, settle, ask, declare, mark, sweep), that it is so already. Only a decision not to make a run counts
+again, for it is not remembered by the id of the run.
 """
 
 import math

@@ -13,6 +13,7 @@ from rota.testing.contract.claiming import ClaimContract
 from rota.testing.contract.deciding import RowContract
 from rota.testing.contract.declaring import DeclareContract
 from rota.testing.contract.firing import FireContract
+from rota.testing.contract.flowing import FlowContract, GroupContract
 from rota.testing.contract.guarding import UniqueContract
 from rota.testing.contract.hinting import HintContract
 from rota.testing.contract.keeping import SweepContract
@@ -20,6 +21,7 @@ from rota.testing.contract.leasing import LeaseContract
 from rota.testing.contract.limiting import LimitContract
 from rota.testing.contract.marking import MarkContract
 from rota.testing.contract.needing import BehindContract
+from rota.testing.contract.planning import PlanContract
 from rota.testing.contract.putting import PutContract
 from rota.testing.contract.settling import SettleContract
 from rota.testing.servers import redis_kinds
@@ -72,6 +74,9 @@ class TestRedis62(
     MarkContract,
     RowContract,
     SweepContract,
+    FlowContract,
+    GroupContract,
+    PlanContract,
 ):
     """The oldest server: every verb."""
 

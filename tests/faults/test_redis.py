@@ -30,35 +30,6 @@ async def test_scripts_that_the_server_has_forgotten_are_sent_again(valkey: Redi
         assert len((await stage.claim(free=50)).runs) == 20
 
 
-@pytest.mark.parametrize("fault", ["cut before", "cut after"])
-async def test_a_verb_whose_request_or_reply_is_lost_is_done_once(
-    valkey: RedisServer, namespace: str, fault: str
-) -> None:
-    async with FaultProxy(valkey.address) as proxy, staged(at(valkey.url_at(proxy.address), namespace)) as stage:
-        await stage.ended()  # the server knows the scripts
-        story = 0
-
-        def lose() -> None:
-            nonlocal story
-            story += 1
-            proxy.fail_next("cut before" if fault == "cut before" else "cut after", match=b"EVALSHA")
-
-        new = new_run()
-        lose()
-        await stage.put(new)
-        lose()
-        run = await stage.take()
-        assert (run.id, run.fence) == (new.id, 1)
-        lose()
-        assert await stage.renew(run) == "ok"
-        lose()
-        assert await stage.end(run, Succeeded()) == ("applied" if fault == "cut before" else "already")
-        lose()
-        assert (await stage.see(run)).state is State.SUCCEEDED
-        assert len(proxy.struck) == story
-        assert [len(seen.attempts) for seen in (await stage.store.runs(RunQuery())).runs] == [1, 1]
-
-
 async def test_a_server_that_says_nothing_is_given_up_in_time(valkey: RedisServer, namespace: str) -> None:
     async with FaultProxy(valkey.address) as proxy, staged(at(valkey.url_at(proxy.address), namespace)) as stage:
         proxy.black_hole()

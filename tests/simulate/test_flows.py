@@ -159,7 +159,7 @@ def test_stop_ends_the_period() -> None:
         assert states == {"load": "failed", "left": "cancelled", "right": "cancelled", "join": "cancelled"}
         journal.failing.clear()
         answers = await day.start()
-        assert set(answers.values()) and all(answers.values()), "a person starts it again"
+        assert {answer.reason for answer in answers.values()} == {Reason.ACCEPTED}, "a person starts it again"
 
     played(app, 4, looks)
     assert journal.lines.count("+load") == 2, "no recheck started it"
@@ -243,7 +243,7 @@ def test_reset_lets_the_next_recheck_do_it_again() -> None:
 
 
 def test_backfill_starts_every_period() -> None:
-    app, day, journal = a_day(recheck=False)
+    app, day, _ = a_day(recheck=False)
 
     async def fills(simulation: Simulation) -> None:
         assert list(await day.backfill("2026-10-24", "2026-10-26")) == ["2026-10-24", "2026-10-25", "2026-10-26"]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Literal
 
 import asyncpg
 import pytest
@@ -116,32 +115,6 @@ async def proxied(
         backend = PostgresBackend.from_url(url)
         async with backend.open() as store:
             yield proxy, Stage(backend, store)
-
-
-@pytest.mark.parametrize("fault", ["cut before", "cut after"])
-async def test_a_verb_whose_request_or_reply_is_lost_is_sent_again_and_done_once(
-    proxied: tuple[FaultProxy, Stage], fault: Literal["cut before", "cut after"]
-) -> None:
-    proxy, stage = proxied
-    new = new_run(key="k", unique="queued", join="refuse")
-
-    def lose(argument: str) -> None:
-        """The call that carries this argument; the text of its statement goes before it, in a request of its own."""
-        proxy.fail_next(fault, match=argument.encode())
-
-    lose(new.id)
-    assert await stage.ask_for(new) == Decision(new.id, Reason.ACCEPTED)
-    lose("ada")
-    run = await stage.take("ada")
-    assert (run.id, run.fence) == (new.id, 1)
-    lose(new.id)
-    assert await stage.renew(run) == "ok"
-    lose(new.id)
-    verdict = await stage.end(run, Succeeded(b"1"))
-    assert verdict is (Verdict.APPLIED if fault == "cut before" else Verdict.ALREADY)
-    ended = await stage.see(run)
-    assert (ended.state, ended.result, len(ended.attempts)) == (State.SUCCEEDED, b"1", 1)
-    assert len(proxy.struck) == 4
 
 
 async def test_a_verb_that_the_server_rolls_back_for_a_deadlock_is_sent_again(server: PostgresServer) -> None:

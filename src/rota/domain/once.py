@@ -64,7 +64,8 @@ def once_in(run: NewRun, once: Once, now: float) -> NewRun:
     """The run as one that may succeed once in the period of its due time."""
     period = period_at(once, max(now, run.due_at(now)))
     body = wire.decode(run.wire)
-    name = named(run.key or (None if body.args == NO_ARGUMENTS else digest(bytes(body.args))), period)
+    args = bytes(body.args)
+    name = named(run.key or (None if args == NO_ARGUMENTS else digest(args)), period)
     origin = replace(body.origin or Origin(), period=period)
     guards = replace(run.guards, unique="done")
     return replace(run, key=name, unique_key=name, guards=guards, wire=wire.amend(run.wire, origin))

@@ -1,5 +1,6 @@
 """Where the server is: a fixed address, the primary that sentinels name, or the cluster node that has our slot."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,26 +29,27 @@ class Finder:
         if self._place.kind in ("sentinel", "cluster"):
             self._found = None
 
-    async def connection(self, timeout: float | None = REPLY_TIMEOUT) -> AbstractConnection:
-        """A new one, connected. `timeout` is how long it waits for replies."""
+    async def connection(self) -> AbstractConnection:
+        """A new one, connected. Whoever reads from it says for how long."""
         if self._found is None:
             self._found = await (self._primary() if self._place.kind == "sentinel" else self._node())
-        connection = self._made(self._found, timeout)
+        connection = self._made(self._found)
         try:
-            await _connected(connection)
+            async with asyncio.timeout(REPLY_TIMEOUT):
+                await _connected(connection)
         except BaseException:
             self.lost()
             await connection.disconnect(nowait=True)
             raise
         return connection
 
-    def _made(self, address: Address, timeout: float | None, sentinel: bool = False) -> AbstractConnection:
+    def _made(self, address: Address, sentinel: bool = False) -> AbstractConnection:
         place = self._place
         options: dict[str, Any] = {
             "username": place.sentinel_username if sentinel else place.username,
             "password": place.sentinel_password if sentinel else place.password,
             "db": 0 if sentinel else place.db,
-            "socket_timeout": timeout,
+            "socket_timeout": None,  # the driver's own use `wait_for`, which in Python 3.11 can miss a cancellation
             "socket_connect_timeout": CONNECT_TIMEOUT,
             "retry": Retry(NoBackoff(), 0),  # the driver's would execute a verb twice without telling
             "protocol": 2,
@@ -76,11 +78,12 @@ class Finder:
     async def _ask(self, command: Sequence[str], sentinel: bool = False) -> list[Any]:
         error: Exception | None = None
         for address in self._place.hosts:
-            connection = self._made(address, REPLY_TIMEOUT, sentinel)
+            connection = self._made(address, sentinel)
             try:
-                await _connected(connection)
-                await connection.send_command(*command)
-                answer: list[Any] | None = await next_reply(connection)
+                async with asyncio.timeout(REPLY_TIMEOUT):
+                    await _connected(connection)
+                    await connection.send_command(*command)
+                    answer: list[Any] | None = await next_reply(connection)
                 if answer:
                     return answer
             except (RedisError, OSError) as failed:
@@ -97,6 +100,6 @@ async def _connected(connection: Any) -> None:
     await connection.connect()
 
 
-async def next_reply(connection: Any, timeout: float | None = None) -> Any:
+async def next_reply(connection: Any) -> Any:
     """The next thing the server says; its errors are raised."""
-    return await connection.read_response(timeout=timeout, disconnect_on_error=False)
+    return await connection.read_response(disconnect_on_error=False)

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from redis.asyncio.connection import AbstractConnection
@@ -18,6 +18,8 @@ from rota.stores.redis.finding import next_reply
 from rota.stores.redis.link import Link
 
 log = logging.getLogger("rota")
+
+T = TypeVar("T")
 
 PROOF = 2.0
 """Seconds within which a message to oneself must arrive."""
@@ -32,13 +34,13 @@ async def prove(link: Link) -> bool:
     """Does a message to oneself arrive? Some proxies and ACLs swallow them without a word."""
     channel, token = f"{link.place.root}proof", uuid.uuid4().hex.encode()
     try:
-        connection = await link.finder.connection(PROOF)
+        connection = await link.finder.connection()
         try:
             await connection.send_command("SUBSCRIBE", channel)
-            await next_reply(connection)
+            await _within(PROOF, next_reply(connection))
             await link.ask("PUBLISH", channel, token)
             async with asyncio.timeout(PROOF):
-                while (await _message(connection, PROOF)) != token:
+                while (await _message(connection)) != token:
                     pass
         finally:
             await connection.disconnect(nowait=True)
@@ -48,10 +50,17 @@ async def prove(link: Link) -> bool:
     return True
 
 
-async def _message(connection: AbstractConnection, timeout: float | None) -> bytes | None:
+async def _message(connection: AbstractConnection) -> bytes | None:
     """The next message; None for what is none."""
-    answer: Any = await next_reply(connection, timeout)
+    answer: Any = await next_reply(connection)
     return bytes(answer[2]) if answer[0] == b"message" else None
+
+
+async def _within(seconds: float, reading: Awaitable[T]) -> T:
+    """As `asyncio.wait_for`, which in Python 3.11 misses a cancellation that comes together with the answer: a store
+    that was closed while a hint arrived would never have closed."""
+    async with asyncio.timeout(seconds):
+        return await reading
 
 
 class Ears:
@@ -82,7 +91,7 @@ class Ears:
         pause, heard_before = FIRST_PAUSE, False
         while True:
             try:
-                connection = await self._link.finder.connection(None)
+                connection = await self._link.finder.connection()
             except (RedisError, OSError) as error:
                 log.debug("no hints from %s: %s", self._link.place.shown, error)
             else:
@@ -100,16 +109,16 @@ class Ears:
 
     async def _hear(self, connection: AbstractConnection, again: bool) -> None:
         await connection.send_command("SUBSCRIBE", f"{self._link.place.root}hints")
-        await asyncio.wait_for(next_reply(connection), PROOF)
+        await _within(PROOF, next_reply(connection))
         self._ready.set()
         if again:
             self._hub.publish(Hint(resync=True))
         while True:
             try:
-                payload = await asyncio.wait_for(_message(connection, None), SILENCE)
+                payload = await _within(SILENCE, _message(connection))
             except TimeoutError:
                 await connection.send_command("PING")
-                payload = await asyncio.wait_for(_message(connection, None), PROOF)
+                payload = await _within(PROOF, _message(connection))
             if payload is not None:
                 self._tell(payload)
 

@@ -46,7 +46,7 @@ class Line:
             answer.cancel()  # if nobody waits any more, its reader passes it over
 
     async def _connect(self) -> AbstractConnection:
-        connection = self._connection = await self._finder.connection(None)
+        connection = self._connection = await self._finder.connection()
         self._waiting = deque()
         self._reader = asyncio.create_task(self._read(connection, self._waiting), name="rota reads replies")
         return connection

@@ -72,7 +72,8 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
     page: list[tuple[int, Run]] = []
     while True:
         left = query.limit + 1 - len(page)
-        now, following, found = await run("runs", pack([None, states, query.task, query.key, left, before]))
+        request = [None, states, query.task, query.key, left, before, query.group]
+        now, following, found = await run("runs", pack(request))
         page += _legible(_read_placed, [found[at : at + 4] for at in range(0, len(found), 4)])
         if not following or len(page) > query.limit:
             break

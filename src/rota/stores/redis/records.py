@@ -228,6 +228,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         args=bytes(read.args),
         origin=read.origin or Origin(),
         policy=read.policy or Policy(),
+        member=read.member,
         wire=stored,
     )
 
@@ -254,6 +255,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         args=bytes(read.args),
         origin=read.origin or Origin(),
         policy=read.policy or Policy(),
+        member=read.member,
         wire=stored,
     )
 
@@ -291,7 +293,7 @@ def new_item(new: NewRun) -> list[Any]:
     tail = (new.task, _or(new.key), _or(new.unique_key), new.marked, new.priority, False if apart else body)
     item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
     guards = new.guards
-    if guards == _UNGUARDED and new.key is new.unique_key is None and not apart and not new.needs:
+    if guards == _UNGUARDED and new.key is new.unique_key is None and not (apart or new.needs or new.group):
         item += (new.expires_after, new.expires_at)
     else:
         item += (
@@ -307,6 +309,7 @@ def new_item(new: NewRun) -> list[Any]:
             guards.max_pending,
             body if apart else None,
             guards.behind or None,
+            new.group,
         )
     while item[-1] is None:
         item.pop()

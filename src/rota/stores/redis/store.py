@@ -22,6 +22,7 @@ from rota.store import (
     Hint,
     Marked,
     Page,
+    Plan,
     Renewal,
     Reply,
     Report,
@@ -58,6 +59,7 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Q = TypeVar("Q")
 PART = 1000
+E_STOPS = 17
 
 
 class Clock(Protocol):
@@ -76,17 +78,19 @@ class RedisStore:
         self._settles = Grouped[Settlement, Verdict](self._settle)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
-    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        return await self._puts.do(runs)
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        if plan is None:
+            return await self._puts.do(runs)
+        return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]))
 
     async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
         return await _in_parts(self._put_part, runs)
 
-    async def _put_part(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        now, *others = await self.run("put", pack([new_item(new) for new in runs]))
+    async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> Reply[Decision]:
+        now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
-            decisions[place] = Decision(run.decode(), Reason(reason.decode()))
+            decisions[place : place + 1] = [Decision(run.decode(), Reason(reason.decode()))]  # or one more behind them
         return Reply(now, decisions)
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
@@ -238,6 +242,7 @@ def _tick_item(tick: Tick) -> list[Any]:
         tick.nominals,
         None if missed is None else missed.last,
         None if missed is None else missed.count,
+        None if missed is None else missed.reason,
         None if missed is None else missed.words,
         [new_item(run) for run in tick.runs],
     ]
@@ -270,6 +275,8 @@ def _ending_item(said: Settlement) -> list[Any]:
         item += [None, None, None, json_text(said.error), action.delay]
     if note is not None:
         item += [json_text(note.progress), None if note.saved is None else note.saved.decode()]
+    if said.stops is not None:
+        item += [*[None] * (E_STOPS - 1 - len(item)), said.stops]
     return item
 
 

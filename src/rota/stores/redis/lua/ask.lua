@@ -93,19 +93,10 @@ end
 -- Cancel and drop end what a task has waiting, some at a time.
 local function drop(task)
   book.write_all()
-  local ids, states = waiting_of(task), {}
+  local ids, waiting = waiting_of(task), {}
   book.load(ids)
-  for i, id in ipairs(ids) do
-    local run = runs[id]
-    states[i] = run.state
-    run[NOTE] = note
-    book.finish(run, "c", "dropped")
-    touched[id] = true
-  end
-  for i, id in ipairs(ids) do -- not before all of them are gone: else one makes room for the next
-    holding.release(runs[id])
-    holding.freed(runs[id], states[i], runs[id][DUE])
-  end
+  for i, id in ipairs(ids) do waiting[i] = runs[id] end
+  holding.end_all(waiting, "dropped", note)
   return #ids
 end
 

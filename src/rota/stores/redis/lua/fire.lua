@@ -1,8 +1,8 @@
 -- with: clock book policies holding hinting admitting timetable
 -- fire: advance a schedule and admit its runs, if it still stands where the tick was planned; a refused run still
 -- advances. Answers the time, then for each tick 0, or 1 followed by run and reason of each of its runs.
-local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_WORDS, T_RUNS =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_REASON, T_WORDS, T_RUNS =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local ticks = cmsgpack.unpack(ARGV[3])
 
 local function remember(recent, nominal, reason)
@@ -16,7 +16,7 @@ local function fire(tick)
     return { 0 }
   end
   local fired, recent = { 1 }, plan[P_RECENT] or {}
-  if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], "missed") end
+  if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
     local run, reason = admitting.decide(item)
     remember(recent, tick[T_NOMINALS][i], reason)
@@ -25,7 +25,9 @@ local function fire(tick)
   end
   plan[P_NEXT], plan[P_FIRES], plan[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
   timetable.put_schedule(plan)
-  if tick[T_MISSED] then policies.decided(plan[P_TASK], plan[P_KEY], "missed", tick[T_MISSED], false, tick[T_WORDS]) end
+  if tick[T_MISSED] then
+    policies.decided(plan[P_TASK], plan[P_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
+  end
   return fired
 end
 

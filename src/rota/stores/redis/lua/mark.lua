@@ -1,5 +1,6 @@
 -- with: clock book policies holding hinting
--- mark: what is known of a (task, key) is set, or cleared; 0 where it was so already.
+-- mark: what is known of a (task, key) is set, or cleared; 0 where it was so already. Who waits for what is done thereby
+-- may start.
 local answer = { instant(now) }
 
 local function same(one, other)
@@ -11,7 +12,14 @@ local function edit(mark)
   local task, key, clear = mark[M_TASK], mark[M_KEY], mark[M_FAILURES] == nil
   if clear then mark = { task, key, false, false, 0 } end
   if same(policies.mark_of(task, key), mark) then return 0 end
-  if clear then policies.drop_mark(task, key) else policies.put_mark(mark) end
+  if clear then
+    policies.drop_mark(task, key)
+    return 1
+  end
+  policies.put_mark(mark)
+  local met, name = { mark[M_FINISHED] and "*" .. task .. " " .. key or nil }, "+" .. task .. " " .. key
+  if mark[M_SUCCEEDED] then met[#met + 1] = name end
+  holding.let_go(met)
   return 1
 end
 

@@ -1,15 +1,34 @@
 -- with: clock book policies holding hinting admitting
--- put: the only door. Answers the time, then place, run and reason of all that were not simply accepted.
+-- put: the only door. Answers the time, then place, run and reason of all that were not simply accepted; behind them
+-- those that the plan cancelled, whatever else its group has waiting.
+local P_GROUP, P_KEEP, P_NOTE = 1, 2, 3
 local items = cmsgpack.unpack(ARGV[3])
 admitting.reserve(#items)
-local answer = { instant(now) }
+local answer, planned = { instant(now) }, {}
+
+local function tell(place, run, reason)
+  answer[#answer + 1] = place
+  answer[#answer + 1] = run
+  answer[#answer + 1] = reason
+end
+
+local function cancel_others(plan)
+  local keep, gone = {}, {}
+  for _, unique in ipairs(plan[P_KEEP]) do keep[unique] = true end
+  for _, run in ipairs(holding.waiting_in(plan[P_GROUP])) do
+    if not planned[run.id] and not (run[UNIQUE] and keep[run[UNIQUE]]) then
+      gone[#gone + 1] = run
+      tell(#items + #gone - 1, run.id, "cancelled")
+    end
+  end
+  holding.cancel_all(gone, "cancelled", plan[P_NOTE])
+end
+
 for i, item in ipairs(items) do
   local run, reason = admitting.decide(item)
-  if reason ~= "accepted" then
-    answer[#answer + 1] = i - 1
-    answer[#answer + 1] = run
-    answer[#answer + 1] = reason
-  end
+  planned[run] = true
+  if reason ~= "accepted" then tell(i - 1, run, reason) end
 end
+if ARGV[4] then cancel_others(cmsgpack.unpack(ARGV[4])) end
 hinting.conclude()
 return answer

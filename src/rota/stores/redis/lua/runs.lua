@@ -1,8 +1,8 @@
 -- with: clock telling
 -- runs: by id, or newest first. Answers the time, where to read on (0: nowhere) and the runs; reads only so many.
 local request = cmsgpack.unpack(ARGV[3])
-local ids, states, task, key, limit, before =
-  request[1], request[2], request[3], request[4], request[5], request[6] or math.huge
+local ids, states, task, key, limit, before, group =
+  request[1], request[2], request[3], request[4], request[5], request[6] or math.huge, request[7]
 local BUCKET, READ_AT_ONCE, FEW = 100, 2000, 2000
 local LEASES = ROOT .. "leases"
 local answer = {}
@@ -47,6 +47,14 @@ local function read_running()
   return read(found) or 0
 end
 
+local function read_group()
+  local from, found = before == math.huge and "+inf" or before - 1, {}
+  local some =
+    call("ZREVRANGEBYSCORE", ROOT .. "g:" .. group, from, "-inf", "WITHSCORES", "LIMIT", 0, READ_AT_ONCE)
+  for i = 1, #some, 2 do found[#found + 1] = { tonumber(some[i + 1]), some[i] } end
+  return read(found) or (#found == READ_AT_ONCE and found[#found][1]) or 0
+end
+
 local function read_back()
   local scanned = 0
   while scanned < READ_AT_ONCE do
@@ -64,6 +72,8 @@ end
 local next_ = 0
 if ids then
   telling.tell_all(answer, ids)
+elseif group then
+  next_ = read_group()
 elseif states == "r" and call("HLEN", LEASES) <= FEW then
   next_ = read_running()
 else

@@ -1,7 +1,8 @@
 -- with: clock book policies holding hinting
 -- settle: compare-and-set on (run, fence), each ending in one step: attempt, state or queue, mark, release.
 local E_RUN, E_FENCE, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK, E_REST = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16
+local E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED, E_STOPS = 10, 11, 12, 13, 14, 15, 16, 17
+local words = { s = "succeeded", f = "failed", c = "cancelled" }
 local ATTEMPTS_KEPT = 20
 local endings = cmsgpack.unpack(ARGV[3])
 
@@ -91,7 +92,7 @@ end
 local leases = {}
 
 local function finish_first(ending, text, held)
-  if ending[E_REQUEUE] or ending[E_LOST] or not text or not held then return false end
+  if ending[E_REQUEUE] or ending[E_LOST] or ending[E_STOPS] or not text or not held then return false end
   local lease = leases[held] or cmsgpack.unpack(held) -- one claim, one text for all its fresh runs
   leases[held] = lease
   local form = text:sub(1, 2)
@@ -134,6 +135,9 @@ local function settle(ending)
   mark(run, ending)
   if book.is_final(run) then holding.release(run) end -- after its mark: those behind it are judged by that
   holding.freed(run, "r", run[DUE])
+  if ending[E_STOPS] and book.is_final(run) then
+    holding.cancel_all(holding.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])
+  end
   return verdict
 end
 

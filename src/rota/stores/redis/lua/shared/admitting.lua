@@ -2,8 +2,8 @@
 local admitting = {}
 
 local I_ID, I_TASK, I_PRIORITY, I_TAIL, I_DELAY, I_AT, I_EXPIRES_AFTER, I_EXPIRES_AT = 1, 2, 3, 4, 5, 6, 7, 8
-local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART, I_BEHIND =
-  9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART, I_BEHIND, I_GROUP =
+  9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 local seq = 0
 
 function admitting.reserve(number)
@@ -29,7 +29,7 @@ function admitting.rewrite(run, item)
   run.apart = item[I_APART] and true
 end
 
--- The newest arguments win; the due time moves as the newcomer asks.
+-- The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what that says now.
 function admitting.join(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
@@ -43,12 +43,16 @@ function admitting.join(run, item)
   end
   book.leave(run)
   run[DUE], run[EXPIRES] = due, admitting.expiry_of(item) or run[EXPIRES]
-  if state == "k" and due ~= before then run.state = "q" end -- who has moved is judged anew
+  if item[I_GROUP] then
+    book.wait_no_more(run)
+    run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})
+  end
+  if state ~= "p" then run.state = book.waits(run, state == "k" and due == before) end -- who has moved is judged anew
   admitting.rewrite(run, item)
   book.enter(run)
   book.save(run)
   if run.state == "q" and (due < before or state ~= "q") then book.arrive(run[TASK], due) end
-  if due > before then holding.freed(run, state, before) end
+  if due > before or run.state == "w" then holding.freed(run, state, before) end
   return run.id, "joined"
 end
 
@@ -79,30 +83,39 @@ function admitting.refusal(item)
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
 end
 
--- What it waits for: the runs it names, and with `behind` the equal ones that run now. All holders do, else it would
--- have joined.
+-- What it waits for: the runs and the done things it names, and with `behind` the equal ones that run now. All holders
+-- do, else it would have joined.
 function admitting.needs_of(item)
   local needs = item[I_NEEDS]
   if item[I_BEHIND] and item[I_UNIQUE_KEY] then
     needs = needs or {}
     for _, run in ipairs(holding.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
   end
-  return needs and admitting.await_ends(item[I_ID], needs)
+  return needs and admitting.unmet(item[I_ID], needs)
 end
 
--- Which of these runs are still to end; each is told that somebody waits for it.
-function admitting.await_ends(id, needs)
+-- Whether a need is still to come: something done, by name, or a run's end; that run is told that somebody waits for it.
+function admitting.is_to_come(need)
+  local space = need:find(" ", 1, true)
+  if space then
+    local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
+    return not mark[need:sub(1, 1) == "*" and M_FINISHED or M_SUCCEEDED]
+  end
+  local run = book.get(need)
+  if not run or book.is_final(run) then return false end
+  if not run[AWAITED] then
+    run[AWAITED] = true
+    book.save(run)
+  end
+  return true
+end
+
+function admitting.unmet(id, needs)
   local left = {}
-  book.load(needs)
   for _, need in ipairs(needs) do
-    local run = runs[need]
-    if run and not book.is_final(run) then
+    if admitting.is_to_come(need) then
       left[#left + 1] = need
       call("SADD", ROOT .. "awaits:" .. need, id)
-      if not run[AWAITED] then
-        run[AWAITED] = true
-        book.save(run)
-      end
     end
   end
   return #left > 0 and left
@@ -138,6 +151,10 @@ function admitting.bring_in(item, needs, parked, due)
     local ids = book.holders_of(task, item[I_UNIQUE_KEY])
     ids[#ids + 1] = id
     book.hold_unique(task, item[I_UNIQUE_KEY], ids)
+  end
+  if item[I_GROUP] then
+    book.zput(ROOT .. "g:" .. item[I_GROUP], id, seq)
+    book.hput(GROUPED, id, item[I_GROUP])
   end
 end
 

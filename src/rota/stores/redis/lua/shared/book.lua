@@ -2,7 +2,7 @@
 -- call for each key; whoever reads a key that has changes waiting writes them first.
 --
 -- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
--- the other. States: q in the due index, k parked, w waiting for the end of others, p paused, r running, s f c ended.
+-- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
 -- Forms: p as it was put, with the fields up to BODY; x with all of them; P and X the same with the body in b:<id>.
 -- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset.
 local book = {}
@@ -18,6 +18,7 @@ local ARGUMENTS = 4000
 
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"
 local UNIQUES, COUNTS, BUSY, BUCKETS = ROOT .. "uniques", ROOT .. "counts", ROOT .. "busy", ROOT .. "o"
+local GROUPED = ROOT .. "grouped"
 
 local sets, hashes, added = {}, {}, {} -- changes that wait to be written
 local runs, changed, restated, lanes = {}, {}, {}, {}
@@ -273,12 +274,18 @@ function book.hold_unique(task, unique, ids)
   book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
 end
 
--- A run ends: it leaves its indexes and holds its unique key no longer.
+-- Who waits for what: awaits:<need> is the set of those that wait for the end of a run, or for something to be done.
+function book.wait_no_more(run)
+  for _, need in ipairs(run[NEEDS] or {}) do call("SREM", ROOT .. "awaits:" .. need, run.id) end
+end
+
+-- A run ends: it leaves its indexes, waits for nothing, and holds its unique key no longer.
 function book.finish(run, state, reason)
   book.leave(run)
   run.state, run[FINISHED], run.lease = state, now, nil
   run[REASON] = reason
   book.enter(run)
+  book.wait_no_more(run)
   if run[UNIQUE] then
     local left = {}
     for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE])) do

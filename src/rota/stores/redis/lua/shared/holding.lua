@@ -61,12 +61,17 @@ function holding.rested(run)
   return after(due, 0)
 end
 
--- A run has ended: those that waited for nothing else may start. Its mark is written before: they are judged by it.
-function holding.release(run)
-  if not run[AWAITED] then return end
-  local name = ROOT .. "awaits:" .. run.id
-  local waiting = call("SMEMBERS", name)
-  call("DEL", name)
+-- Something has ended or is done: those that waited for nothing else may start.
+function holding.let_go(met)
+  local waiting, is_met = {}, {}
+  for _, need in ipairs(met) do
+    local name = ROOT .. "awaits:" .. need
+    local some = call("SMEMBERS", name)
+    if #some > 0 then call("DEL", name) end
+    for _, id in ipairs(some) do waiting[#waiting + 1] = id end
+    is_met[need] = true
+  end
+  if #waiting == 0 then return end
   table.sort(waiting)
   book.load(waiting)
   for _, id in ipairs(waiting) do
@@ -74,7 +79,7 @@ function holding.release(run)
     if child and not book.is_final(child) and child[NEEDS] then
       local left = {}
       for _, need in ipairs(child[NEEDS]) do
-        if need ~= run.id then left[#left + 1] = need end
+        if not is_met[need] then left[#left + 1] = need end
       end
       book.leave(child)
       child[NEEDS] = #left > 0 and left
@@ -87,6 +92,49 @@ function holding.release(run)
       book.save(child)
     end
   end
+end
+
+-- A run has ended. Its mark is written before: those that waited are judged by it.
+function holding.release(run)
+  local met = { run[AWAITED] and run.id or nil }
+  if run[MARKED] then
+    local name = run[TASK] .. " " .. (run[UNIQUE] or run[KEY] or "")
+    met[#met + 1] = "*" .. name
+    if run.state == "s" then met[#met + 1] = "+" .. name end
+  end
+  holding.let_go(met)
+end
+
+-- End what waits.
+function holding.end_all(waiting, reason, note)
+  local states = {}
+  for i, run in ipairs(waiting) do
+    states[i], run[NOTE] = run.state, note
+    book.finish(run, "c", reason)
+    touched[run.id] = true
+  end
+  for i, run in ipairs(waiting) do -- not before all of them are gone: else one makes room for the next
+    holding.release(run)
+    holding.freed(run, states[i], run[DUE])
+  end
+end
+
+-- The same, each with a decision of its own.
+function holding.cancel_all(waiting, reason, note)
+  for _, run in ipairs(waiting) do policies.decided(run[TASK], run[KEY], reason, 1, run.id, note) end
+  holding.end_all(waiting, reason, note)
+end
+
+function holding.waiting_in(group)
+  local name, found = ROOT .. "g:" .. group, {}
+  book.write_set(name)
+  local ids = call("ZRANGE", name, 0, -1)
+  book.load(ids)
+  for _, id in ipairs(ids) do
+    local run = runs[id]
+    if run and (run.state == "p" or book.is_queued(run)) then found[#found + 1] = run end
+  end
+  return found
 end
 
 function holding.is_late(run)
