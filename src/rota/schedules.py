@@ -87,9 +87,7 @@ class Schedules:
         made = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
         return await self.put_made(made, expect)
 
-    async def put_made(
-        self, schedules: Sequence[Schedule], expect: Trigger | str | None = None
-    ) -> Sequence[Schedule]:
+    async def put_made(self, schedules: Sequence[Schedule], expect: Trigger | str | None = None) -> Sequence[Schedule]:
         """The same for schedules that are made already. One that is put without `expect` has no deadline any more."""
         both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
         await self._put(both)

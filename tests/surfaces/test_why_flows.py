@@ -134,7 +134,9 @@ def test_a_step_that_was_cancelled_because_its_flow_stopped_names_the_culprit() 
         await asyncio.sleep(600)
         told = await scene.told(await scene.run_of("join"))
         assert "it cancelled 10 minutes ago" in told
-        assert "stopped: step first failed 10 minutes ago (2026-11-15 03:00:01 UTC): ValueError: no load today; " in told
+        assert (
+            "stopped: step first failed 10 minutes ago (2026-11-15 03:00:01 UTC): ValueError: no load today; " in told
+        )
         assert "`rota flows rerun day first --period 2026-11-15`" in told
 
     scene.play(asks)
@@ -187,7 +189,10 @@ def test_a_late_one_is_explained() -> None:
         await asyncio.sleep(2 * 3600)
         told = str(await app.why("report"))
         assert "late: once, last 60 minutes ago (not done by 2026-11-15 04:00:00+00:00); it has not succeeded s" in told
-        assert "deadline expect:report makes no runs: it looks whether report of the day was done; it was late last" in told
+        assert (
+            "deadline expect:report makes no runs: it looks whether report of the day was done; it was late last"
+            in told
+        )
         await report.submit()
         await asyncio.sleep(60)
         assert "; it was done 60 seconds ago (2026-11-15 05:00:00 UTC) after all" in str(await app.why("report"))

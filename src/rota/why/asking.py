@@ -102,7 +102,9 @@ async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:
     culprit = next((other for other in failed if other.member and other.member.stops), None)
     if culprit is None or culprit.member is None:
         return []
-    words = f"step {culprit.member.step} failed {at(culprit.finished_at or now, now)}: {culprit.error or culprit.reason}"
+    words = (
+        f"step {culprit.member.step} failed {at(culprit.finished_at or now, now)}: {culprit.error or culprit.reason}"
+    )
     return [Fact("stopped", f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there")]
 
 
