@@ -91,6 +91,7 @@ def _again(run: Run) -> NewRun:
         at=run.due_at,
         expires_at=run.expires_at,
         needs=run.needs,
+        group=None if run.member is None else run.member.group,
     )
 
 

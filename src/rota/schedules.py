@@ -286,10 +286,7 @@ class Schedules:
     async def _working(self, id: str) -> Reply[Schedule]:
         """One that makes runs."""
         reply = await self._found(id)
-        if reply.items[0].deadline is not None:
-            raise InvalidOptions(
-                f"{id} is a deadline: it makes no runs, it looks whether {reply.items[0].task} has succeeded"
-            )
+        check_working(reply.items[0])
         return reply
 
     async def _ask(self, wish: Wish, id: str, note: str | None, by: str | None) -> bool:
@@ -302,6 +299,13 @@ class Schedules:
 
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)
+
+
+def check_working(schedule: Schedule) -> None:
+    if schedule.deadline is not None:
+        raise InvalidOptions(
+            f"{schedule.id} is a deadline: it makes no runs, it looks whether {schedule.task} has succeeded"
+        )
 
 
 def _passing(known: Schedule, now: float) -> Iterator[Tick]:
