@@ -246,3 +246,27 @@ def test_a_flows_own_task_is_shown_as_a_flow(rota: Called, day: Day, monkeypatch
 
     assert kinds == {"day": ("flow", 4), **dict.fromkeys(("load", "left", "right", "join"), ("task", None))}
     assert "flow of 4 steps" in rota("tasks")
+
+
+def test_a_run_that_waits_says_for_what(rota: Called, day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
+    day.failing.add("load")
+    period = day.work()
+    (join,) = rota.json("runs", "ls", "--flow", "day", "--task", "join")
+    (row,) = rota("runs", "ls", "--task", "join").splitlines()[1:]
+    on_terminal(monkeypatch)
+
+    (line,) = rota("runs", "ls", "--task", "join").splitlines()[1:]
+    page = rota("runs", "show", join["id"])
+
+    assert f"waits for day/left@{period} and 1 other" in line
+    assert f"flow day of {period}, step join" in row
+    assert f"flow day of {period}, step join" in page
+    assert f"waits for  day/left@{period} and 1 other" in page
+
+
+def test_a_step_that_waits_for_another_is_not_due_for_the_doctor(rota: Called, day: Day) -> None:
+    rota("flows", "start", "day")
+
+    (workers,) = [check for check in rota.json("doctor") if check["check"] == "workers"]
+
+    assert "none knows load, of which runs are due" in workers["detail"]

@@ -96,7 +96,7 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
     elif run.state is State.QUEUED and not run.needs:
         yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}")
     if run.expires_at is not None:
-        yield Fact("run", f"{name} never starts after {at(run.expires_at, seen.now)}")
+        yield Fact("run", f"{name} expires {at(run.expires_at, seen.now)}: it never starts after that")
 
 
 def about_origin(run: Run) -> Iterator[Fact]:
