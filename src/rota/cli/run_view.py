@@ -87,9 +87,9 @@ def outcome(run: "Run", now: float) -> str:
 
 def needs_words(run: "Run") -> str:
     """What it waits for: the names of steps, the ids of runs."""
-    first = needs.named(run.needs[0])
-    others = f" and {plural(len(run.needs) - 1, 'other')}" if len(run.needs) > 1 else ""
-    return one_line(f"{run.needs[0] if first is None else first.key}{others}")
+    names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
+    others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    return one_line(f"{names[0]}{others}")
 
 
 def progress(run: "Run") -> str:
