@@ -54,7 +54,8 @@ async def init() -> None:
 
 
 class Queue:
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        await app.client().__aenter__()
 
     async def close(self) -> None:
         await app.stop()

@@ -41,10 +41,14 @@ class Hub:
 class _Inbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._thread = threading.get_ident()
         self._hints: list[Hint] = []
         self._ready = asyncio.Event()
 
     def post(self, hint: Hint) -> None:
+        if threading.get_ident() == self._thread:
+            self._take(hint)
+            return
         with suppress(RuntimeError):  # the loop is closed: nobody reads there any more
             self._loop.call_soon_threadsafe(self._take, hint)
 

@@ -3,28 +3,24 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
 
 import msgspec
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
 from rota.errors import StoreError
 from rota.store import Hint
 from rota.stores.hub import Hub
-from rota.stores.redis.finding import next_reply
 from rota.stores.redis.link import Link
+from rota.stores.redis.wire import Wire
 
 log = logging.getLogger("rota")
-
-T = TypeVar("T")
 
 PROOF = 2.0
 """Seconds within which a message to oneself must arrive."""
 SILENCE = 60.0
-"""Seconds of silence after which a connection must show that it lives."""
+"""Seconds between two questions whether a connection still lives."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 
 _payloads = msgspec.msgpack.Decoder(tuple[list[str], list[str]])
@@ -33,34 +29,20 @@ _payloads = msgspec.msgpack.Decoder(tuple[list[str], list[str]])
 async def prove(link: Link) -> bool:
     """Does a message to oneself arrive? Some proxies and ACLs swallow them without a word."""
     channel, token = f"{link.place.root}proof", uuid.uuid4().hex.encode()
+    heard = asyncio.Event()
     try:
-        connection = await link.finder.connection()
+        wire = Wire(await link.finder.connection(), lambda message: heard.set() if message == token else None)
         try:
-            await connection.send_command("SUBSCRIBE", channel)
-            await _within(PROOF, next_reply(connection))
+            await wire.ask("SUBSCRIBE", channel)
             await link.ask("PUBLISH", channel, token)
             async with asyncio.timeout(PROOF):
-                while (await _message(connection)) != token:
-                    pass
+                await heard.wait()
         finally:
-            await connection.disconnect(nowait=True)
+            wire.close()
     except (RedisError, StoreError, OSError) as error:
         log.warning("%s carries no hints, workers will poll: %s", link.place.shown, error)
         return False
     return True
-
-
-async def _message(connection: AbstractConnection) -> bytes | None:
-    """The next message; None for what is none."""
-    answer: Any = await next_reply(connection)
-    return bytes(answer[2]) if answer[0] == b"message" else None
-
-
-async def _within(seconds: float, reading: Awaitable[T]) -> T:
-    """As `asyncio.wait_for`, which in Python 3.11 misses a cancellation that comes together with the answer: a store
-    that was closed while a hint arrived would never have closed."""
-    async with asyncio.timeout(seconds):
-        return await reading
 
 
 class Ears:
@@ -91,36 +73,33 @@ class Ears:
         pause, heard_before = FIRST_PAUSE, False
         while True:
             try:
-                connection = await self._link.finder.connection()
+                wire = Wire(await self._link.finder.connection(), self._tell)
             except (RedisError, OSError) as error:
                 log.debug("no hints from %s: %s", self._link.place.shown, error)
             else:
                 try:
-                    await self._hear(connection, heard_before)
-                except (RedisError, OSError, TimeoutError) as error:
+                    await self._hear(wire, heard_before)
+                except RedisError as error:
                     pause, heard_before = FIRST_PAUSE, True
                     log.info("hints from %s are interrupted: %s", self._link.place.shown, error)
                 finally:
                     self._ready.clear()
                     self._link.finder.lost()
-                    await connection.disconnect(nowait=True)
+                    wire.close()
             await asyncio.sleep(pause)
             pause = min(pause * 2, LAST_PAUSE)
 
-    async def _hear(self, connection: AbstractConnection, again: bool) -> None:
-        await connection.send_command("SUBSCRIBE", f"{self._link.place.root}hints")
-        await _within(PROOF, next_reply(connection))
+    async def _hear(self, wire: Wire, again: bool) -> None:
+        """Until the connection breaks: now and then it must show that it lives."""
+        await wire.ask("SUBSCRIBE", f"{self._link.place.root}hints")
         self._ready.set()
         if again:
             self._hub.publish(Hint(resync=True))
         while True:
-            try:
-                payload = await _within(SILENCE, _message(connection))
-            except TimeoutError:
-                await connection.send_command("PING")
-                payload = await _within(PROOF, _message(connection))
-            if payload is not None:
-                self._tell(payload)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SILENCE):
+                    await wire.ended()
+            await wire.ask("PING")
 
     def _tell(self, payload: bytes) -> None:
         try:

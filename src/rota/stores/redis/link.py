@@ -12,9 +12,10 @@ from redis.exceptions import TimeoutError as Late
 from rota.errors import StoreUnavailable
 from rota.stores.redis.explaining import elsewhere, explain
 from rota.stores.redis.finding import Finder
-from rota.stores.redis.line import Line, Word
+from rota.stores.redis.line import Line
 from rota.stores.redis.place import Place
 from rota.stores.redis.scripts import READS, script
+from rota.stores.redis.wire import Word
 
 PAUSES = (0.0, 0.05, 0.2, 0.5)
 """Seconds before each further try."""
@@ -72,7 +73,7 @@ class Link:
                 if not elsewhere(error):
                     raise
                 failure = error
-                await line.drop()  # the server is another one now
+                line.drop()  # the server is another one now
             self.finder.lost()
             if time.monotonic() - began > PATIENCE:
                 break
@@ -83,4 +84,4 @@ class Link:
     async def close(self) -> None:
         self._closed = True
         for line in (self._writing, *self._reading):
-            await line.drop()
+            line.drop()

@@ -61,7 +61,7 @@ class _Record(Struct, frozen=True, array_like=True):
 
     seq: int
     created_at: float
-    due_at: float
+    due_at: Instant
     expires_at: Instant
     task: str
     key: Text
@@ -154,6 +154,8 @@ _decided = msgspec.msgpack.Decoder(_DecidedRow)
 _schedules = msgspec.json.Decoder(Schedule)
 
 _UNGUARDED = Guards()
+_PREFIX = b'{"v":1,"args":{'
+"""What nearly every body begins with; it is not stored."""
 _FRESH = b"\x9a"
 _FULL = b"\xdc\x00\x19"
 
@@ -168,6 +170,10 @@ def _bytes(value: Text) -> bytes | None:
 
 def _instant(value: Instant) -> float | None:
     return None if value is False else float(value)
+
+
+def _whole(body: bytes) -> bytes:
+    return _PREFIX + body if body[:1] in (b'"', b"}") else body
 
 
 def opaque(value: bytes) -> Raw:
@@ -189,7 +195,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     fresh = text[1] in b"pP"
     record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
-    stored = body if body is not None else (_bytes(record.body) or b"")
+    stored = _whole(body if body is not None else (_bytes(record.body) or b""))
     read = wire.decode_or_blank(stored)
     if fresh and held is not None:
         return _first_claimed(id.decode(), record, held, stored, read)
@@ -197,7 +203,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     return Run(
         id=id.decode(),
         state=STATES[chr(text[0])],
-        due_at=record.due_at,
+        due_at=record.created_at if record.due_at is False else record.due_at,
         expires_at=_instant(record.expires_at),
         fence=record.fence if held is None else held.fence,
         failures=record.failures,
@@ -238,7 +244,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
     return Run(
         id=id,
         state=State.RUNNING,
-        due_at=record.due_at,
+        due_at=record.created_at if record.due_at is False else record.due_at,
         expires_at=_instant(record.expires_at),
         fence=held.fence,
         worker=held.worker,
@@ -288,7 +294,7 @@ def _attempt(row: _Attempt) -> Attempt:
 
 def new_item(new: NewRun) -> list[Any]:
     """A run on its way in, as lua/shared/admitting.lua reads it; what it does not say is left off at the end."""
-    body = new.wire.decode()
+    body = new.wire.removeprefix(_PREFIX).decode()
     apart = len(body) > APART
     tail = (new.task, _or(new.key), _or(new.unique_key), new.marked, new.priority, False if apart else body)
     item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]

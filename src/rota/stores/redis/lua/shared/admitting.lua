@@ -126,7 +126,7 @@ function admitting.bring_in(item, needs, parked, due)
   local id, task, expires = item[I_ID], item[I_TASK], admitting.expiry_of(item)
   seq = seq + 1
   local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "P" or "p"
-  local text = cmsgpack.pack(seq, now, due, expires) .. item[I_TAIL]
+  local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
   if needs then
     form = item[I_APART] and "X" or "x"
     local rest = item[I_BEHIND] and item[I_REST] or false

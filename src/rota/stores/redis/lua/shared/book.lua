@@ -4,7 +4,8 @@
 -- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
 -- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
 -- Forms: p as it was put, with the fields up to BODY; x with all of them; P and X the same with the body in b:<id>.
--- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset.
+-- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset. A run that was due when it was put has false
+-- as its due time.
 local book = {}
 
 local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
@@ -12,7 +13,8 @@ local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14,
 local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23, 24, 25, 26
 -- A lease: who holds a running run, and what was asked of it meanwhile.
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
-local BUCKET = 100
+-- So many ids with their places fill four KiB, which is what an allocator gives.
+local BUCKET = 92
 local UNREADABLE = 60 -- seconds after which what cannot be read is looked at again
 local ARGUMENTS = 4000
 
@@ -158,6 +160,7 @@ function book.parse(id, text, lease)
     run = { cmsgpack.unpack_limit(text, 25, 2) }
   end
   run.id, run.state = id, text:sub(1, 1)
+  run[DUE] = run[DUE] or run[CREATED]
   run.apart = form == "P" or form == "X"
   if run.state == "r" then run.lease = cmsgpack.unpack(lease or call("HGET", LEASES, id)) end
   runs[id] = run
