@@ -5,14 +5,21 @@ from typing import Any
 
 from rota import Period, Rota, Trigger
 from rota.domain.decision import Decision
+from rota.domain.flow import OnFailure
 from tests.surfaces.called import Called
 
 
 class Day:
-    def __init__(self, rota: Called, recheck: Trigger | str | None = "every 24h", **options: Any) -> None:
+    def __init__(
+        self,
+        rota: Called,
+        recheck: Trigger | str | None = "every 24h",
+        on_failure: OnFailure = "block",
+        **options: Any,
+    ) -> None:
         self.app = Rota(rota.url, name="shop", tz="Europe/Paris")
         self.failing: set[str] = set()
-        self.flow = self.app.flow("day", once=Period.day(), recheck=recheck)
+        self.flow = self.app.flow("day", once=Period.day(), recheck=recheck, on_failure=on_failure)
         load, left, right, join = (self._task(name) for name in ("load", "left", "right", "join"))
         self.flow.step(load)
         self.flow.step(left, after=[load])

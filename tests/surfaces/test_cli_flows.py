@@ -26,7 +26,7 @@ def test_flows_are_listed_with_their_period_of_now(rota: Called, day: Day) -> No
     assert (before["absent"], before["next_recheck"]) == (4, None)
     counts = {name: after[name] for name in ("steps", "done", "failed", "blocked", "running", "waiting", "absent")}
     assert counts == {"steps": 4, "done": 2, "failed": 1, "blocked": 1, "running": 0, "waiting": 0, "absent": 0}
-    assert after["period"] == period
+    assert (after["period"], after["complete"]) == (period, False)
     assert datetime.fromisoformat(after["next_recheck"]) > datetime.now(UTC)
 
 
@@ -130,6 +130,20 @@ def test_why_follows_a_step_to_its_root(rota: Called, day: Day) -> None:
     assert (root["held"], root["answer"].startswith("it failed ")) == (True, True)
     assert "does it again" in root["answer"]
     assert lines[-1].startswith("- recheck: ")
+
+
+def test_why_of_a_step_whose_flow_stopped_names_the_culprit(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Day(rota, on_failure="stop")
+    beside(monkeypatch, made.app)
+    made.failing.add("load")
+    period = made.work()
+
+    told = rota.json("flows", "why", "day", "join")
+
+    assert told["answer"].startswith("it was cancelled ")
+    assert told["answer"].endswith(f"`rota flows rerun day join --period {period}` does it again")
+    (stopped,) = [fact["text"] for fact in told["facts"] if fact["about"] == "stopped"]
+    assert "step load failed" in stopped
 
 
 def test_why_speaks_of_what_is_done_and_what_was_never_started(rota: Called, day: Day) -> None:

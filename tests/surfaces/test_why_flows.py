@@ -133,7 +133,7 @@ def test_a_step_that_was_cancelled_because_its_flow_stopped_names_the_culprit() 
         await scene.day.start()
         await asyncio.sleep(600)
         told = await scene.told(await scene.run_of("join"))
-        assert "it cancelled 10 minutes ago" in told
+        assert "it was cancelled 10 minutes ago" in told
         assert (
             "stopped: step first failed 10 minutes ago (2026-11-15 03:00:01 UTC): ValueError: no load today; " in told
         )

@@ -104,6 +104,7 @@ def brief(standing: Standing) -> dict[str, object]:
         "flow": status.flow,
         "steps": len(status.steps),
         "period": status.period,
+        "complete": status.done,
         "done": standing.count("done", "skipped"),
         "running": standing.count("running"),
         "waiting": standing.count("waiting", "due", "paused"),

@@ -58,7 +58,7 @@ def flow_columns(listed: Sequence[Standing]) -> list[Column]:
         Column("flow", lambda r: Text(one_line(str(r["flow"])), style="bold")),
         Column("steps", piped=True),
         Column("period"),
-        Column("now", lambda r: strip(of(r).status), lambda r: of(r).status.done, elastic=True, rank=2),
+        Column("complete", lambda r: strip(of(r).status), title="now", elastic=True, rank=2),
         Column("done", lambda r: f"{r['done']}/{r['steps']}", right=True),
         count("running", "bold yellow"),
         Column("waiting", piped=True),

@@ -88,9 +88,10 @@ def _standing(run: Run, seen: Evidence) -> list[Fact]:
         return found
     why = f": {run.error}" if run.error else f": {run.reason}" if run.reason else ""
     note = f" ({run.note})" if run.note else ""
+    became = "was cancelled" if run.state is State.CANCELLED else str(run.state)
     return [
         *(Fact("attempt", f"{a.outcome} {at(a.ended_at, seen.now)} on {a.worker}") for a in run.attempts[-5:]),
-        Fact("run", f"it {run.state} {at(run.finished_at or seen.now, seen.now)}{why}{note}"),
+        Fact("run", f"it {became} {at(run.finished_at or seen.now, seen.now)}{why}{note}"),
     ]
 
 

@@ -22,9 +22,11 @@ async def why_step(store: Store, status: FlowStatus, name: str) -> Why:
         facts = [Fact("step", f"it was done, but was reset; `rota flows start {status.flow} {where}`", holds=True)]
     else:
         assert step.run is not None
-        facts = [fact for fact in (await why(store, step.run.id)).facts if fact.about not in ("flow", "answer")]
+        facts = [fact for fact in (await why(store, step.run.id)).facts if fact.about != "flow"]
         if step.state in ("failed", "cancelled"):
-            facts = [Fact("step", f"{facts[-1].text}; {again}", holds=True), *facts[:-1]]
+            ended = [fact.text for fact in facts if fact.about == "run"]
+            others = [fact for fact in facts if fact.about != "run"]
+            facts = [Fact("step", f"{'; '.join(ended)}; {again}", holds=True), *others]
     return Why(f"{subject}@{status.period}", "step", tuple(facts))
 
 

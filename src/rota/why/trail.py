@@ -44,15 +44,20 @@ async def follow(store: Store, run: Run) -> list[Awaited]:
             if need in seen:
                 continue
             seen.add(need)
-            found.append(Awaited(need, waiting, await _newest(store, need)))
+            found.append(Awaited(need, waiting, await _newest(store, waiting, need)))
             if (above := found[-1].run) is not None and above.state is State.QUEUED:
                 ahead.append(above)
     return found
 
 
-async def _newest(store: Store, need: str) -> Run | None:
+async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
+    """What one waits for by name is of its own group: nobody has to look through all runs for it."""
     named = needs.named(need)
-    query = RunQuery(ids=[need]) if named is None else RunQuery(task=named.task, key=named.key, limit=1)
+    if named is None:
+        query = RunQuery(ids=[need])
+    else:
+        group = None if waiting.member is None else waiting.member.group
+        query = RunQuery(group=group, task=named.task, key=named.key, limit=1)
     page = await store.runs(query)
     while not page.runs and page.cursor is not None:  # a page may be looked through without a find
         page = await store.runs(replace(query, cursor=page.cursor))
