@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Note
+from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
@@ -30,8 +30,13 @@ def clean(text: str | None) -> str | None:
 
 def _sparse(items: Sequence[T], read: Callable[[T], Any], default: Any = None) -> Column:
     """One value per item, None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
-    column = [None if (value := read(item)) == default else value for item in items]
-    return column if any(value is not None for value in column) else []
+    return _thin([read(item) for item in items], default)
+
+
+def _thin(column: Column, default: Any = None) -> Column:
+    if column.count(default) == len(column):
+        return []
+    return [None if value == default else value for value in column]
 
 
 def is_plain(run: NewRun) -> bool:
@@ -46,14 +51,14 @@ def of_runs(runs: Sequence[NewRun]) -> list[Column]:
     return [
         [run.id for run in runs],
         [run.task for run in runs],
-        _sparse(runs, lambda run: run.key),
-        _sparse(runs, lambda run: run.unique_key),
-        _sparse(runs, lambda run: run.marked, False),
-        _sparse(runs, lambda run: run.priority, 0),
-        _sparse(runs, lambda run: run.delay, 0.0),
-        _sparse(runs, lambda run: run.at),
-        _sparse(runs, lambda run: run.expires_after),
-        _sparse(runs, lambda run: run.expires_at),
+        _thin([run.key for run in runs]),
+        _thin([run.unique_key for run in runs]),
+        _thin([run.guards.reads_marks for run in runs], False),
+        _thin([run.priority for run in runs], 0),
+        _thin([run.delay for run in runs], 0.0),
+        _thin([run.at for run in runs]),
+        _thin([run.expires_after for run in runs]),
+        _thin([run.expires_at for run in runs]),
         [run.wire for run in runs],
     ]
 
@@ -150,6 +155,7 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         len(set(ids)) == len(ids) and not any(stops),
         ids,
         [one.fence for one in said],
+        [one.worker for one in said],
         [None if finish is None else finish.state.value for finish in ended],
         _sparse(ended, lambda finish: finish and finish.reason and finish.reason.value),
         _sparse(ended, lambda finish: finish and finish.result),
@@ -164,6 +170,10 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         _sparse(said, lambda one: one.note and one.note.saved),
         stops,
     ]
+
+
+def of_leases(leases: Sequence[Lease]) -> list[Column]:
+    return [[lease.run for lease in leases], [lease.fence for lease in leases], [lease.worker for lease in leases]]
 
 
 def of_notes(notes: Sequence[Note | None]) -> list[Column]:
