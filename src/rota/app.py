@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from rota.client import Client, patiently
 from rota.domain.activity import Activity
+from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.flow import OnFailure
 from rota.domain.guards import Join, Unique
@@ -231,7 +232,9 @@ class Rota:
 
     async def declare_schedules(self) -> dict[str, Declared]:
         """What a start does for the schedules of this app's code."""
-        return await self.schedules.declare(self.declared(), {task.name: task.aliases for task in self.tasks.values()})
+        renamed = {task.name: list(task.aliases) for task in self.tasks.values()}
+        renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
+        return await self.schedules.declare(self.declared(), renamed)
 
     def specs(self) -> list[TaskSpec]:
         """What a start publishes of this app's tasks, under all their names."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.domain import wire
 from rota.domain.deadline import Deadline, deadline_id, deadline_trigger
 from rota.domain.once import NO_ARGUMENTS
@@ -30,6 +32,13 @@ def deadlines(
             if step.expect is not None:
                 name = f"{flow.name}/{step.name}"
                 yield deadline(name, step.plan.task, step.expect, Deadline(name, _period(flow.once, name)), tz, owner)
+
+
+def expecting(schedule: Schedule, expect: Trigger | str, tz: str) -> tuple[Schedule, Schedule]:
+    """A schedule whose endings are remembered, and the deadline that looks for them."""
+    marking = replace(schedule, guards=replace(schedule.guards, marks=True))
+    what = Deadline(schedule.key, schedule.once)
+    return marking, deadline(schedule.id, schedule.task, expect, what, tz, schedule.owner)
 
 
 def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str, owner: str = "") -> Schedule:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rota.client import Client, patiently
+from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
@@ -20,6 +21,7 @@ from rota.domain.schedule import CatchUp, Overlap, Schedule, Tick
 from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
+from rota.expecting import expecting
 from rota.handle import RunHandle, accept
 from rota.store import Declared, Reply, RowQuery, RunQuery, Subject, Wish
 from rota.task import Bound, new_id, trigger_of
@@ -47,16 +49,25 @@ class Schedules:
         grace: Span | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
+        expect: Trigger | str | None = None,
     ) -> Schedule:
         """Add a schedule, or change the one of this name: at its next tick it is as said here.
 
         `overlap` says what a tick does while an earlier run is unfinished: `skip` (the default), `queue` one behind
         it, or `allow`. `catch_up` says which ticks are made up that nobody was there for: the `latest`, `all` (the
         last hundred, one after the other), or `skip`. A run that could not start `grace` seconds after its tick
-        never does. Nothing fires before `start` or after `end`, and never for the past.
+        never does. Nothing fires before `start` or after `end`, and never for the past. `expect` is when a run of it
+        should have succeeded, such as "07:00": else it is `late`.
         """
-        item = (id, trigger, call)
-        put = self.put_many([item], overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
+        put = self.put_many(
+            [(id, trigger, call)],
+            overlap=overlap,
+            catch_up=catch_up,
+            grace=grace,
+            start=start,
+            end=end,
+            expect=expect,
+        )
         return (await put)[0]
 
     async def put_many(
@@ -68,16 +79,23 @@ class Schedules:
         grace: Span | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
+        expect: Trigger | str | None = None,
     ) -> Sequence[Schedule]:
         """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
         is wrong."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
-        return await self.put_made(
-            [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
-        )
+        made = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        return await self.put_made(made, expect)
 
-    async def put_made(self, schedules: Sequence[Schedule]) -> Sequence[Schedule]:
-        """The same for schedules that are made already."""
+    async def put_made(self, schedules: Sequence[Schedule], expect: Trigger | str | None = None) -> Sequence[Schedule]:
+        """The same for schedules that are made already. One that is put without `expect` has no deadline any more."""
+        both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
+        await self._put(both)
+        if expect is None:
+            await self._drop_deadlines([schedule.id for schedule in schedules])
+        return await self._read([schedule.id for schedule in schedules])
+
+    async def _put(self, schedules: Sequence[Schedule]) -> None:
         names = Counter(schedule.id for schedule in schedules)
         if twice := [name for name, count in names.items() if count > 1]:
             raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
@@ -92,7 +110,14 @@ class Schedules:
                 f"{', '.join(taken[:5])}: declared by the code of an app, which would change it back; "
                 "choose another name, or change the code"
             )
-        return await self._read([schedule.id for schedule in planned])
+
+    async def _drop_deadlines(self, of: Sequence[str]) -> None:
+        """Those that were put beside these schedules; what code expects is its own."""
+        put = [row.id for row in await self._read([deadline_id(id) for id in of]) if row.deadline and not row.owner]
+        if put:
+            store = await self._client().store()
+            note = "put again without expect"
+            await patiently(lambda: store.ask(Wish.DROP, put, note, None, Subject.SCHEDULES))
 
     def _zoned(self, id: str, trigger: Trigger | str) -> Trigger:
         try:
@@ -148,12 +173,16 @@ class Schedules:
         return await self._ask(Wish.RESUME, id, note, by)
 
     async def delete(self, id: str, note: str | None = None, by: str | None = None) -> None:
-        """Its runs stay as they are."""
-        await self._ask(Wish.DROP, id, note, by)
+        """And the deadline that was put with it. Its runs stay as they are."""
+        beside = [row.id for row in await self._read([deadline_id(id)]) if row.deadline and not row.owner]
+        store = await self._client().store()
+        reply = await patiently(lambda: store.ask(Wish.DROP, [id, *beside], note, by, Subject.SCHEDULES))
+        if not reply.items[0]:
+            await self._found(id)
 
     async def run_now(self, id: str) -> RunHandle[Any]:
         """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
-        reply = await self._found(id)
+        reply = await self._working(id)
         run = run_now(reply.items[0], new_id(), reply.now)
         return self._handle(accept(await self._client().put(run)))
 
@@ -163,7 +192,7 @@ class Schedules:
         A tick whose run succeeded or is unfinished is not repeated: its handle says so (`created` is False). One
         whose run failed or was cancelled runs again. A tick that lies ahead is refused, for it comes by itself.
         """
-        reply = await self._found(id)
+        reply = await self._working(id)
         try:
             last = instant(end, "end")
             if last > reply.now:
@@ -254,6 +283,12 @@ class Schedules:
             raise ScheduleNotFound(f"no schedule {id}; `rota schedules ls` shows those there are")
         return reply
 
+    async def _working(self, id: str) -> Reply[Schedule]:
+        """One that makes runs."""
+        reply = await self._found(id)
+        check_working(reply.items[0])
+        return reply
+
     async def _ask(self, wish: Wish, id: str, note: str | None, by: str | None) -> bool:
         store = await self._client().store()
         reply = await patiently(lambda: store.ask(wish, [id], note, by, Subject.SCHEDULES))
@@ -264,6 +299,13 @@ class Schedules:
 
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)
+
+
+def check_working(schedule: Schedule) -> None:
+    if schedule.deadline is not None:
+        raise InvalidOptions(
+            f"{schedule.id} is a deadline: it makes no runs, it looks whether {schedule.task} has succeeded"
+        )
 
 
 def _passing(known: Schedule, now: float) -> Iterator[Tick]:

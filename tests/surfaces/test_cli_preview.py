@@ -7,6 +7,7 @@ import pytest
 from rota import DailyAt, Rota
 from rota.store import bucket
 from tests.surfaces.called import Called
+from tests.surfaces.days import Day
 from tests.surfaces.timetables import beside, declare, made, on_terminal, took
 
 
@@ -52,7 +53,7 @@ def test_only_one_task_can_be_asked_for_and_fires_go_into_a_pipe(rota: Called, s
     one = rota("preview", "--days", "1", "--task", "report").splitlines()
     whole = rota("preview", "--days", "1").splitlines()
 
-    assert one[0] == "at\tschedule\ttask\tmeets"
+    assert one[0] == "at\tschedule\ttask\tmeets\tkind\tstep"
     assert [line.split("\t")[1] for line in one[1:]] == ["report"]
     assert {line.split("\t")[1] for line in whole[1:]} == {"report", "other"}
     assert rota.err == "often fires 1,440 times a day; its fires are not listed\n"
@@ -93,3 +94,46 @@ def test_days_are_bounded(rota: Called, days: str) -> None:
     rota("preview", "--days", days, code=2)
 
     assert "--days" in rota.err
+
+
+def test_a_flow_is_foretold_once_per_period_with_its_steps(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = Day(rota, "cron */7 4-23 * * *", expect="07:00")
+    beside(monkeypatch, day.app)
+    took(rota, "load", bucket(60.0))
+
+    told = rota.json("preview", "--days", "3")
+    kinds = [line.split("\t")[4] for line in rota("preview", "--days", "3").splitlines()[1:]]
+    on_terminal(monkeypatch, 100)
+    page = rota("preview", "--days", "3")
+
+    whole = [each for each in told["flows"] if each["rechecks"] == 179]
+    assert len(whole) >= 2
+    assert [step["step"] for step in whole[0]["steps"]] == ["load", "left", "right", "join"]
+    assert whole[0]["steps"][0]["end"] == whole[0]["steps"][1]["begin"] == whole[0]["steps"][2]["begin"]
+    assert [each["schedule"] for each in told["fires"]] == ["day"] * len(told["flows"])
+    assert {(each["schedule"], each["task"]) for each in told["deadlines"]} == {("expect:day/join", "join")}
+    assert [kinds.count(kind) for kind in ("flow", "step", "deadline", "run")] == [
+        len(told["flows"]),
+        4 * len(told["flows"]),
+        3,
+        0,
+    ]
+    left = told["flows"][0]["rechecks"]
+    assert (f", and {left} recheck" if left else "  starts ") in page
+    assert "day/join  every day at 07:00, Paris time; next " in page
+    assert "no run in the last two days, so no duration and no load: join, left, right" in page
+
+
+def test_a_period_that_is_under_way_is_only_rechecked(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = Day(rota, "cron * * * * *")
+    beside(monkeypatch, day.app)
+    period = day.work()
+    on_terminal(monkeypatch, 100)
+
+    page = rota("preview", "--days", "2")
+    told = {each["period"]: each for each in rota.json("preview", "--days", "2")["flows"]}
+
+    assert (told[period]["begun"], told[period]["steps"]) == (True, [])
+    assert f"day {period} is under way: " in page
+    steps = [line.split()[1] for line in page.splitlines() if line.split()[1:2] and line.startswith("    ")]
+    assert steps.count("join") == 1, "of the first period that is to start"

@@ -56,6 +56,7 @@ def test_the_last_firing_is_told_with_what_became_of_its_run(rota: Called) -> No
         "kind": "schedule",
         "of": "hourly",
         "nominal": fired["last_at"],
+        "period": None,
     }
 
 

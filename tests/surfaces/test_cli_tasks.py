@@ -22,6 +22,8 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "running": 0,
         "paused_runs": 0,
         "defined": True,
+        "kind": "task",
+        "steps": None,
         "description": "Says hello.",
     }
     assert (trip["executor"], trip["retries"], trip["timeout"]) == ("thread", 1, 30)

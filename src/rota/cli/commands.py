@@ -14,11 +14,14 @@ from rota.cli.cron import cron
 from rota.cli.dev import dev
 from rota.cli.diff import diff, sync
 from rota.cli.doctor import doctor
+from rota.cli.flows import flows
 from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
 from rota.cli.lint import lint_schedules
+from rota.cli.marks import marks
 from rota.cli.migrate import migrate_store
 from rota.cli.move import move_store
 from rota.cli.preview import preview
+from rota.cli.reset import reset
 from rota.cli.runs import runs
 from rota.cli.schedules import schedules
 from rota.cli.show import Show
@@ -54,10 +57,13 @@ app.command("rota.cli.demo:demo", name="demo", group=WORK, help="Watch a small r
 app.command(tasks)
 app.command(runs)
 app.command(schedules)
+app.command(flows)
+app.command(marks)
 app.command(workers, group=LOOK)
 app.command(watch, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
+app.command(reset, group=LOOK)
 app.command(preview, group=LOOK)
 app.command(cron, group=LOOK)
 app.command(diff, group=CARE)

@@ -65,6 +65,8 @@ def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
         trigger = Trigger.parse(schedule.trigger)
     except ValueError as error:
         return [Finding("unreadable", "error", f"Its trigger cannot be read: {error}.", "Put it again.")]
+    if schedule.deadline is not None:  # it makes no runs: only its times can be wrong
+        return lint(Subject(trigger=trigger, zone=table.tz), now)
     subject = Subject(
         trigger=trigger if schedule.anchor is None else trigger.anchored(moment(schedule.anchor)),
         zone=table.tz,

@@ -8,10 +8,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.instants import wall
+from rota.cli.instants import wall, zone_of
+from rota.cli.schedule_facts import words_of
 from rota.cli.text import one_line, plural, span
 from rota.cli.timetable import Timetable
+from rota.domain.deadline import deadline_id
 from rota.domain.forecast import Forecast, Hour, Pace
+from rota.domain.rehearsal import PeriodStart
 from rota.domain.schedule import Schedule
 
 WIDTH = 3
@@ -33,6 +36,8 @@ def calendar(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> R
     if any(busy >= LEAST for busy in found.seats.values()):
         parts += [Text(), Text(f"Busy seats by hour, in the mean{_of(table.seats)}", style="bold")]
         parts.append(_grid(days, found.seats, _seats, lambda busy: _load_style(busy, table.seats)))
+    parts += _flows(table, found)
+    parts += _expected(table, found, chosen)
     parts += _often(found.frequent)
     parts += _meetings(table, found)
     parts += _told(table, found, chosen)
@@ -86,6 +91,69 @@ def _of(seats: int) -> str:
     return f" ({plural(seats, 'seat')} of live workers)" if seats else " (no live workers)"
 
 
+def _flows(table: Timetable, found: Forecast) -> list[RenderableType]:
+    """Of each flow the first period that is to start, step by step, and how many come behind it."""
+    parts: list[RenderableType] = []
+    for name in dict.fromkeys(period.flow for period in found.flows):
+        periods = [period for period in found.flows if period.flow == name]
+        zone = ZoneInfo(own_zone_of(table, periods[0].schedule))
+        parts += [_under_way(period, zone) for period in periods if period.begun]
+        ahead = [period for period in periods if not period.begun]
+        if ahead:
+            parts += [_start(ahead[0], zone, table.now), _steps(ahead[0], zone, table.durations)]
+        if len(ahead) > 1:
+            behind = f"{ahead[1].period} to {ahead[-1].period}" if len(ahead) > 2 else ahead[1].period
+            parts.append(Text(f"    and {plural(len(ahead) - 1, 'more period')}: {behind}", style="dim"))
+    return [Text(), Text("Flows, by how long their steps usually take", style="bold"), *parts] if parts else []
+
+
+def own_zone_of(table: Timetable, schedule: str) -> str:
+    known = {each.id: each for each in (*table.stored.values(), *table.declared)}
+    return zone_of(known[schedule].trigger, table.tz).key
+
+
+def _under_way(period: PeriodStart, zone: ZoneInfo) -> Text:
+    first = datetime.fromtimestamp(period.at, zone)
+    count = f"{'at least ' if period.more else ''}{plural(period.rechecks, 'recheck')}"
+    return Text(f"  {one_line(period.flow)} {one_line(period.period)} is under way: {count} from {first:%H:%M} on")
+
+
+def _start(period: PeriodStart, zone: ZoneInfo, now: float) -> Text:
+    rechecks = f"{'at least ' if period.more else ''}{plural(period.rechecks, 'recheck')}"
+    line = Text.assemble("  ", (f"{one_line(period.flow)} {one_line(period.period)}", "bold"))
+    line.append(f"  starts {wall(period.at, zone, now)}")
+    if period.ends > period.at:
+        line.append(f", done {span(period.ends - period.at)} later")
+    return line.append(f", and {rechecks}" if period.rechecks else "")
+
+
+def _steps(period: PeriodStart, zone: ZoneInfo, durations: Mapping[str, float]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(min_width=2)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", style="dim", no_wrap=True)
+    for step in period.steps:
+        at = datetime.fromtimestamp(step.begin, zone)
+        took = span(durations[step.task]) if step.task in durations else "?"
+        grid.add_row("", f"{at:%H:%M:%S}", one_line(step.name), took)
+    return grid
+
+
+def _expected(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
+    """Each deadline once: what should be done by then, and when it is looked for next."""
+    known = {schedule.id: schedule for schedule in chosen}
+    first: dict[str, float] = {}
+    for each in found.deadlines:
+        first.setdefault(each.schedule, each.at)
+    lines = [
+        f"{one_line(id.removeprefix(deadline_id('')))}  {one_line(words_of(known[id].trigger))}; "
+        f"next {wall(at, zone_of(known[id].trigger, table.tz), table.now)}"
+        for id, at in first.items()
+    ]
+    return _section("Should be done by (deadlines make no runs)", lines[:SHOWN], len(lines) - SHOWN) if lines else []
+
+
 def _often(frequent: Sequence[Pace]) -> list[RenderableType]:
     if not frequent:
         return []
@@ -112,11 +180,13 @@ def _told(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list
     meeting = sorted({fire.schedule for fire in found.fires if fire.meets})
     if meeting:
         lines.append(f"fires before its last run has ended, by the usual duration: {_listed(meeting)}")
-    known = {schedule.task for schedule in chosen if schedule.task in table.durations}
+    working = {schedule.task for schedule in chosen if schedule.deadline is None}
+    steps = {step.task for period in found.flows for step in period.steps}
+    known = {task for task in working | steps if task in table.durations}
     if known:
         usual = sorted(known, key=lambda task: -table.durations[task])
         lines.append("usual durations: " + _listed([f"{task} {span(table.durations[task])}" for task in usual]))
-    unknown = sorted({schedule.task for schedule in chosen} - known)
+    unknown = sorted((working | steps) - known - {*table.flows})
     if unknown:
         lines.append(f"no run in the last two days, so no duration and no load: {_listed(unknown)}")
     paused = sorted(schedule.id for schedule in chosen if schedule.paused)

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from rota.cli.records import from_json
 from rota.cli.show import Column, Record, to_json
-from rota.cli.text import clean, coarse, iso, one_line, relative, span
+from rota.cli.text import clean, coarse, iso, one_line, plural, relative, span
+from rota.domain import needs
 
 if TYPE_CHECKING:
     from rota.domain.run import Attempt, Run
@@ -68,6 +69,8 @@ def run_columns(page: "Page") -> list[Column]:
 def outcome(run: "Run", now: float) -> str:
     """In a few words: what became of a run, or what it waits for."""
     match run.state:
+        case "queued" if run.needs:
+            return f"waits for {needs_words(run)}"
         case "queued" if run.parked:
             return "waits for a limit or rate"
         case "queued" if run.failures:
@@ -80,6 +83,13 @@ def outcome(run: "Run", now: float) -> str:
             return f"in {span(last_seconds(run))}" if run.attempts else ""
         case _:
             return one_line(str(run.error or run.note or run.reason or ""))
+
+
+def needs_words(run: "Run") -> str:
+    """What it waits for: the names of steps, the ids of runs."""
+    names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
+    others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    return one_line(f"{names[0]}{others}")
 
 
 def progress(run: "Run") -> str:
@@ -139,6 +149,7 @@ def _facts(run: "Run", now: float) -> Table:
         ("worker", run.worker),
         ("progress", progress(run) or None),
         ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
+        ("waits for", needs_words(run) if run.needs else None),
         ("parked", "waits for a limit or rate" if run.parked else None),
         ("cancel asked", "yes" if run.cancel_asked else None),
         ("pause asked", "yes" if run.pause_asked else None),
@@ -160,13 +171,16 @@ def origin_words(run: "Run") -> str:
             return f"schedule {origin.of}{tick}"
         case "run_now":
             return f"schedule {origin.of}, run by hand"
+        case "flow" | "plan":
+            step = f", step {run.member.step}" if run.member is not None and run.member.step else ""
+            return f"{origin.kind} {origin.of} of {origin.period}{step}"
         case _:
             return f"{origin.kind} of {origin.of}{tick}" if origin.of else origin.kind
 
 
 def origin_brief(run: "Run") -> str:
     """The same for a column: whose run it is, where it has room."""
-    return run.origin.of or "" if run.origin.kind in ("schedule", "run_now") else run.origin.kind
+    return run.origin.of or "" if run.origin.kind in ("schedule", "run_now", "flow", "plan") else run.origin.kind
 
 
 def policy_words(run: "Run") -> str:

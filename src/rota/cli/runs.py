@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from rota.cli.apps import Target
+from rota.cli.flow_facts import find_flow, opened_app
 from rota.cli.groups import LOOK, Flag, More, Shared
 from rota.cli.ids import find, find_all
 from rota.cli.records import run_record
@@ -13,6 +14,7 @@ from rota.cli.run_view import run_columns, run_page
 from rota.cli.show import Column, Show
 from rota.cli.text import plural
 from rota.cli.who import who
+from rota.domain.flow import group_of
 from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
 from rota.handle import RunHandle
@@ -32,6 +34,9 @@ def ls(
     state: Annotated[tuple[State, ...], Flag, Parameter(help="Only in this state; may be repeated.")] = (),
     task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
     key: Annotated[str | None, Parameter(help="Only about this key.")] = None,
+    group: Annotated[str | None, Parameter(help="Only of this group, such as race_day@2026-11-15.")] = None,
+    flow: Annotated[str | None, Parameter(help="Only of this flow, in its period of now.")] = None,
+    period: Annotated[str | None, Parameter(help="Of the flow, in this period.")] = None,
     limit: Annotated[int, Parameter(help="At most so many, newest first.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Go on where an earlier list ended.")] = None,
     target: Shared[Target],
@@ -40,7 +45,10 @@ def ls(
     """List runs, newest first."""
     if not 1 <= limit <= MOST:
         raise InvalidOptions(f"--limit {limit}: from 1 to {MOST}")
-    page = asyncio.run(_page(target, RunQuery(states=state, task=task, key=key, limit=limit, cursor=cursor)))
+    if flow is not None or period is not None:
+        group = asyncio.run(_group(target, group, flow, period))
+    query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
+    page = asyncio.run(_page(target, query))
     show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
         show.note(f"more: --cursor {page.cursor}")
@@ -105,6 +113,20 @@ def _ask(wish: Wish, given: tuple[str, ...], note: str | None, target: Target, s
     missed = sum(not answer["asked"] for answer in answers)
     if missed:
         raise RotaError(f"{plural(missed, 'run')} {late}")
+
+
+async def _group(target: Target, group: str | None, flow: str | None, period: str | None) -> str:
+    """The group of a flow's period; its code says which is the one of now, where it is there."""
+    if flow is None or group is not None:
+        raise InvalidOptions("--period is about a flow, and --flow instead of --group: say --flow FLOW --period PERIOD")
+    if target.reference is None:
+        if period is None:
+            raise InvalidOptions(
+                f"which --period of {flow}? Without its code (-A) nothing says which is the one of now"
+            )
+        return group_of(flow, period)
+    async with opened_app(target) as (app, _):
+        return group_of(flow, await find_flow(app, flow).period(period))
 
 
 async def _page(target: Target, query: RunQuery) -> Page:

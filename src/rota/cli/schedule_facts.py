@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rota.cli.instants import zone_of
-from rota.cli.records import from_json
+from rota.cli.records import from_json, plain_value
 from rota.cli.text import iso
 from rota.domain import wire
 from rota.domain.decision import Reason
@@ -91,6 +91,15 @@ def words_of(trigger: str) -> str:
         return trigger
 
 
+def about_of(schedule: Schedule) -> str:
+    """What a deadline looks for."""
+    deadline = schedule.deadline
+    if deadline is None or not (deadline.about or deadline.period):
+        return schedule.task
+    name = deadline.about or schedule.task
+    return f"{name} of the {deadline.period.unit}" if deadline.period else name
+
+
 def coming(facts: Facts, count: int = NEXT_SHOWN) -> list[float]:
     """Its next ticks; the first may be overdue."""
     schedule = facts.schedule
@@ -133,6 +142,7 @@ def brief(facts: Facts) -> dict[str, object]:
         "words": words_of(schedule.trigger),
         "zone": facts.zone,
         "owner": schedule.owner or None,
+        "kind": "schedule" if schedule.deadline is None else "deadline",
     }
 
 
@@ -140,6 +150,8 @@ def whole(facts: Facts) -> dict[str, object]:
     """Everything, as JSON has it."""
     schedule = facts.schedule
     return brief(facts) | {
+        "deadline": plain_value("deadline", schedule.deadline),
+        "once": plain_value("once", schedule.once),
         "fires_at": _iso(schedule.fires_at),
         "args": args_of(schedule),
         "key": schedule.key,

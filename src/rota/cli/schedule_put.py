@@ -52,6 +52,7 @@ def put(
     grace: Annotated[str | None, Parameter(help="Start no run later than this after its tick: 600 or 10m.")] = None,
     start: Annotated[str | None, Parameter(help="Nothing fires before, as 2026-11-15T09:00 in its zone.")] = None,
     end: Annotated[str | None, Parameter(help="Nothing fires after.")] = None,
+    expect: Annotated[str | None, Parameter(help="It is late unless a run has succeeded by then: 07:00.")] = None,
     tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none.")] = None,
     key: Annotated[str | None, Parameter(help="What its runs are about, instead of the task's own key.")] = None,
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
@@ -74,7 +75,7 @@ def put(
         end=_instant(end, "--end", clock),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    made = asyncio.run(_put(target, app, id, when, timed, call))
+    made = asyncio.run(_put(target, app, id, when, timed, call, expect))
     if show.json:
         show.value(whole(made))
     else:
@@ -84,15 +85,13 @@ def put(
         show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{paused}")
 
 
-async def _put(target: Target, app: Rota | None, id: str, trigger: Trigger, timed: Timed, call: Call) -> Facts:
+async def _put(
+    target: Target, app: Rota | None, id: str, trigger: Trigger, timed: Timed, call: Call, expect: str | None
+) -> Facts:
     check_shared(target.backend())
     async with opened(target) as (stored, store):
-        if target.backend().url.startswith("memory:"):
-            raise InvalidOptions(
-                "memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)"
-            )
         schedule = await _made(app, store, id, trigger, timed, call)
-        (kept,) = await stored.put_made([schedule])
+        (kept,) = await stored.put_made([schedule], expect)
         now = (await store.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(store, [kept], target.tz(), now, most=1)
         return facts

@@ -20,7 +20,7 @@ from rota.domain.planning import ticks_between
 from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
 from rota.handle import RunHandle
-from rota.schedules import Schedules
+from rota.schedules import Schedules, check_working
 
 UNASKED = 20
 """Runs that a backfill makes without asking."""
@@ -100,6 +100,7 @@ def backfill(
 async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> list[tuple[str, float]]:
     async with opened(target) as (stored, _):
         schedule = await find_schedule(stored, id)
+        check_working(schedule)
         zone = zone_of(schedule.trigger, target.tz())
         first, last = read_instant(start, "--from", zone), read_instant(end, "--to", zone)
         nominals = _nominals(schedule, first, last)

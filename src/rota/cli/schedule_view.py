@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rota.cli.instants import wall
 from rota.cli.run_view import STATE_STYLE, outcome
-from rota.cli.schedule_facts import Facts, Fate, args_of, coming, policy_of, words_of
+from rota.cli.schedule_facts import Facts, Fate, about_of, args_of, coming, policy_of, words_of
 from rota.cli.show import Column, to_json
 from rota.cli.text import clean, coarse, one_line, relative, span
 from rota.domain.decision import Decided, Reason
@@ -39,12 +39,18 @@ def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
         Column("id", title="schedule"),
         Column("task", rank=2),
         Column("trigger", piped=True),
-        Column("words", title="when", elastic=True, rank=5),
+        Column("words", lambda r: _when(facts[r["id"]]), title="when", elastic=True, rank=5),
         Column("zone", piped=True),
         Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, rank=6),
         Column("note", piped=True),
         Column("owner", piped=True),
+        Column("kind", piped=True),
     ]
+
+
+def _when(facts: Facts) -> str:
+    words = words_of(facts.schedule.trigger)
+    return words if facts.schedule.deadline is None else f"deadline, {words}"
 
 
 def state_text(facts: Facts) -> Text:
@@ -98,8 +104,9 @@ def schedule_page(facts: Facts, decided: Sequence[Decided]) -> RenderableType:
         Text(schedule.trigger, style="dim"),
         Text(),
         _facts(facts, decided),
-        *_section("Arguments", Text(clean(to_json(args_of(schedule), indent=2)))),
     ]
+    if schedule.deadline is None:
+        parts += _section("Arguments", Text(clean(to_json(args_of(schedule), indent=2))))
     ticks = coming(facts)
     if ticks:
         parts += _section("Next" + (" (once it is resumed)" if schedule.paused else ""), _ticks(facts, ticks))
@@ -119,11 +126,7 @@ def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
 
     rows = (
         ("task", schedule.task),
-        ("key", schedule.key),
-        ("priority", str(schedule.priority)),
-        ("overlap", overlap_words(schedule)),
-        ("catch-up", catch_up_words(schedule)),
-        ("grace", grace_words(schedule)),
+        *_own_rows(schedule),
         ("starts", at(schedule.start)),
         ("ends", at(schedule.end)),
         ("timeout", None if (timeout := policy_of(schedule).timeout) is None else span(timeout)),
@@ -136,6 +139,20 @@ def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
         if value is not None:
             grid.add_row(name, Text(clean(value)))
     return grid
+
+
+def _own_rows(schedule: Schedule) -> list[tuple[str, str]]:
+    if schedule.deadline is not None:
+        return [("deadline", f"makes no runs: it is late unless {about_of(schedule)} has succeeded by then")]
+    once = [] if schedule.once is None else [("once", f"per {schedule.once.unit}, {schedule.once.tz or 'UTC'} time")]
+    return [
+        ("key", schedule.key),
+        ("priority", str(schedule.priority)),
+        *once,
+        ("overlap", overlap_words(schedule)),
+        ("catch-up", catch_up_words(schedule)),
+        ("grace", grace_words(schedule)),
+    ]
 
 
 def overlap_words(schedule: Schedule) -> str:

@@ -77,7 +77,8 @@ class Show:
         elif not records:
             self.line(empty)
         else:
-            self._table(records, columns)
+            screen = console()
+            screen.print(table_of(records, columns, screen.width))
 
     def row(self, record: Record, columns: Sequence[Column]) -> None:
         """One of a list that grows, at once: a JSON object or TSV fields on a line."""
@@ -108,25 +109,25 @@ class Show:
         """What is not the answer itself."""
         sys.stderr.write(f"{clean(text)}\n")
 
-    def _table(self, records: Sequence[Record], columns: Sequence[Column]) -> None:
-        screen = console()
-        table = Table(box=None, pad_edge=False, header_style="bold dim")
-        shown = _fitting([c for c in columns if not c.piped and screen.width >= c.from_width], records, screen.width)
-        widths = _widths(shown, records, screen.width)
-        for column, width in zip(shown, widths, strict=True):
-            table.add_column(
-                Text(column.title or column.field),
-                justify="right" if column.right else "left",
-                no_wrap=True,
-                overflow="fold" if column.whole else "ellipsis",
-                width=width,
-            )
-        for record in records:
-            table.add_row(*(column.on_screen(record) for column in shown))
-        screen.print(table)
-
     def _write(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")
+
+
+def table_of(records: Sequence[Record], columns: Sequence[Column], width: int) -> Table:
+    """With the columns that such a terminal has room for."""
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    shown = _fitting([c for c in columns if not c.piped and width >= c.from_width], records, width)
+    for column, needed in zip(shown, _widths(shown, records, width), strict=True):
+        table.add_column(
+            Text(column.title or column.field),
+            justify="right" if column.right else "left",
+            no_wrap=True,
+            overflow="fold" if column.whole else "ellipsis",
+            width=needed,
+        )
+    for record in records:
+        table.add_row(*(column.on_screen(record) for column in shown))
+    return table
 
 
 def _fitting(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[Column]:

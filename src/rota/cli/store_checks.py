@@ -116,7 +116,7 @@ async def _due(store: Store, known: Collection[str]) -> list[str]:
     for depth in (await store.depths()).items:
         if depth.queued and depth.task not in known and depth.task not in paused:
             page = await store.runs(RunQuery(states=[State.QUEUED], task=depth.task, limit=MOST))
-            if any(run.due_at <= page.now for run in page.runs):
+            if any(run.due_at <= page.now and not run.needs for run in page.runs):
                 found.append(depth.task)
     return found
 

@@ -14,10 +14,11 @@ from rota.cli.groups import LOOK, Flag, More, Shared
 from rota.cli.known import check_known_somewhere
 from rota.cli.records import record as plain
 from rota.cli.show import Column, Record, Show
-from rota.cli.text import one_line, span
+from rota.cli.text import one_line, plural, span
 from rota.cli.who import who
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
+from rota.flow import Flow
 from rota.store import Depth, Subject, Wish
 from rota.task import Task
 
@@ -28,7 +29,7 @@ tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
 
 COLUMNS = [
     Column("task", lambda r: _name(r)),
-    Column("parameters", elastic=True),
+    Column("parameters", lambda r: _takes(r), elastic=True),
     Column("executor", piped=True),
     Column("retries", right=True, from_width=110),
     Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, from_width=110),
@@ -41,6 +42,7 @@ COLUMNS = [
     Column("paused", piped=True),
     Column("paused_runs", piped=True),
     Column("defined", piped=True),
+    Column("kind", piped=True),
     Column("description", elastic=True, from_width=100),
 ]
 
@@ -58,7 +60,9 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     app = target.app()
     stored = asyncio.run(_standings(target))
     strangers = [name for name in stored if name not in app.names()]
-    records = [_record(name, app.names().get(name), stored.get(name)) for name in (*app.tasks, *strangers)]
+    records = [
+        _record(name, app.names().get(name), stored.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
+    ]
     if show.json:
         records = [{k: v for k, v in each.items() if not k.endswith("_text")} for each in records]
     show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
@@ -114,7 +118,9 @@ async def _standings(target: Target) -> dict[str, Standing]:
     }
 
 
-def _record(name: str, task: Task[..., ..., Any, Any] | None, stored: Standing | None) -> dict[str, object]:
+def _record(
+    name: str, task: Task[..., ..., Any, Any] | None, stored: Standing | None, flow: Flow | None
+) -> dict[str, object]:
     depth = stored.depth if stored else Depth(name, 0, 0)
     spec = _spec(name, task, stored.spec if stored else None)
     return {
@@ -133,6 +139,8 @@ def _record(name: str, task: Task[..., ..., Any, Any] | None, stored: Standing |
         "running": depth.running,
         "paused_runs": depth.paused,
         "defined": task is not None,
+        "kind": "task" if flow is None else "flow",
+        "steps": None if flow is None else len(flow.steps),
         "description": one_line((task.description if task else spec.description).partition("\n")[0]),
     }
 
@@ -168,6 +176,13 @@ def _rate(rate: Rate | None) -> str:
 def _name(record: Record) -> Text:
     name = one_line(str(record["task"]))
     return Text(name, style="bold") if record["defined"] else Text(f"{name} ?", style="yellow")
+
+
+def _takes(record: Record) -> str | Text:
+    """Of a flow, that it is one: nobody submits it with arguments."""
+    if record["kind"] == "flow":
+        return Text(f"flow of {plural(int(str(record['steps'])), 'step')}", style="cyan")
+    return str(record["parameters"] or "")
 
 
 def _held(record: Record) -> Text:

@@ -10,17 +10,22 @@ from rota.cli.apps import Target
 from rota.cli.stored_schedules import opened
 from rota.cli.workers import live
 from rota.domain.difference import started
+from rota.domain.flow import group_of
+from rota.domain.once import period_at
+from rota.domain.rehearsal import FlowShape
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
-from rota.store import Stat, WorkerSeen, bucket_seconds
+from rota.flow import Flow
+from rota.store import RunQuery, Stat, Store, WorkerSeen, bucket_seconds
 
 LOOKED_BACK = 2 * 24 * 60
 """Minutes of recorded durations: all that a store keeps."""
 
 
 class Timetable(Struct, frozen=True):
-    """`owner` is the app's name; without an app, nothing is declared. `durations` are the usual ones by task."""
+    """`owner` is the app's name; without an app, nothing is declared. `durations` are the usual ones by task, `flows`
+    those of the app."""
 
     now: float
     tz: str
@@ -31,6 +36,7 @@ class Timetable(Struct, frozen=True):
     published: Mapping[str, TaskSpec]
     durations: Mapping[str, float]
     seats: int
+    flows: Mapping[str, FlowShape]
 
     def started(self) -> dict[str, Schedule]:
         """All schedules as they are once this code has started."""
@@ -46,6 +52,7 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
         published = await store.rows(TaskSpec)
         workers = await store.rows(WorkerSeen)
         stats = await store.stats(LOOKED_BACK)
+        flows = [await _shape(store, flow, workers.now) for flow in (app.flows.values() if app else ())]
     seats = sum(worker.report.seats for worker in workers.items if live(worker, workers.now))
     return Timetable(
         now=published.now,
@@ -57,7 +64,15 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
         published={spec.name: spec for spec in published.items},
         durations=usual_durations(stats.items),
         seats=seats,
+        flows={flow.name: flow for flow in flows},
     )
+
+
+async def _shape(store: Store, flow: Flow, now: float) -> FlowShape:
+    """With its period of now, if that has begun."""
+    period = period_at(flow.once, now)
+    runs = (await store.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
+    return FlowShape(flow.name, flow.once, flow.plans, frozenset([period] if runs else ()))
 
 
 def usual_durations(stats: Iterable[Stat]) -> dict[str, float]:

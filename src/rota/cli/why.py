@@ -25,7 +25,10 @@ def why_not(
     show: Shared[Show],
 ) -> None:
     """Say in words what keeps something from running, what was decided last, and when it is next."""
-    answer = asyncio.run(_ask(target, subject, key))
+    tell_why(show, asyncio.run(_ask(target, subject, key)))
+
+
+def tell_why(show: Show, answer: Why) -> None:
     if show.json:
         facts = [{"about": fact.about, "text": fact.text, "holds": fact.holds} for fact in answer.facts]
         told = {"subject": answer.subject, "kind": answer.kind, "answer": answer.answer, "held": answer.held}

@@ -15,7 +15,20 @@ Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
 """moved: the same, but its zone has changed since its next tick was computed. undeclared: this app declared it once
 and no longer does; a start leaves it alone. taken: it belongs to someone else, so a start leaves it alone."""
 
-SAID = ("trigger", "task", "key", "priority", "guards", "overlap", "catch_up", "grace", "start", "end")
+SAID = (
+    "trigger",
+    "task",
+    "key",
+    "priority",
+    "guards",
+    "overlap",
+    "catch_up",
+    "grace",
+    "start",
+    "end",
+    "once",
+    "deadline",
+)
 UNSAID = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
 PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNSAID)
 
@@ -96,7 +109,7 @@ def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
     """What is due now and was not fired yet, nobody having been there."""
     found: list[Owed] = []
     for schedule in schedules.values():
-        if schedule.paused or schedule.fires_at is None or schedule.fires_at > now:
+        if schedule.paused or schedule.fires_at is None or schedule.fires_at > now or schedule.deadline is not None:
             continue
         tick = plan_firing(schedule, now)
         if tick.runs or tick.missed:

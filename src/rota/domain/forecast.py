@@ -4,10 +4,11 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 
+from rota.domain.rehearsal import FlowShape, PeriodStart, rehearse
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
 
@@ -50,7 +51,7 @@ class Collision(Struct, frozen=True):
 class Forecast(Struct, frozen=True):
     """From `start` to `end`; `fires` are told to `until`, if there are too many. `counts` and `seats` go by the hour:
     how many of these fires, and how many seats all schedules keep busy in the mean. The triggers of `unreadable` are
-    of a newer version."""
+    of a newer version. A flow fires once per period; `flows` tells what that starts. `deadlines` make no runs."""
 
     start: float
     end: float
@@ -61,36 +62,94 @@ class Forecast(Struct, frozen=True):
     counts: Mapping[Hour, int]
     seats: Mapping[Hour, float]
     unreadable: Sequence[str] = ()
+    flows: Sequence[PeriodStart] = ()
+    deadlines: Sequence[Fire] = ()
 
 
 def forecast(
-    schedules: Sequence[Schedule], durations: Mapping[str, float], start: float, end: float, zone: tzinfo
+    schedules: Sequence[Schedule],
+    durations: Mapping[str, float],
+    start: float,
+    end: float,
+    zone: tzinfo,
+    flows: Mapping[str, FlowShape] | None = None,
 ) -> Forecast:
-    """What these schedules will do if nothing changes; the paused ones do nothing. `durations` are by task."""
-    hours = _Hours(zone)
-    streams: list[Iterator[Fire]] = []
-    frequent: list[Pace] = []
-    unreadable: list[str] = []
+    """What these schedules will do if nothing changes; the paused ones do nothing. `durations` are by task, `flows` by
+    the name of their own task."""
+    told = _Told(durations, start, end, _Hours(zone), flows or {})
     for schedule in schedules:
-        if schedule.paused:
-            continue
-        seconds = durations.get(schedule.task, 0.0)
+        if not schedule.paused:
+            told.add(schedule)
+    return told.forecast()
+
+
+class _Told:
+    """What was looked at so far."""
+
+    def __init__(
+        self,
+        durations: Mapping[str, float],
+        start: float,
+        end: float,
+        hours: "_Hours",
+        flows: Mapping[str, FlowShape],
+    ) -> None:
+        self._durations, self._start, self._end = durations, start, end
+        self._hours, self._flows = hours, flows
+        self._streams: list[Iterator[Fire]] = []
+        self._deadlines: list[Iterator[Fire]] = []
+        self._periods: list[PeriodStart] = []
+        self._frequent: list[Pace] = []
+        self._unreadable: list[str] = []
+
+    def add(self, schedule: Schedule) -> None:
         try:
-            sample = list(islice(_fires(schedule, start, min(end, start + DAY)), SAMPLED))
-            if len(sample) > FREQUENT:
-                frequent.append(Pace(schedule.id, schedule.task, _paced(hours, schedule, sample, seconds, start, end)))
+            if schedule.deadline is not None:
+                self._deadlines.append(_checked(_fires(schedule, self._start, self._end)))
+            elif schedule.task in self._flows:
+                self._add_flow(schedule, self._flows[schedule.task])
             else:
-                streams.append(_met(schedule, _fires(schedule, start, end), seconds))
+                self._add_plain(schedule)
         except ValueError:
-            unreadable.append(schedule.id)
-    told = list(islice(heapq.merge(*streams, key=lambda fire: fire.at), MOST + 1))
-    until = told[MOST].at if len(told) > MOST else end
-    fires = told[:MOST]
-    for fire in fires:
-        hours.counts[hours.of(fire.at)[0]] += 1
-        if not fire.meets:
-            hours.busy(fire.at, min(end, fire.at + durations.get(fire.task, 0.0)))
-    return Forecast(start, end, until, fires, frequent, collisions(fires), hours.counts, hours.seats, unreadable)
+            self._unreadable.append(schedule.id)
+
+    def _add_flow(self, schedule: Schedule, flow: FlowShape) -> None:
+        """Only the first tick of a period makes work; what follows looks whether something is missing."""
+        periods = list(islice(rehearse(schedule, flow, self._durations, self._start, self._end), MOST))
+        self._periods += periods
+        self._streams.append(Fire(each.at, schedule.id, schedule.task) for each in periods if not each.begun)
+
+    def _add_plain(self, schedule: Schedule) -> None:
+        start, end, seconds = self._start, self._end, self._durations.get(schedule.task, 0.0)
+        sample = list(islice(_fires(schedule, start, min(end, start + DAY)), SAMPLED))
+        if len(sample) > FREQUENT:
+            per_day = _paced(self._hours, schedule, sample, seconds, start, end)
+            self._frequent.append(Pace(schedule.id, schedule.task, per_day))
+        else:
+            self._streams.append(_met(schedule, _fires(schedule, start, end), seconds))
+
+    def forecast(self) -> Forecast:
+        told = list(islice(heapq.merge(*self._streams, key=lambda fire: fire.at), MOST + 1))
+        fires = told[:MOST]
+        for fire in fires:
+            self._hours.counts[self._hours.of(fire.at)[0]] += 1
+            if not fire.meets:
+                self._hours.busy(fire.at, min(self._end, fire.at + self._durations.get(fire.task, 0.0)))
+        for step in (step for period in self._periods for step in period.steps):
+            self._hours.busy(step.begin, min(self._end, step.end))
+        return Forecast(
+            start=self._start,
+            end=self._end,
+            until=told[MOST].at if len(told) > MOST else self._end,
+            fires=fires,
+            frequent=self._frequent,
+            collisions=collisions(fires),
+            counts=self._hours.counts,
+            seats=self._hours.seats,
+            unreadable=self._unreadable,
+            flows=sorted(self._periods, key=lambda period: period.at),
+            deadlines=list(islice(heapq.merge(*self._deadlines, key=lambda fire: fire.at), MOST)),
+        )
 
 
 def collisions(fires: Sequence[Fire]) -> list[Collision]:
@@ -104,6 +163,12 @@ def collisions(fires: Sequence[Fire]) -> list[Collision]:
             together[tuple(sorted(names))].append(minute)
     found = [Collision(names, tuple(sorted(at))) for names, at in together.items()]
     return sorted(found, key=lambda c: (-len(c.schedules), -len(c.minutes), c.minutes[0]))
+
+
+def _checked(fires: Iterator[Fire]) -> Iterator[Fire]:
+    """The same, with its ValueError raised here and now."""
+    first = list(islice(fires, 1))
+    return chain(first, fires)
 
 
 def _fires(schedule: Schedule, start: float, end: float) -> Iterator[Fire]:

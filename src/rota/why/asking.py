@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 
+from rota.domain.decision import Reason
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -10,6 +11,7 @@ from rota.store import RowQuery, RunQuery, Store
 from rota.why import facts
 from rota.why.answer import Fact, Why, at, away
 from rota.why.evidence import Evidence, gather
+from rota.why.trail import again
 
 
 async def why(store: Store, subject: str, key: str | None = None) -> Why:
@@ -60,11 +62,13 @@ async def _of_schedule(store: Store, schedule: Schedule) -> Why:
 
 
 async def _of_run(store: Store, run: Run) -> Why:
-    seen = await gather(store, run.task, run.key)
-    found = [*_standing(run, seen)]
-    if not run.state.final and run.state is not State.RUNNING:
+    seen = await gather(store, run.task, run.key, run)
+    if run.state.final or run.state is State.RUNNING:
+        found = [*_standing(run, seen), *await _stopped(store, run, seen.now), *facts.about_origin(run)]
+    else:
         found = [
             *facts.about_waiting(run, seen),
+            *facts.about_origin(run),
             facts.about_workers(seen),
             *facts.about_task(seen),
             *facts.about_rate(seen, [run]),
@@ -84,10 +88,25 @@ def _standing(run: Run, seen: Evidence) -> list[Fact]:
         return found
     why = f": {run.error}" if run.error else f": {run.reason}" if run.reason else ""
     note = f" ({run.note})" if run.note else ""
+    became = "was cancelled" if run.state is State.CANCELLED else str(run.state)
     return [
         *(Fact("attempt", f"{a.outcome} {at(a.ended_at, seen.now)} on {a.worker}") for a in run.attempts[-5:]),
-        Fact("run", f"it {run.state} {at(run.finished_at or seen.now, seen.now)}{why}{note}"),
+        Fact("run", f"it {became} {at(run.finished_at or seen.now, seen.now)}{why}{note}"),
     ]
+
+
+async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:
+    """Of a step that was cancelled because its flow has stopped: whose failure that was."""
+    if run.reason is not Reason.STOPPED or run.member is None:
+        return []
+    failed = (await store.runs(RunQuery(group=run.member.group, states=[State.FAILED], limit=100))).runs
+    culprit = next((other for other in failed if other.member and other.member.stops), None)
+    if culprit is None or culprit.member is None:
+        return []
+    words = (
+        f"step {culprit.member.step} failed {at(culprit.finished_at or now, now)}: {culprit.error or culprit.reason}"
+    )
+    return [Fact("stopped", f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there")]
 
 
 async def _resembling(store: Store, name: str) -> str:

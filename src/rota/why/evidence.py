@@ -1,28 +1,31 @@
 """What the store knows about a task and a key, read once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
-from rota.domain.decision import Decided
+from rota.domain.decision import Decided, Reason
 from rota.domain.guards import Mark
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Marked, RowQuery, RunQuery, Store, WorkerSeen
+from rota.why.trail import Awaited, follow
 
 T = TypeVar("T")
 
 SILENT = 30.0
 """Seconds after which a worker that said nothing is not counted on."""
+DECISIONS_TOLD = 5
 WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
 STARTED = tuple(state for state in State if state.final or state is State.RUNNING)
 
 
 class Evidence(Struct, frozen=True):
     """`decisions`, `unfinished` and `ended` are about the key, if there is one. `of_task` are the decisions that name
-    no key, and `started` are the newest runs of the task that have started, whatever their key."""
+    no key, and `started` are the newest runs of the task that have started, whatever their key. `first` is the run
+    that waits, and `trail` what it waits for. `done` says of decisions what was done after all."""
 
     now: float
     task: str
@@ -37,6 +40,9 @@ class Evidence(Struct, frozen=True):
     ended: Sequence[Run]
     started: Sequence[Run]
     mark: Mark | None = None
+    first: Run | None = None
+    trail: Sequence[Awaited] = ()
+    done: Mapping[tuple[Reason, str], Mark] = {}
 
     def live(self) -> list[WorkerSeen]:
         """Workers that know the task and were heard of lately."""
@@ -55,14 +61,17 @@ class Evidence(Struct, frozen=True):
         return any(part is not None and part != [] for part in found)
 
 
-async def gather(store: Store, task: str, key: str | None) -> Evidence:
-    """A few reads; bounded, whatever the queue's length."""
+async def gather(store: Store, task: str, key: str | None, run: Run | None = None) -> Evidence:
+    """A few reads; bounded, whatever the queue's length. `run` is the one in question, if one is."""
     specs = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
     workers = await store.rows(WorkerSeen)
     about = RowQuery(task=task, key=key, limit=50)
-    marks = (await store.rows(Marked, about)).items if key is not None else []
     depths = (await store.depths()).items
     final = [state for state in State if state.final]
+    decisions = (await store.rows(Decided, about)).items
+    unfinished = (await store.runs(RunQuery(task=task, key=key, states=WAITING, limit=100))).runs
+    waiting = [each for each in unfinished if each.state is not State.RUNNING]
+    first = run or min(waiting, key=lambda each: each.due_at, default=None)
     return Evidence(
         now=workers.now,
         task=task,
@@ -70,11 +79,33 @@ async def gather(store: Store, task: str, key: str | None) -> Evidence:
         spec=specs[0] if specs else None,
         workers=workers.items,
         schedules=(await store.rows(Schedule, RowQuery(task=task, limit=20))).items,
-        decisions=(await store.rows(Decided, about)).items,
+        decisions=decisions,
         of_task=(await store.rows(Decided, RowQuery(task=task, key="", limit=50))).items,
         depth=next((depth for depth in depths if depth.task == task), Depth(task, 0, 0)),
-        unfinished=(await store.runs(RunQuery(task=task, key=key, states=WAITING, limit=100))).runs,
+        unfinished=unfinished,
         ended=(await store.runs(RunQuery(task=task, key=key, states=final, limit=1))).runs,
         started=(await store.runs(RunQuery(task=task, states=STARTED, limit=100))).runs,
-        mark=marks[0].mark if marks else None,
+        mark=None if key is None else await _mark(store, task, key),
+        first=first,
+        trail=[] if first is None else await follow(store, first),
+        done=await _done(store, decisions),
     )
+
+
+async def _done(store: Store, decisions: Sequence[Decided]) -> dict[tuple[Reason, str], Mark]:
+    """What is known of the decisions that are told: of one that was refused because it is done, its mark; of one that
+    was late, its last success."""
+    found: dict[tuple[Reason, str], Mark] = {}
+    for row in decisions[:DECISIONS_TOLD]:
+        if row.reason is Reason.ALREADY_DONE:
+            found[row.reason, row.key] = await _mark(store, row.task, row.key) or Mark()
+        elif row.reason is Reason.LATE:
+            marks = (await store.rows(Marked, RowQuery(task=row.task))).items
+            ours = [each.mark for each in marks if each.mark and row.key in ("", each.key, each.key.rpartition("@")[0])]
+            found[row.reason, row.key] = Mark(max((mark.succeeded_at or 0.0 for mark in ours), default=0.0))
+    return found
+
+
+async def _mark(store: Store, task: str, key: str) -> Mark | None:
+    rows = (await store.rows(Marked, RowQuery(task=task, key=key))).items
+    return rows[0].mark if rows else None

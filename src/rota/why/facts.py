@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from rota.domain.decision import Decided, Reason
-from rota.domain.guards import rest_reason
+from rota.domain.guards import Mark, rest_reason
+from rota.domain.once import period_of
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
 from rota.why.answer import Fact, at, away, many
-from rota.why.evidence import Evidence
+from rota.why.evidence import DECISIONS_TOLD, Evidence
+from rota.why.trail import about_needs
 
-DECISIONS_TOLD = 5
 SOON = 1.0
 """Seconds for which a due run may wait without anything being the matter."""
 LATE = 5.0
@@ -77,10 +78,8 @@ def _last_start(seen: Evidence, key: str | None) -> float | None:
 def about_queue(seen: Evidence) -> Iterator[Fact]:
     depth = seen.depth
     yield Fact("queue", f"{depth.queued:,} queued, {depth.running:,} running, {depth.paused:,} paused")
-    waiting = [run for run in seen.unfinished if run.state is not State.RUNNING]
-    if waiting:
-        first = min(waiting, key=lambda run: run.due_at)
-        yield from about_waiting(first, seen)
+    if seen.first is not None:
+        yield from about_waiting(seen.first, seen)
 
 
 def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
@@ -88,10 +87,7 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
     name = f"run {run.id}"
     if run.state is State.PAUSED:
         yield Fact("run", f"{name} is paused{f': {run.note}' if run.note else ''}; `rota runs resume {run.id}`", True)
-    if run.needs:
-        yield Fact(
-            "run", f"{name} waits for the end of {many(len(run.needs), 'run')}: {', '.join(run.needs[:3])}", True
-        )
+    yield from about_needs(run, seen.trail, seen.now)
     if run.due_at > seen.now:
         again = f" (try {run.failures + 1}, after {run.error})" if run.failures and run.error else ""
         yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{again}", True)
@@ -100,7 +96,17 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
     elif run.state is State.QUEUED and not run.needs:
         yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}")
     if run.expires_at is not None:
-        yield Fact("run", f"{name} never starts after {at(run.expires_at, seen.now)}")
+        yield Fact("run", f"{name} expires {at(run.expires_at, seen.now)}: it never starts after that")
+
+
+def about_origin(run: Run) -> Iterator[Fact]:
+    """What it is part of."""
+    member, origin = run.member, run.origin
+    if origin.kind == "plan":
+        yield Fact("plan", f"plan {origin.of} of {origin.period} made it: planning again moves or cancels what waits")
+    elif member is not None and member.step:
+        flow, _, period = member.group.rpartition("@")
+        yield Fact("flow", f"it is step {member.step} of {flow} in {period}")
 
 
 def about_key(seen: Evidence) -> Iterator[Fact]:
@@ -142,7 +148,7 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
 
 
 def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
-    name = f"schedule {schedule.id}"
+    name = f"schedule {schedule.id}" if schedule.deadline is None else f"deadline {schedule.id}"
     if schedule.paused:
         words = _said(_pause(schedule, seen), seen.now) or _noted(schedule.note)
         yield Fact("schedule", f"{name} is paused{words}; `rota schedules resume {schedule.id}`", True)
@@ -150,7 +156,11 @@ def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
         yield Fact("schedule", f"{name} ({schedule.trigger}) has no tick left", True)
     else:
         yield _next_tick(name, schedule, schedule.next_at, seen)
-    if schedule.recent:
+    if schedule.deadline is not None:
+        late = [firing for firing in schedule.recent if firing.reason is Reason.LATE]
+        was = f"it was late last {at(late[-1].nominal, seen.now)}" if late else "it was never late so far"
+        yield Fact("schedule", f"{name} makes no runs: it looks whether {_expected(schedule)} was done; {was}")
+    elif schedule.recent:
         last = schedule.recent[-1]
         became = "made a run" if last.reason is Reason.ACCEPTED else f"made none of its own: {last.reason}"
         yield Fact("schedule", f"{name}: its last tick, {at(last.nominal, seen.now)}, {became}")
@@ -166,6 +176,12 @@ def _next_tick(name: str, schedule: Schedule, nominal: float, seen: Evidence) ->
     if late <= LATE or not seen.alive():
         return Fact("schedule", due)
     return Fact("schedule", f"{due}, and nobody has fired it: see the log of the workers", holds=True)
+
+
+def _expected(schedule: Schedule) -> str:
+    about = schedule.deadline.about if schedule.deadline else None
+    period = schedule.deadline.period if schedule.deadline else None
+    return f"{about or schedule.task}{f' of the {period.unit}' if period else ''}"
 
 
 def _pause(schedule: Schedule, seen: Evidence) -> Decided | None:
@@ -184,7 +200,30 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
         often = "once" if row.count == 1 else f"{row.count:,} times, first {away(row.first_at, seen.now)}"
         note = f" ({row.note})" if row.note else ""
         by = f" by {row.by}" if row.by else ""
-        yield Fact("decided", f"{row.reason}{key}{by}: {often}, last {away(row.last_at, seen.now)}{note}")
+        said = f"{row.reason}{key}{by}: {often}, last {away(row.last_at, seen.now)}{note}"
+        yield Fact("decided", f"{said}{_explained(row, seen)}")
+
+
+def _explained(row: Decided, seen: Evidence) -> str:
+    done_at = seen.done.get((row.reason, row.key), Mark()).succeeded_at
+    match row.reason:
+        case Reason.ALREADY_DONE if done_at is None:
+            return "; it was reset since, so that it may run again"
+        case Reason.ALREADY_DONE:
+            return f"; it was done {at(done_at or 0.0, seen.now)}, and {_undo(row, seen)} lets it run again"
+        case Reason.LATE if done_at is not None and done_at > row.last_at:
+            return f"; it was done {at(done_at, seen.now)} after all"
+        case Reason.LATE:
+            return "; it has not succeeded since"
+        case _:
+            return ""
+
+
+def _undo(row: Decided, seen: Evidence) -> str:
+    """What is done once per period is reset by that; what is done once and for all, by its key."""
+    if "@" in row.key or (seen.spec is not None and seen.spec.once is not None):
+        return f"`rota reset {row.task} --period {period_of(row.key)}`"
+    return f"`rota marks clear {row.task} {row.key}`"
 
 
 def about_last(seen: Evidence) -> Iterator[Fact]:

@@ -1,0 +1,148 @@
+"""From a waiting run to what it waits for, and on to the root: what has to be done before anything moves."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain import needs
+from rota.domain.decision import Reason
+from rota.domain.run import Run, State
+from rota.store import RunQuery, Store
+from rota.why.answer import Fact, at, away, many
+
+LOOKED_AT = 200
+"""Runs that are read on the way up."""
+TOLD = 3
+CHAIN = "chain"
+"""Chains have no code that could be asked to do a step again."""
+LONG = 80
+"""Of an error's text: enough to know it by."""
+
+
+class Awaited(Struct, frozen=True):
+    """One thing that a run waits for: the newest run that does it, if there is one."""
+
+    need: str
+    by: Run
+    run: Run | None
+
+    @property
+    def is_root(self) -> bool:
+        """Will it never end well by itself?"""
+        return self.run is None or self.run.state.final or self.run.state is State.PAUSED
+
+
+async def follow(store: Store, run: Run) -> list[Awaited]:
+    """All that a run waits for, what is nearest first."""
+    found: list[Awaited] = []
+    ahead, seen = deque([run]), set[str]()
+    while ahead and len(found) < LOOKED_AT:
+        waiting = ahead.popleft()
+        for need in waiting.needs:
+            if need in seen:
+                continue
+            seen.add(need)
+            found.append(Awaited(need, waiting, await _newest(store, waiting, need)))
+            if (above := found[-1].run) is not None and above.state is State.QUEUED:
+                ahead.append(above)
+    return found
+
+
+async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
+    """What one waits for by name is of its own group: nobody has to look through all runs for it."""
+    named = needs.named(need)
+    if named is None:
+        query = RunQuery(ids=[need])
+    else:
+        group = None if waiting.member is None else waiting.member.group
+        query = RunQuery(group=group, task=named.task, key=named.key, limit=1)
+    page = await store.runs(query)
+    while not page.runs and page.cursor is not None:  # a page may be looked through without a find
+        page = await store.runs(replace(query, cursor=page.cursor))
+    return page.runs[0] if page.runs else None
+
+
+def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact]:
+    """The roots first, for they are the answer; then what it waits for itself."""
+    roots = [awaited for awaited in trail if awaited.is_root]
+    for root in roots[:TOLD]:
+        yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
+    if len(roots) > TOLD:
+        yield Fact("blocked", f"and by {many(len(roots) - TOLD, 'other')}", holds=True)
+    own = [awaited for awaited in trail if awaited.by.id == run.id]
+    for awaited in own[:TOLD]:
+        yield Fact("run", f"run {run.id} waits for {_spoken(awaited)} {_end(awaited)}{_meanwhile(awaited, now)}", True)
+    if len(own) > TOLD:
+        yield Fact("run", f"run {run.id} waits for {many(len(own) - TOLD, 'other')} as well", True)
+
+
+def root_words(root: Awaited, now: float) -> str:
+    """What is the matter with it, and what to do."""
+    run = root.run
+    if run is None:
+        named = needs.named(root.need)
+        if named is None:
+            return "it is forgotten"
+        return f"no run of it is known, so it was never started or is forgotten{_start(root.by)}"
+    match run.state:
+        case State.PAUSED:
+            note = f" ({run.note})" if run.note else ""
+            return f"it is paused{note}; `rota runs resume {run.id}`"
+        case State.SUCCEEDED:
+            return f"it succeeded {at(run.finished_at or now, now)}, but that was reset since; {again(run)}"
+        case State.FAILED:
+            return f"it failed {at(run.finished_at or now, now)}{_error(run)}; {again(run)}"
+        case _:
+            return f"it was cancelled {at(run.finished_at or now, now)}{_cancelled(run)}; {again(run)}"
+
+
+def again(run: Run, verb: str = "rerun") -> str:
+    """How to do a step once more: by its flow, where it has one that people can name."""
+    member = run.member
+    flow, _, period = ("", "", "") if member is None else member.group.rpartition("@")
+    if member is not None and member.step and flow != CHAIN:
+        which = "" if verb == "start" else f" {member.step}"
+        return f"`rota flows {verb} {flow}{which} --period {period}`"
+    return f"`rota runs retry {run.id}`"
+
+
+def _start(waiting: Run) -> str:
+    known = again(waiting, "start")
+    return f"; {known}" if " flows " in known else ""
+
+
+def _spoken(awaited: Awaited) -> str:
+    named = needs.named(awaited.need)
+    return f"run {awaited.need}" if named is None else f"{named.key} (task {named.task})"
+
+
+def _end(awaited: Awaited) -> str:
+    named = needs.named(awaited.need)
+    return "to succeed" if named is not None and not named.any_end else "to end"
+
+
+def _meanwhile(awaited: Awaited, now: float) -> str:
+    run = awaited.run
+    if run is None or awaited.is_root:
+        return ""
+    if run.state is State.RUNNING:
+        return f", which runs on {run.worker}, begun {away(run.claimed_at or now, now)}"
+    if run.needs:
+        return ", which waits itself"
+    retried = f" (try {run.failures + 1}, after {_short(str(run.error))})" if run.failures and run.error else ""
+    return f", which is due {away(run.due_at, now)}{retried}"
+
+
+def _error(run: Run) -> str:
+    return f": {_short(str(run.error))}" if run.error else f" ({run.reason})" if run.reason else ""
+
+
+def _cancelled(run: Run) -> str:
+    why = run.note or (str(run.reason) if run.reason not in (None, Reason.CANCELLED) else "")
+    return f" ({_short(why)})" if why else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
