@@ -13,7 +13,7 @@ from tests.server_fixtures import Servers
 
 TABLES = (
     *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
-    *("schedules", "workers", "stats", "listeners"),
+    *("schedules", "workers", "stats", "listeners", "grouped"),
 )
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
 

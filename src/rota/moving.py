@@ -38,10 +38,7 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
         await _move_schedules(source, target, schedules, by)
         moved.schedules += len(schedules)
     tell("marks")
-    marks = (await source.rows(Marked, RowQuery(limit=10_000_000))).items
-    for first in range(0, len(marks), PAGE):
-        await target.mark(marks[first : first + PAGE])
-    moved.marks = len(marks)
+    await _copy_marks(source, target)
     tell("runs")
     gone: list[str] = []
     async for runs in _waiting(source):
@@ -49,6 +46,7 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
     for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
         await source.ask(Wish.DROP, gone[first : first + PAGE], NOTE, by)
     moved.runs = len(gone)
+    moved.marks = await _copy_marks(source, target)  # again: what was done meanwhile is waited for there
     moved.running = sum(depth.running for depth in (await source.depths()).items)
     return moved
 
@@ -64,6 +62,13 @@ async def _move_schedules(source: Store, target: Store, schedules: list[Schedule
         taken = now[answers.index(Declared.TAKEN)].id
         raise ScheduleTaken(f"schedule {taken} belongs to another app where it should go; delete it there first")
     await source.ask(Wish.DROP, ids, NOTE, by, Subject.SCHEDULES)
+
+
+async def _copy_marks(source: Store, target: Store) -> int:
+    marks = (await source.rows(Marked, RowQuery(limit=10_000_000))).items
+    for first in range(0, len(marks), PAGE):
+        await target.mark(marks[first : first + PAGE])
+    return len(marks)
 
 
 async def _copy_runs(source: Store, target: Store, runs: list[Run], by: str | None) -> list[str]:
@@ -91,6 +96,7 @@ def _again(run: Run) -> NewRun:
         at=run.due_at,
         expires_at=run.expires_at,
         needs=run.needs,
+        group=run.member.group if run.member else None,
     )
 
 

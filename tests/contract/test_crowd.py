@@ -1,12 +1,14 @@
-"""The crowd of the contract, for longer and with more than one fortune."""
+"""The crowd and the races of the contract, for longer and with more than one fortune."""
 
 from pathlib import Path
 
 import pytest
 
 from rota.stores.memory import MemoryBackend
+from rota.stores.postgres import PostgresBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract.crowding import crowd
+from rota.testing.contract.racing import race
 from rota.testing.servers import redis_kinds
 from tests.contract.test_redis import a_namespace_of
 from tests.server_fixtures import Servers
@@ -33,3 +35,25 @@ async def test_sqlite_holds_its_limits_for_long(tmp_path: Path, seed: int) -> No
 @pytest.mark.parametrize("kind", redis_kinds())
 async def test_redis_holds_its_limits_for_long(servers: Servers, kind: str) -> None:
     await crowd(a_namespace_of(servers.get(kind).url), 100_000, SEEDS[0])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("child_first", [True, False])
+async def test_sqlite_lets_every_child_go_once(tmp_path: Path, child_first: bool) -> None:
+    await race(SqliteBackend(tmp_path / "rota.db"), 1000, child_first)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("child_first", [True, False])
+@pytest.mark.parametrize("kind", redis_kinds())
+async def test_redis_lets_every_child_go_once(servers: Servers, kind: str, child_first: bool) -> None:
+    await race(a_namespace_of(servers.get(kind).url), 1000, child_first)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("child_first", [True, False])
+async def test_postgres_lets_every_child_go_once(postgres_backend: PostgresBackend, child_first: bool) -> None:
+    await race(postgres_backend, 1000, child_first)

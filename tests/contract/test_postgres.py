@@ -1,5 +1,7 @@
 """The PostgreSQL store keeps the contract: whole on the newest version, its core on those that this machine has."""
 
+import asyncio
+
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -12,12 +14,14 @@ from rota.testing.contract.claiming import ClaimContract
 from rota.testing.contract.crowding import crowd
 from rota.testing.contract.declaring_schedules import ScheduleDeclareContract
 from rota.testing.contract.firing import FireContract
+from rota.testing.contract.flowing import FlowContract, GroupContract
 from rota.testing.contract.guarding import UniqueContract
 from rota.testing.contract.hinting import HintContract
 from rota.testing.contract.keeping import SweepContract
 from rota.testing.contract.leasing import LeaseContract
 from rota.testing.contract.limiting import LimitContract
 from rota.testing.contract.needing import BehindContract
+from rota.testing.contract.planning import PlanContract
 from rota.testing.contract.putting import PutContract
 from rota.testing.contract.settling import SettleContract
 from rota.testing.servers import postgres_kinds
@@ -44,6 +48,9 @@ class TestElsewhere(
     FireContract,
     SweepContract,
     HintContract,
+    FlowContract,
+    GroupContract,
+    PlanContract,
 ):
     """The verbs that work is made of, on each other version and pooler that this machine has."""
 
@@ -79,5 +86,5 @@ def test_postgres_agrees_with_the_model_for_long(new_postgres: Make) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(100, 103))
-async def test_postgres_holds_its_limits_for_long(new_postgres: Make, seed: int) -> None:
-    await crowd(new_postgres(), 100_000, seed)
+def test_postgres_holds_its_limits_for_long(new_postgres: Make, seed: int) -> None:
+    asyncio.run(crowd(new_postgres(), 100_000, seed))

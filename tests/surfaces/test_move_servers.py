@@ -8,12 +8,14 @@ import pytest
 
 from rota import DailyAt, Every, Rota, State
 from rota.cli import run as command
+from rota.domain import needs
 from rota.domain.lifecycle import Succeeded, decide
-from rota.domain.run import Run
+from rota.domain.run import Member, Run
 from rota.domain.schedule import Schedule
 from rota.moving import move
 from rota.store import Marked, RunQuery, Store
 from rota.stores import connect
+from rota.testing.contract import new_run
 from tests.faults.conftest import in_place
 from tests.server_fixtures import Servers
 from tests.surfaces.called import Called
@@ -116,3 +118,22 @@ def test_the_command_moves_and_tells(urls: tuple[str, str], rota: Called, capsys
     assert json.loads(capsys.readouterr().out) == {"schedules": 0, "runs": 1, "marks": 0, "running": 0}
     rota.url = new
     assert len(rota.json("runs", "ls")) == 1
+
+
+async def test_steps_move_with_their_group_and_what_they_wait_for(urls: tuple[str, str]) -> None:
+    day = Member("day@1", "step")
+    first = new_run("work", key="one", unique="done", member=day)
+    second = new_run("work", key="two", unique="done", needs=[needs.done("work", "one")], member=day)
+    third = new_run("work", key="three", unique="done", needs=[needs.done("work", "zero")], member=day)
+    async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:
+        await old.put([zero := new_run("work", key="zero", unique="done"), first, second, third])
+        (running,) = (await old.claim("w", 1, ["work"], 1, 30)).runs
+        assert running.id == zero.id
+        await move(old, new)
+        there = {run.id: run for run in (await new.runs(RunQuery(group="day@1"))).runs}
+        assert {id: run.needs for id, run in there.items()} == {run.id: run.needs for run in (first, second, third)}
+        await old.settle([decide(running, Succeeded())])
+        (run,) = (await new.claim("w", 1, ["work"], 9, 30)).runs
+        await new.settle([decide(run, Succeeded())])
+        await move(old, new)
+        assert {run.id for run in (await new.claim("w", 2, ["work"], 9, 30)).runs} == {second.id, third.id}

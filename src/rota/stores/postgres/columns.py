@@ -10,7 +10,7 @@ from rota.domain.run import NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
-from rota.store import Marked, Tally
+from rota.store import Marked, Plan, Tally
 from rota.stores.retention import mark_memory
 
 T = TypeVar("T")
@@ -35,9 +35,10 @@ def _sparse(items: Sequence[T], read: Callable[[T], Any], default: Any = None) -
 
 
 def is_plain(run: NewRun) -> bool:
-    """Has it no guards that would have to be judged, and nothing to wait for?"""
+    """Has it no guards that would have to be judged, nothing to wait for, and no group?"""
     guards = run.guards
-    return run.unique_key is None and not guards.rest and guards.max_pending is None and not run.needs
+    guarded = run.unique_key is not None or guards.rest or guards.max_pending is not None
+    return not (guarded or run.needs or run.group)
 
 
 def of_runs(runs: Sequence[NewRun]) -> list[Column]:
@@ -66,16 +67,18 @@ def of_guards(runs: Sequence[NewRun]) -> list[Column]:
         _sparse(runs, lambda run: run.guards.max_pending),
         _sparse(runs, lambda run: to_json(run.needs) if run.needs else None),
         _sparse(runs, lambda run: run.guards.behind and run.unique_key is not None, False),
+        _sparse(runs, lambda run: run.group),
     ]
 
 
-NO_GUARDS: list[Column] = [[], [], [], [], [], [], []]
+NO_GUARDS: list[Column] = [[], [], [], [], [], [], [], []]
 
 
-def of_put(runs: Sequence[NewRun]) -> list[Any]:
-    plain = all(is_plain(run) for run in runs)
+def of_put(runs: Sequence[NewRun], plan: Plan | None = None) -> list[Any]:
+    plain = plan is None and all(is_plain(run) for run in runs)
     known = list(dict.fromkeys(run.task for run in runs))
-    return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs))]
+    planned: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
+    return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs)), *planned]
 
 
 def as_payload(runs: Sequence[NewRun]) -> str:
@@ -103,6 +106,7 @@ def _incoming(run: NewRun) -> dict[str, Any]:
         "max_pending": run.guards.max_pending,
         "needs": to_json(run.needs) if run.needs else None,
         "behind": run.guards.behind and run.unique_key is not None,
+        "grp": run.group,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -117,6 +121,7 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
         [tick.fires_at for tick in ticks],
         _sparse(ticks, lambda tick: tick.missed and tick.missed.last),
         _sparse(ticks, lambda tick: tick.missed and tick.missed.count),
+        _sparse(ticks, lambda tick: tick.missed and tick.missed.reason.value),
         _sparse(ticks, lambda tick: tick.missed and tick.missed.words),
         [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
         [nominal for tick in ticks for nominal in tick.nominals],
@@ -140,8 +145,9 @@ def _attempt(settlement: Settlement) -> str:
 def of_settlements(said: Sequence[Settlement]) -> list[Any]:
     ids = [one.run for one in said]
     ended = [one.action if isinstance(one.action, Finish) else None for one in said]
+    stops = _sparse(said, lambda one: one.stops)
     return [
-        len(set(ids)) == len(ids),
+        len(set(ids)) == len(ids) and not any(stops),
         ids,
         [one.fence for one in said],
         [None if finish is None else finish.state.value for finish in ended],
@@ -156,6 +162,7 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         _sparse(said, lambda one: one.mark, True),
         _sparse(said, lambda one: one.note and one.note.progress and to_json(one.note.progress)),
         _sparse(said, lambda one: one.note and one.note.saved),
+        stops,
     ]
 
 

@@ -49,6 +49,8 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
         conditions.append(("task = ${}", query.task))
     if query.key is not None:
         conditions.append(("key = ${}", query.key))
+    if query.group is not None:
+        conditions.append(("id = ANY(ARRAY(SELECT run FROM {{schema}}.grouped WHERE grp = ${}))", query.group))
     if (before := after_cursor(query.cursor)) is not None:
         conditions.append(("seq < ${}", before))
     where = " AND ".join(["true", *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])

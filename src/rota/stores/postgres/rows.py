@@ -96,6 +96,7 @@ def read_run(row: Iterable[Any]) -> Run:
         args=bytes(body.args),
         origin=body.origin or Origin(),
         policy=body.policy or Policy(),
+        member=body.member,
         wire=wire_form,
     )
 

@@ -25,6 +25,7 @@ from rota.store import (
     Hint,
     Marked,
     Page,
+    Plan,
     Renewal,
     Reply,
     Report,
@@ -93,11 +94,11 @@ class PostgresStore:
         await self._listener.close()
         await self.lines.close()
 
-    async def put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        return await self._puts.ask(runs)
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        return await (self._puts.ask(runs) if plan is None else self._put(runs, plan))
 
-    async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
-        row = await self._verb("put", *columns.of_put(runs))
+    async def _put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        row = await self._verb("put", *columns.of_put(runs, plan))
         if row["runs"] is None:
             return Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
         return Reply(row["now"], _decisions(row))

@@ -36,6 +36,7 @@ _PARTS = (
     "pausing",
     "planning",
     "putting",
+    "racing",
     "reading",
     "resting",
     "settling",
@@ -74,6 +75,7 @@ from rota.testing.contract.parking import ParkContract  # noqa: E402
 from rota.testing.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
 from rota.testing.contract.planning import PlanContract  # noqa: E402
 from rota.testing.contract.putting import PutContract  # noqa: E402
+from rota.testing.contract.racing import RaceContract  # noqa: E402
 from rota.testing.contract.reading import ReadContract  # noqa: E402
 from rota.testing.contract.resting import DisabledContract, PendingContract, RestContract  # noqa: E402
 from rota.testing.contract.settling import SettleContract  # noqa: E402
@@ -119,6 +121,7 @@ class StoreContract(
     FlowContract,
     GroupContract,
     PlanContract,
+    RaceContract,
     ScheduleDeclareContract,
     ScheduleWishContract,
     OfferContract,

@@ -26,7 +26,7 @@ CREATE TABLE queue (
     key        text     COLLATE "C",
     unique_key text     COLLATE "C",               -- what it may not stand beside; NULL: anything
     body       bytea    NOT NULL,                  -- domain.wire: written by the submitter, never by a worker
-    needs      text[],                             -- the runs whose end it waits for
+    needs      text[],                             -- what it waits for: the ends of runs, names as in domain.needs
     rest       text,                               -- JSON: rules to be judged again when the last of them has ended
     attempts   text[],                             -- JSON objects, the last 20
     note       text,
@@ -117,7 +117,7 @@ CREATE INDEX finished_seq   ON finished (seq);
 CREATE INDEX finished_ended ON finished (task, finished_at, seq);
 
 CREATE TABLE waits (
-    ended text COLLATE "C" NOT NULL,               -- the run whose end
+    ended text COLLATE "C" NOT NULL,               -- the run whose end, or the name of what is done,
     run   text COLLATE "C" NOT NULL,               -- this one waits for
     PRIMARY KEY (ended, run)
 );

@@ -3,8 +3,8 @@
 -- the verbs forbid whatever reads a whole table: every step is a look-up by index for each row of the batch.
 --
 -- Locks are taken in this order, so that verbs wait for each other but never in a ring: the worker, gated tasks by
--- name, leases by id, the queue (guarded inserts, waiting children by id, parked runs), workers to hint (never waited
--- for). What a lock protects is read by a later statement than the one that took it.
+-- name, leases by id, names and plans (lock_names) by bucket, the queue (waiting children by id, guarded inserts, parked
+-- runs), workers to hint (never waited for). What a lock protects is read by a later statement than the one that took it.
 
 -- An instant so many seconds later on the grid of 10 microseconds, never rounded to an earlier one.
 CREATE FUNCTION after(now float8, seconds float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -174,13 +174,15 @@ BEGIN
     RETURN ARRAY[now];
 END $$;
 
--- These runs have ended: those that waited for nothing else may start. A set of names, not a counter: idempotent. The
--- child's row is read as it is once locked, so of two parents that end at once the second one empties the set. One with
--- rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now has let go.
+-- These runs have ended, these names are done: those that waited for nothing else may start. A set, not a counter:
+-- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
+-- set. One with rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now
+-- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
 CREATE FUNCTION release(gone text[], OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     child record;
     now_free record;
+    was_met boolean;
     due float8;
 BEGIN
     tasks := '{}'; dues := '{}';
@@ -193,7 +195,9 @@ BEGIN
             hold = CASE WHEN q.hold = 2 AND q.needs <@ child.parents THEN 0 ELSE q.hold END
         WHERE q.id = child.run AND q.needs && child.parents
         RETURNING q.id, q.task, q.key, q.unique_key, q.due_at, q.hold, q.needs, q.rest INTO now_free;
-        CONTINUE WHEN NOT FOUND;
+        was_met := FOUND;
+        DELETE FROM waits w WHERE w.ended = ANY(child.parents) AND w.run = child.run;
+        CONTINUE WHEN NOT was_met;
         due := now_free.due_at;
         IF now_free.rest IS NOT NULL AND now_free.needs IS NULL THEN
             SELECT after(greatest(due, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
@@ -207,7 +211,6 @@ BEGIN
             dues := dues || due;
         END IF;
     END LOOP;
-    DELETE FROM waits w WHERE w.ended = ANY(gone);
 END $$;
 
 -- Runs that wait end without having run: cancelled, dropped, expired. The caller has locked their gates, which are
@@ -217,7 +220,8 @@ CREATE FUNCTION end_waiting(
     OUT ended text[], OUT of_task text[], OUT of_key text[], OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    awaited_ones text[];
+    met text[];
+    named text[];
     ready_tasks text[];
     ready_keys text[];
     room float8[];
@@ -232,15 +236,18 @@ BEGIN
             g.marked, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
             g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved
         FROM gone g
+    ), waited AS (
+        DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id
     )
     SELECT array_agg(g.id::text ORDER BY g.seq), array_agg(g.task::text ORDER BY g.seq),
            array_agg(g.key::text ORDER BY g.seq), array_agg(g.id::text) FILTER (WHERE g.awaited),
+           array_agg('*' || g.task || ' ' || coalesce(g.unique_key, g.key, '')) FILTER (WHERE g.marked),
            array_agg(g.task::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now),
            array_agg(g.key::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now)
-    INTO ended, of_task, of_key, awaited_ones, ready_tasks, ready_keys FROM gone g;
+    INTO ended, of_task, of_key, met, named, ready_tasks, ready_keys FROM gone g;
     tasks := '{}'; dues := '{}';
-    IF awaited_ones IS NOT NULL THEN
-        SELECT r.tasks, r.dues INTO tasks, dues FROM release(awaited_ones) r;
+    IF met IS NOT NULL OR named IS NOT NULL THEN
+        SELECT r.tasks, r.dues INTO tasks, dues FROM release(met || named) r;
     END IF;
     IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
         FOR i IN 1 .. cardinality(ready_tasks) LOOP

@@ -3,7 +3,7 @@
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, marked boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, rests text,
-    max_pending integer, needs text, behind boolean
+    max_pending integer, needs text, behind boolean, grp text
 );
 
 CREATE FUNCTION due_of(new incoming, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
@@ -15,27 +15,6 @@ CREATE FUNCTION expiry_of(new incoming, now float8) RETURNS float8 LANGUAGE sql 
                 THEN after(greatest(now, coalesce(new.at, after(now, coalesce(new.delay, 0)))), new.expires_after)
                 ELSE new.expires_at END
 $$;
-
--- Which of these runs are still to end; each is told that somebody waits for it. A run moves between queue and leases
--- while we look: it is nowhere only if one statement finds it nowhere.
-CREATE FUNCTION await_ends(wanted text[]) RETURNS text[] LANGUAGE plpgsql AS $$
-DECLARE
-    needed text;
-    remaining text[] := '{}';
-BEGIN
-    FOREACH needed IN ARRAY wanted LOOP
-        LOOP
-            UPDATE leases SET awaited = true WHERE id = needed;
-            IF NOT FOUND THEN UPDATE queue SET awaited = true WHERE id = needed; END IF;
-            IF FOUND THEN
-                remaining := remaining || needed;
-                EXIT;
-            END IF;
-            EXIT WHEN NOT EXISTS (SELECT FROM leases WHERE id = needed UNION ALL SELECT FROM queue WHERE id = needed);
-        END LOOP;
-    END LOOP;
-    RETURN remaining;
-END $$;
 
 -- A no by what is remembered of the key, or by what waits already; NULL if the run may come in.
 CREATE FUNCTION refusal(new incoming, now float8) RETURNS text LANGUAGE plpgsql AS $$
@@ -68,13 +47,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The newcomer meets an equal that waits: the newest arguments win, the due time moves as it asks. Under the row lock
--- of the holder. When something becomes due by that.
+-- The newcomer meets an equal that waits: the newest arguments win, the due time moves as it asks, and one of a group
+-- waits for what that says now. Under the row lock of the holder. When something becomes due by that.
 CREATE FUNCTION join_holder(holder queue, new incoming, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     due float8 := holder.due_at;
     wanted float8 := due_of(new, now);
-    parked boolean;
+    still text[] := holder.needs;
+    held smallint;
     dues float8[] := '{}';
 BEGIN
     IF new.meeting = 'push' THEN
@@ -83,14 +63,20 @@ BEGIN
     ELSIF new.meeting = 'set' THEN
         due := wanted;
     END IF;
-    parked := holder.hold = 1 AND due = holder.due_at;  -- who has moved is judged anew
+    IF new.grp IS NOT NULL AND (holder.needs IS NOT NULL OR new.needs IS NOT NULL) THEN
+        still := nullif(unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))), '{}');
+        DELETE FROM waits w WHERE w.ended = ANY(holder.needs) AND w.run = holder.id;
+        INSERT INTO waits SELECT need, holder.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
+    END IF;
+    held := CASE WHEN holder.hold = 3 THEN 3 WHEN still IS NOT NULL THEN 2
+                 WHEN holder.hold = 1 AND due = holder.due_at THEN 1 ELSE 0 END;  -- who has moved is judged anew
     UPDATE queue SET body = new.body, due_at = due, expires_at = coalesce(expiry_of(new, now), holder.expires_at),
-        hold = CASE WHEN holder.hold = 1 AND NOT parked THEN 0 ELSE holder.hold END
+        hold = held, needs = still
     WHERE id = holder.id;
-    IF holder.hold < 2 AND (due < holder.due_at OR parked <> (holder.hold = 1)) THEN
+    IF held < 2 AND (due < holder.due_at OR held <> holder.hold) THEN
         dues := dues || due;
     END IF;
-    IF due > holder.due_at AND holder.hold = 0 AND holder.due_at <= now THEN
+    IF (due > holder.due_at OR held = 2) AND holder.hold = 0 AND holder.due_at <= now THEN
         dues := dues || freed(holder.task, holder.key, false, now);
     END IF;
     RETURN dues;
@@ -154,7 +140,7 @@ BEGIN
         IF reason IS NOT NULL THEN RETURN; END IF;
         reason := 'accepted';
         IF new.needs IS NOT NULL OR new.behind THEN
-            still := await_ends(ARRAY(SELECT json_array_elements_text(new.needs::json))
+            still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) END);
         END IF;
         INSERT INTO queue (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs, rest,
@@ -188,21 +174,25 @@ BEGIN
     IF new.behind THEN
         since := ARRAY(SELECT e FROM unnest(equals_of(new)) e WHERE e <> ALL(still));
         IF since <> '{}' THEN
-            still := still || await_ends(since);
+            still := still || unmet(since);
             UPDATE queue SET needs = nullif(still, '{}'), rest = CASE WHEN still <> '{}' THEN new.rests END,
                 hold = CASE WHEN still <> '{}' THEN 2 ELSE 0 END
             WHERE id = new.id;
         END IF;
     END IF;
     IF still IS NOT NULL AND still <> '{}' THEN
-        INSERT INTO waits SELECT needed, new.id FROM unnest(still) needed ON CONFLICT DO NOTHING;
+        INSERT INTO waits SELECT need, new.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
     ELSE
         dues := ARRAY[due];
+    END IF;
+    IF new.grp IS NOT NULL THEN
+        INSERT INTO grouped VALUES (new.id, new.grp) ON CONFLICT DO NOTHING;
     END IF;
 END $$;
 
 -- The gates that a joining run may open are locked first, where a holder stands already: a newcomer needs none of them.
-CREATE FUNCTION lock_joined(news incoming[], now float8) RETURNS void LANGUAGE plpgsql AS $$
+-- So are those of what a group has waiting that is planned anew.
+CREATE FUNCTION lock_joined(news incoming[], planned text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     tasks text[];
 BEGIN
@@ -210,7 +200,7 @@ BEGIN
         SELECT array_agg(DISTINCT q.task::text) INTO tasks
         FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
         WHERE n.unique_key IS NOT NULL;
-        PERFORM lock_gates(tasks);
+        PERFORM lock_gates(tasks || CASE WHEN planned IS NOT NULL THEN tasks_in(ARRAY[planned]) END);
     END IF;
 END $$;
 
@@ -234,7 +224,7 @@ BEGIN
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
                     ELSE n.expires_at END, n.body
         FROM numbered n WHERE n.twins = 1 AND (n.unique_key IS NULL OR n.equals = 1) AND coalesce(n.uniqueness, '') <> 'done'
-          AND n.rests IS NULL AND n.max_pending IS NULL AND n.needs IS NULL
+          AND n.rests IS NULL AND n.max_pending IS NULL AND n.needs IS NULL AND n.grp IS NULL
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = n.task AND NOT s.enabled)
           AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id)
           AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id)
@@ -312,13 +302,14 @@ BEGIN
 END $$;
 
 -- `plain`: no run of the batch has guards or needs, so that one statement admits them all. `runs` is NULL then: all
--- are accepted. Columns where every run has the default come as empty arrays.
+-- are accepted. Columns where every run has the default come as empty arrays. `planned` is the group of which these are
+-- all that shall wait: what else of it does is cancelled, but for those keys, and answered behind the others.
 CREATE FUNCTION put(
     me text, skew float8, seen float8, plain boolean, known text[],
     ids text[], of_task text[], of_key text[], unique_keys text[], marks_ boolean[], priorities smallint[],
     delays float8[], ats float8[], expires_after_ float8[], expires_at_ float8[], bodies bytea[],
     uniques text[], joins text[], max_waits float8[], rests_ text[], pendings integer[], needs_ text[],
-    behinds boolean[],
+    behinds boolean[], groups text[], planned text, keep text[], said text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -327,6 +318,7 @@ DECLARE
     tasks text[];
     dues float8[];
     twice text[];
+    gone record;
 BEGIN
     hinted := '{}';
     now := now_of(skew, seen, true);
@@ -354,13 +346,20 @@ BEGIN
         IF twice <> '{}' THEN DELETE FROM queue q WHERE q.id = ANY(twice); END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
-            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds)
+            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups)
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs, behind));
-        PERFORM lock_joined(news, now);
+                  meeting, max_wait, rests, max_pending, needs, behind, grp));
+        PERFORM lock_joined(news, planned);
+        IF planned IS NOT NULL OR needs_ <> '{}' THEN PERFORM lock_needs(news, planned); END IF;
         now := now_of(skew, seen, true);
         SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
         FROM admit_all(news, now) a;
+        IF planned IS NOT NULL THEN
+            SELECT * INTO gone FROM cancel_group(planned, runs, keep, 'cancelled', said, now);
+            runs := runs || gone.ended;
+            reasons := reasons || array_fill('cancelled'::text, ARRAY[cardinality(gone.ended)]);
+            tasks := tasks || gone.tasks; dues := dues || gone.dues; touched := touched || gone.ended;
+        END IF;
         hinted := hint(tasks, dues, now);
         IF cardinality(hinted) = 0 THEN UPDATE queue q SET called = false WHERE q.id = ANY(ids); END IF;
     END IF;
@@ -378,7 +377,8 @@ DECLARE
     news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
     got record;
 BEGIN
-    PERFORM lock_joined(news, now);
+    PERFORM lock_joined(news, NULL);
+    PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
     UPDATE queue q SET called = false WHERE q.id = ANY(got.runs) AND q.called;
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
@@ -394,11 +394,11 @@ END $$;
 CREATE FUNCTION fire(
     me text, skew float8, seen float8,
     ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
-    missed_count bigint[], missed_words text[],
+    missed_count bigint[], missed_reasons text[], missed_words text[],
     r_tick integer[], r_nominal float8[], r_ids text[], of_task text[], of_key text[], unique_keys text[],
     marks_ boolean[], priorities smallint[], delays float8[], ats float8[], expires_after_ float8[],
     expires_at_ float8[], bodies bytea[], uniques text[], joins text[], max_waits float8[], rests_ text[],
-    pendings integer[], needs_ text[], behinds boolean[],
+    pendings integer[], needs_ text[], behinds boolean[], groups text[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -413,8 +413,8 @@ BEGIN
     PERFORM FROM schedules s WHERE s.id = ANY(ids) ORDER BY s.id FOR UPDATE;
     now := now_of(skew, seen, true);
     applied := '{}';
-    FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_words)
-                WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, words, place) LOOP
+    FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words)
+                WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
         UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at, look_at = tick.fires_at
         WHERE s.id = tick.id AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
         RETURNING s.task, s.key INTO plan;
@@ -422,25 +422,27 @@ BEGIN
             applied := applied || tick.place::integer;
             first_next := least(first_next, tick.fires_at);
             IF tick.missed IS NOT NULL THEN
-                PERFORM decide(ARRAY[plan.task::text], ARRAY[plan.key::text], ARRAY['missed'], ARRAY[tick.missed], NULL,
-                               tick.words, NULL, now);
+                PERFORM decide(ARRAY[plan.task::text], ARRAY[plan.key::text], ARRAY[tick.reason], ARRAY[tick.missed],
+                               NULL, tick.words, NULL, now);
             END IF;
         END IF;
     END LOOP;
     news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.marked, n.priority, n.delay, n.at, n.expires_after,
-            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs, n.behind)::incoming
+            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs, n.behind,
+            n.grp)::incoming
         FROM unnest(r_ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats, expires_after_, expires_at_,
-            bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, r_tick) WITH ORDINALITY
+            bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups, r_tick) WITH ORDINALITY
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs, behind, tick, place)
+                  meeting, max_wait, rests, max_pending, needs, behind, grp, tick, place)
         WHERE n.tick = ANY(applied) ORDER BY n.place);
-    PERFORM lock_joined(news, now);
+    PERFORM lock_joined(news, NULL);
+    IF needs_ <> '{}' THEN PERFORM lock_needs(news, NULL); END IF;
     SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
     FROM admit_all(news, now) a;
     -- What became of each nominal time; a missed range comes before the runs of its tick.
     WITH firing AS (
-        SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, 'missed' AS reason
-        FROM unnest(missed_at) WITH ORDINALITY AS m (at, tick) WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
+        SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, m.reason
+        FROM unnest(missed_at, missed_reasons) WITH ORDINALITY AS m (at, reason, tick) WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
         UNION ALL
         SELECT ids[r.tick], r.tick, row_number() OVER (ORDER BY r.place), r.nominal,
                reasons[(row_number() OVER (ORDER BY r.place))::integer]

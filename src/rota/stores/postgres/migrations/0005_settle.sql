@@ -2,7 +2,7 @@
 
 CREATE TYPE said AS (
     id text, fence integer, state text, reason text, result bytea, delay float8, charge text, error text, attempt text,
-    lost boolean, called boolean, mark boolean, progress text, saved bytea
+    lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
 );
 
 -- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
@@ -147,8 +147,9 @@ BEGIN
     IF final IS NOT NULL THEN
         PERFORM finish(l, s, final, why, now);
         IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
-        IF l.awaited THEN  -- after its mark: those behind it are judged by that
-            SELECT * INTO got FROM release(ARRAY[s.id]);
+        IF l.awaited OR l.marked THEN  -- after its mark: those behind it are judged by that
+            SELECT * INTO got
+            FROM release(met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final));
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;
     END IF;
@@ -157,15 +158,19 @@ BEGIN
         tasks := tasks || array_fill(l.task::text, ARRAY[cardinality(room)]);
         dues := dues || room;
     END IF;
+    IF s.stops IS NOT NULL AND final IS NOT NULL THEN
+        SELECT * INTO got FROM cancel_group(s.stops, '{}', '{}', 'stopped', l.task || ' ' || final, now);
+        tasks := tasks || got.tasks; dues := dues || got.dues; touched := touched || got.ended;
+    END IF;
 END $$;
 
 -- Compare-and-set on (run, fence). Most endings need no thought and go in one statement; `simple` says that no run comes
--- twice in the batch. `verdicts` is NULL where all are applied.
+-- twice in the batch and none stops its group. `verdicts` is NULL where all are applied.
 CREATE FUNCTION settle(
     me text, skew float8, seen float8, simple boolean,
     ids text[], fences integer[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
     errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
-    saveds bytea[],
+    saveds bytea[], stops text[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -182,7 +187,8 @@ BEGIN
     -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
     -- that run waits for ever.
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
-        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(ids)));
+        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(ids))
+                            || CASE WHEN stops <> '{}' THEN tasks_in(stops) END);
     END IF;
     now := now_of(skew, seen, true);
     IF simple THEN
@@ -221,14 +227,15 @@ BEGIN
     END IF;
     IF cardinality(done) < cardinality(ids) THEN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
+        PERFORM lock_ends(ids);
         verdicts := '{}';
         FOR one IN
             SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
                 s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
-                s.saved)::said AS said
+                s.saved, s.stops)::said AS said
             FROM unnest(ids, fences, states, reasons, results, delays, charges, errors, attempts_, losts, calleds, marks_,
-                progresses, saveds) WITH ORDINALITY AS s (id, fence, state, reason, result, delay, charge, error,
-                attempt, lost, called, mark, progress, saved, place) ORDER BY s.place
+                progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, state, reason, result, delay, charge, error,
+                attempt, lost, called, mark, progress, saved, stops, place) ORDER BY s.place
         LOOP
             IF one.id = ANY(done) THEN
                 verdicts := verdicts || 'applied'::text;

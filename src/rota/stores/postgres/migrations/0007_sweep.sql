@@ -13,14 +13,18 @@ BEGIN
     ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET most;
     SELECT f.finished_at, f.seq INTO least_at, least_seq FROM finished f WHERE f.task = which
     ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET fewest;
-    DELETE FROM finished WHERE id = ANY(ARRAY(
-        SELECT f.id FROM finished f
-        WHERE f.task = which AND f.finished_at <= memory
-          AND ((f.finished_at, f.seq) <= (most_at, most_seq)
-               OR ((f.finished_at, f.seq) <= (least_at, least_seq)
-                   AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
-        ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED));
-    GET DIAGNOSTICS gone = ROW_COUNT;
+    WITH forgotten AS (
+        DELETE FROM finished WHERE id = ANY(ARRAY(
+            SELECT f.id FROM finished f
+            WHERE f.task = which AND f.finished_at <= memory
+              AND ((f.finished_at, f.seq) <= (most_at, most_seq)
+                   OR ((f.finished_at, f.seq) <= (least_at, least_seq)
+                       AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
+            ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED)) RETURNING id
+    ), alone AS (
+        DELETE FROM grouped g USING forgotten f WHERE g.run = f.id
+    )
+    SELECT count(*) INTO gone FROM forgotten;
     RETURN gone;
 END $$;
 

@@ -1,0 +1,46 @@
+"""The twelve-step day of a racing service. A worker that is told to (`DIES`) kills itself, some seconds after it began."""
+
+import asyncio
+import os
+import signal
+import threading
+
+from rota import Flow, Period, Rota
+
+AFTER: dict[str, list[str]] = {
+    "clear_log": [],
+    "today": ["clear_log"],
+    "pastraces": ["today"],
+    "yesterday": ["today"],
+    "predictions": ["yesterday"],
+    "history": ["predictions", "pastraces"],
+    "program": ["today", "history"],
+    "participants": ["program"],
+    "careers": ["participants"],
+    "favorability": ["careers"],
+    "plan_race": ["careers"],
+    "prepare_tomorrow": ["plan_race", "favorability"],
+}
+WORK = 0.2
+"""Seconds that a step takes."""
+_doomed = threading.Event()
+
+
+async def work() -> int:
+    dies = os.environ.get("DIES")
+    if dies is not None and not _doomed.is_set():
+        _doomed.set()
+        threading.Timer(float(dies), os.kill, (os.getpid(), signal.SIGKILL)).start()
+    await asyncio.sleep(WORK)
+    return os.getpid()
+
+
+def define(app: Rota) -> Flow:
+    day = app.flow("race_day", once=Period.day())
+    for name, after in AFTER.items():
+        day.step(app.task(name=name, max_losses=1000)(work), after=after)
+    return day
+
+
+app = Rota()
+define(app)
