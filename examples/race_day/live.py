@@ -4,8 +4,8 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from examples.race_day.app import log
-from examples.race_day.day import app, day
+from examples.race_day.app import app, log
+from examples.race_day.day import day
 
 
 async def live(seconds: float | None = None) -> None:

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from examples.race_day.app import log
-from examples.race_day.day import app, day
+from examples.race_day.app import app, log
+from examples.race_day.day import day
 from examples.race_day.racing import PARIS, Racing, a_program
 from rota import FlowStatus
 from rota.testing import Simulation, simulate
