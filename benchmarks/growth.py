@@ -42,11 +42,11 @@ class Queue:
         await self._store.put([self._noop.bind(i).to_run() for i in range(count)])
 
 
-def growth(settings: Settings) -> list[Cost]:
+def growth(settings: Settings, server: str | None = None) -> list[Cost]:
     put: tuple[list[float], list[float]] = ([], [])
     claim: tuple[list[float], list[float]] = ([], [])
     for _ in range(settings.rounds):
-        for n, queue in enumerate(asyncio.run(_both(settings))):
+        for n, queue in enumerate(asyncio.run(_both(settings, server))):
             put[n].append(middle_of(queue.put_times))
             claim[n].append(middle_of(queue.claim_times))
     depths = f"with {settings.deep:,} queued, beside {settings.shallow:,}"
@@ -56,9 +56,9 @@ def growth(settings: Settings) -> list[Cost]:
     ]
 
 
-async def _both(settings: Settings) -> tuple[Queue, Queue]:
+async def _both(settings: Settings, server: str | None) -> tuple[Queue, Queue]:
     """The shallow and the deep queue."""
-    async with fresh_store() as (few, shallow_store), fresh_store() as (many, deep_store):
+    async with fresh_store(server) as (few, shallow_store), fresh_store(server) as (many, deep_store):
         shallow, deep = Queue(few, shallow_store), Queue(many, deep_store)
         await shallow.fill(settings.shallow)
         await deep.fill(settings.deep)

@@ -19,6 +19,7 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 CRONSIM = "## Beside cronsim"
 NEXT = "\n## "
 REPEAT = "## How to repeat"
+SERVERS = "## On Redis and PostgreSQL"
 HARNESS = "## By an outside harness"
 
 
@@ -52,8 +53,8 @@ def beside_huey(versus: Sequence[Versus]) -> Grid:
     )
 
 
-def costs(found: Sequence[Cost]) -> Grid:
-    heads = ("measure", "ratio", "goal", "rota SQLite", "beside")
+def costs(found: Sequence[Cost], store: str = "rota SQLite") -> Grid:
+    heads = ("measure", "ratio", "goal", store, "beside")
     return Grid(
         heads,
         [(f"{c.name}, {c.unit}", str(c.ratio), _most(c), middle(c.cost), middle(c.measure)) for c in found],
@@ -87,7 +88,7 @@ def show(versus: Sequence[Versus], found: Sequence[Cost]) -> None:
 
 def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -> None:
     """Keeps the sections that others have written before."""
-    kept = {heading: section(heading) for heading in (CRONSIM, HARNESS)}
+    kept = {heading: section(heading) for heading in (CRONSIM, SERVERS, HARNESS)}
     parts = (
         "# Results",
         "Machines differ and have moods: read the ratios. Each is the median over the rounds of what was measured "
@@ -101,6 +102,7 @@ def write(versus: Sequence[Versus], found: Sequence[Cost], settings: Settings) -
         "The memory store has no second process: its worker drains in the process that submitted.",
         "## Against itself",
         costs(found).markdown(),
+        kept[SERVERS],
         kept[CRONSIM],
         REPEAT,
         "`make bench`, or `python -m benchmarks --rounds 3 --runs 20000`; one part of it is "

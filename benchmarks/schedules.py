@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.figures import Cost
 from benchmarks.settings import Settings
+from benchmarks.turns import fresh_url
 from rota import Every, Rota, Task
 
 SEATS = 100
@@ -20,22 +21,28 @@ AHEAD = 3.0
 
 
 def schedules(settings: Settings, tell: Callable[[str], None] = lambda _: None) -> list[Cost]:
-    added, due, plain = [], [], []
-    for _ in range(settings.rounds):
-        with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
-            plain.append(asyncio.run(_drain(f"sqlite:///{Path(folder) / 'plain.db'}", settings.due)))
-            add, fire = asyncio.run(_fire(f"sqlite:///{Path(folder) / 'due.db'}", settings.due))
-            added.append(add)
-            due.append(fire)
-    count, many = f"{settings.due:,}", f"{settings.schedules:,}"
+    found = due_at_once(settings)
+    many = f"{settings.schedules:,}"
     tell(f"an idle {settings.idle:g} s with {many} schedules")
     idle = _idle(settings.schedules, settings.idle)
+    return [*found, Cost(f"idle CPU with {many} schedules, beside 1 %", "%", [idle], [1.0], goal=1.0)]
+
+
+def due_at_once(settings: Settings, server: str | None = None) -> list[Cost]:
+    added, due, plain = [], [], []
+    for _ in range(settings.rounds):
+        with fresh_url(server) as url:
+            plain.append(asyncio.run(_drain(url, settings.due)))
+        with fresh_url(server) as url:
+            add, fire = asyncio.run(_fire(url, settings.due))
+        added.append(add)
+        due.append(fire)
+    count, most = f"{settings.due:,}", 1.0 if server is None else None
     return [
-        Cost(f"add {count} schedules in one call, beside a second", "s", added, [1.0] * len(added), goal=1.0),
+        Cost(f"add {count} schedules in one call, beside a second", "s", added, [1.0] * len(added), goal=most),
         Cost(
             f"{count} schedules due at once, until all have run, beside as many plain runs", "s", due, plain, goal=2.5
         ),
-        Cost(f"idle CPU with {many} schedules, beside 1 %", "%", [idle], [1.0], goal=1.0),
     ]
 
 

@@ -1,8 +1,9 @@
 """Two stores that differ in one thing, measured in turns: whatever slows the machine down meets both."""
 
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Protocol
@@ -22,10 +23,21 @@ class Taker(Protocol):
     async def turn(self) -> None: ...
 
 
-@asynccontextmanager
-async def fresh_store() -> AsyncIterator[tuple[Rota, Store]]:
+@contextmanager
+def fresh_url(server: str | None = None) -> Iterator[str]:
+    """A store with nothing in it: a namespace of its own on that server, or else a file."""
+    if server is not None:
+        option = "schema" if server.startswith("postgres") else "namespace"
+        yield f"{server}{'&' if '?' in server else '?'}{option}=b{uuid.uuid4().hex[:8]}"
+        return
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
-        app = Rota(f"sqlite:///{Path(folder) / 'rota.db'}")
+        yield f"sqlite:///{Path(folder) / 'rota.db'}"
+
+
+@asynccontextmanager
+async def fresh_store(server: str | None = None) -> AsyncIterator[tuple[Rota, Store]]:
+    with fresh_url(server) as url:
+        app = Rota(url)
         async with app.backend.open() as store:
             yield app, store
 

@@ -23,6 +23,8 @@ def any_json(encoded: bytes) -> Any:
 class RunHandle(Generic[R_co]):
     """One run, by its id. `created` is False if the submit joined a run that was there already."""
 
+    __slots__ = ("_access", "_decode", "decision", "id")
+
     def __init__(
         self,
         client: Client,

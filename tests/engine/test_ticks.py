@@ -22,6 +22,7 @@ class Fires:
 
     def __init__(self, enough: int) -> None:
         self.sizes: list[int] = []
+        self.some = asyncio.Event()
         self.all = asyncio.Event()
         self._left = enough
 
@@ -30,6 +31,7 @@ class Fires:
 
     async def fire(self, ticks: list[Any]) -> Reply[Fired]:
         self.sizes.append(sum(len(tick.runs) for tick in ticks))
+        self.some.set()
         self._left -= len(ticks)
         if self._left <= 0:
             self.all.set()
@@ -53,6 +55,26 @@ async def test_a_step_is_bounded_by_the_runs_it_makes() -> None:
     assert sum(store.sizes) == 45 * 100
     assert max(store.sizes) <= BATCH + 100
     assert len(store.sizes) == 5
+
+
+async def test_a_tick_in_hand_is_not_taken_twice_and_one_that_did_not_apply_is_taken_again() -> None:
+    """A store offers once more what is not fired soon: whoever has it in hand would plan and fire it in vain."""
+    app = Rota("memory://")
+    task = app.task(name="each")(lambda: None)
+    begin = 1_700_000_000.0
+    due = replace(task.bind().to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin)
+    store = Fires(2)
+    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks.take([due], begin + 1)
+    ticks.take([due], begin + 3)
+    running = asyncio.create_task(ticks.run())
+    async with asyncio.timeout(30):
+        await store.some.wait()
+        ticks.take([due], begin + 5)
+        await store.all.wait()
+    running.cancel()
+    await asyncio.wait((running,))
+    assert store.sizes == [1, 1]
 
 
 async def test_a_schedule_that_this_version_cannot_read_spoils_no_other(tmp_path: Path) -> None:

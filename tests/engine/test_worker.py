@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from rota import Context, Retry, Rota, RunFailed, State
+from rota.store import Hint, WorkerSeen
 from rota.stores.memory import MemoryBackend
+from rota.stores.memory.store import MemoryStore
 from rota.testing.faults import FaultyBackend
 
 
@@ -169,3 +173,31 @@ async def test_arguments_that_no_longer_fit_are_left_to_others_and_then_fail() -
     with pytest.raises(RunFailed, match=r"do not fit mail\(recipient: str\)"):
         await run.result(timeout=10)
     assert [a.outcome for a in (await run.refresh()).attempts] == ["unbindable"] * 4
+
+
+async def test_a_hint_from_before_the_worker_listens_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ear that opens after the first claim: what came in between is hinted to nobody."""
+    backend, ear, called = MemoryBackend(), asyncio.Event(), asyncio.Event()
+    app, elsewhere = Rota(backend), Rota(backend)
+    changes = MemoryStore.changes
+
+    @asynccontextmanager
+    async def late(store: MemoryStore) -> AsyncGenerator[AsyncIterator[Hint]]:
+        await ear.wait()
+        async with changes(store) as hints:
+            yield hints
+
+    monkeypatch.setattr(MemoryStore, "changes", late)
+
+    @app.task
+    async def quick() -> None:
+        called.set()
+
+    async with app, elsewhere.client():
+        store = await elsewhere.client().store()
+        while not [seen for seen in (await store.rows(WorkerSeen)).items if seen.idle]:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await store.put([quick.bind().to_run()])
+        ear.set()
+        async with asyncio.timeout(4):  # the poll comes after 5 s only
+            await called.wait()

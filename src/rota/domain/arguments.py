@@ -51,7 +51,7 @@ class Signature:
         except (TypeError, ValueError) as error:
             raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
         for name, value in given.items():
-            if isinstance(value, bytes | bytearray) and isinstance(getattr(understood, name), str):
+            if isinstance(value, (bytes, bytearray)) and isinstance(getattr(understood, name), str):
                 raise TypeError(f"{self.name}: argument {name!r} is bytes; annotate it as bytes or pass text")
         return encoded
 

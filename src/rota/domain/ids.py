@@ -5,11 +5,9 @@ import hashlib
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
     """A time-ordered id from a host's milliseconds and ten random bytes."""
-    value = (milliseconds & (2**48 - 1)) << 80 | int.from_bytes(entropy[:10], "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    time, chance = f"{milliseconds & (2**48 - 1):012x}", entropy.hex()
+    variant = "89ab"[entropy[2] >> 4 & 3]
+    return f"{time[:8]}-{time[8:]}-7{chance[1:4]}-{variant}{chance[5:8]}-{chance[8:20]}"
 
 
 def derived(*parts: str) -> str:

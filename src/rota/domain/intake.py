@@ -37,6 +37,10 @@ class Options(Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
 
 
+_NONE = Options()
+_SUBMIT = Origin()
+
+
 def new_run(
     id: str,
     task: str,
@@ -52,15 +56,19 @@ def new_run(
             f"the arguments of {task} take {len(args):,} bytes, more than the {wire.ARGS_LIMIT:,} a run may carry; "
             "store the data elsewhere and pass its name"
         )
-    expires = options.expires
     guards = guards or Guards()
+    if options == _NONE and guards.unique is None:  # the usual submit, without ceremony
+        return NewRun(
+            id=id, task=check_name(task), wire=wire.encode(args, _SUBMIT, policy), guards=guards, priority=priority
+        )
+    expires = options.expires
     if options.unique is not None:
         guards = replace(guards, unique=check_unique(options.unique))
     key = None if options.key is None else check_key(options.key)
     return NewRun(
         id=id,
         task=check_name(task),
-        wire=wire.encode(args, Origin(), policy),
+        wire=wire.encode(args, _SUBMIT, policy),
         key=key,
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,

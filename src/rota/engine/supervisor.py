@@ -185,6 +185,7 @@ class Supervisor:
 
     async def _listen(self, store: Store) -> None:
         async with store.changes() as hints:
+            self._worker.look()  # a hint that came before we listened was not heard
             async for hint in hints:
                 if self._worker.hint(hint):  # a wish, or the echo of a note of its own: at once, but not all the time
                     self._heart.beat_soon()

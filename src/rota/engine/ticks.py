@@ -36,8 +36,10 @@ class Ticks:
         self._odd: set[tuple[str, int]] = set()  # versions that cannot be planned here
 
     def take(self, due: Iterable[Schedule], now: float) -> None:
-        self._due.extend((schedule, now) for schedule in due)
-        if self._due:
+        """What is offered again while it waits here is left out."""
+        if offered := list(due):
+            waiting = {_stand(schedule) for schedule, _ in self._due}
+            self._due.extend((schedule, now) for schedule in offered if _stand(schedule) not in waiting)
             self._some.set()
 
     async def run(self) -> None:
@@ -153,3 +155,8 @@ class Ticks:
         except ValueError as error:
             self._complain(schedule, error)
             return None
+
+
+def _stand(schedule: Schedule) -> tuple[str, int, float | None]:
+    """Which tick of which declaration: once it is fired, the schedule stands elsewhere."""
+    return schedule.id, schedule.version, schedule.next_at

@@ -282,10 +282,15 @@ class Worker:
                 )
                 seat.tell(Stop.LOST)
 
+    def look(self) -> None:
+        """Claim now, if there is a free seat."""
+        if self.free > 0:
+            self._wake.set()
+
     def hint(self, hint: Hint) -> bool:
         """Wakes the claim loop if the hint is for us; true if one of our runs has news."""
-        if self.name in hint.workers and self.free > 0:
-            self._wake.set()
+        if self.name in hint.workers:
+            self.look()
         return any(seat.stop is None and lease.run in hint.runs for lease, seat in self._seats.items())
 
     # -- stopping --------------------------------------------------------------------------------------------------

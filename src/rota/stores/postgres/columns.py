@@ -30,8 +30,13 @@ def clean(text: str | None) -> str | None:
 
 def _sparse(items: Sequence[T], read: Callable[[T], Any], default: Any = None) -> Column:
     """One value per item, None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
-    column = [None if (value := read(item)) == default else value for item in items]
-    return column if any(value is not None for value in column) else []
+    return _thin([read(item) for item in items], default)
+
+
+def _thin(column: Column, default: Any = None) -> Column:
+    if column.count(default) == len(column):
+        return []
+    return [None if value == default else value for value in column]
 
 
 def is_plain(run: NewRun) -> bool:
@@ -46,14 +51,14 @@ def of_runs(runs: Sequence[NewRun]) -> list[Column]:
     return [
         [run.id for run in runs],
         [run.task for run in runs],
-        _sparse(runs, lambda run: run.key),
-        _sparse(runs, lambda run: run.unique_key),
-        _sparse(runs, lambda run: run.marked, False),
-        _sparse(runs, lambda run: run.priority, 0),
-        _sparse(runs, lambda run: run.delay, 0.0),
-        _sparse(runs, lambda run: run.at),
-        _sparse(runs, lambda run: run.expires_after),
-        _sparse(runs, lambda run: run.expires_at),
+        _thin([run.key for run in runs]),
+        _thin([run.unique_key for run in runs]),
+        _thin([run.guards.reads_marks for run in runs], False),
+        _thin([run.priority for run in runs], 0),
+        _thin([run.delay for run in runs], 0.0),
+        _thin([run.at for run in runs]),
+        _thin([run.expires_after for run in runs]),
+        _thin([run.expires_at for run in runs]),
         [run.wire for run in runs],
     ]
 

@@ -105,9 +105,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- One settlement that needs thought: a requeue, a mark, someone who waits for the end.
+-- One settlement that needs thought: a requeue, a mark, someone who waits for the end, which is `wanted` then.
 CREATE FUNCTION settle_one(
-    s said, now float8, OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
+    s said, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
     OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -115,6 +115,7 @@ DECLARE
     final text := s.state;
     why text := s.reason;
     got record;
+    met text[];
     room float8[];
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
@@ -147,9 +148,9 @@ BEGIN
     IF final IS NOT NULL THEN
         PERFORM finish(l, s, final, why, now);
         IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
-        IF l.awaited OR l.marked THEN  -- after its mark: those behind it are judged by that
-            SELECT * INTO got
-            FROM release(met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final));
+        met := met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final);
+        IF met && wanted THEN  -- after its mark: those behind it are judged by that
+            SELECT * INTO got FROM release(met);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;
     END IF;
@@ -177,6 +178,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 DECLARE
     gates text[] := '{}';
     done text[];
+    wanted text[];
     freed_tasks text[];
     freed_keys text[];
     one record;
@@ -227,7 +229,7 @@ BEGIN
     END IF;
     IF cardinality(done) < cardinality(ids) THEN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
-        PERFORM lock_ends(ids);
+        wanted := lock_ends(ids);
         verdicts := '{}';
         FOR one IN
             SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
@@ -241,7 +243,7 @@ BEGIN
                 verdicts := verdicts || 'applied'::text;
                 CONTINUE;
             END IF;
-            SELECT * INTO got FROM settle_one(one.said, now);
+            SELECT * INTO got FROM settle_one(one.said, now, wanted);
             verdicts := verdicts || got.verdict;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
             IF got.late IS NOT NULL THEN

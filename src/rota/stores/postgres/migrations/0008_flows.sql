@@ -50,21 +50,25 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- For those that end, whose leases are locked: the names they are known by, and then all that wait for them, by id. They
--- are let go one after the other, and two batches that let go the same ones would else meet in a ring.
-CREATE FUNCTION lock_ends(ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- are let go one after the other, and two batches that let go the same ones would else meet in a ring. Which of the ends
+-- somebody waits for: from now on, nobody comes to wait for another one.
+CREATE FUNCTION lock_ends(ids text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     met text[];
     names text[];
+    wanted text[];
+    waiting text[];
 BEGIN
     SELECT array_agg(m), array_agg(m) FILTER (WHERE strpos(m, ' ') > 0) INTO met, names
     FROM leases l CROSS JOIN unnest(
         met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), 'succeeded')) AS m
     WHERE l.id = ANY(ids);
     IF names IS NOT NULL THEN PERFORM lock_names(names, false); END IF;
-    IF met IS NOT NULL THEN
-        PERFORM FROM queue q WHERE q.id = ANY(ARRAY(SELECT w.run FROM waits w WHERE w.ended = ANY(met)))
-        ORDER BY q.id FOR NO KEY UPDATE;
+    SELECT array_agg(w.ended::text), array_agg(w.run) INTO wanted, waiting FROM waits w WHERE w.ended = ANY(met);
+    IF waiting IS NOT NULL THEN
+        PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
     END IF;
+    RETURN wanted;
 END $$;
 
 -- What of this is still to come; a run among it is told that somebody waits for its end. A run moves between queue and

@@ -1,0 +1,81 @@
+"""`python -m benchmarks.servers [--quick]`: what holds on SQLite, measured on Redis and PostgreSQL of this machine."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks.crowded import crowded
+from benchmarks.figures import Cost
+from benchmarks.growth import growth
+from benchmarks.lateness import lateness
+from benchmarks.report import SERVERS, costs, machine, write_section
+from benchmarks.schedules import due_at_once
+from benchmarks.settings import Settings
+from benchmarks.shares import shares
+from benchmarks.traffic import traffic
+from rota.testing.servers import PostgresServer, RedisServer, postgres_of_machine, redis_of_machine
+
+REDIS = {"appendonly": "no"}
+POSTGRES = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "256MB", "max_wal_size": "4GB"}
+
+
+def tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
+def on_both(settings: Settings, url: str) -> list[Cost]:
+    found: list[Cost] = []
+    for name, measure in (("a long queue", growth), ("a crowded key", crowded), ("schedules", due_at_once)):
+        tell(f"  {name}")
+        found += measure(settings, url)
+    return found
+
+
+def on_redis(settings: Settings) -> tuple[str, list[Cost]]:
+    program = redis_of_machine()
+    if program is None:
+        raise SystemExit("there is no redis-server of version 7 or newer in PATH")
+    with RedisServer(program, REDIS, tcp=True) as server:
+        found = on_both(settings, server.url)
+        tell("  lateness")
+        found += lateness(settings, server.url)
+        tell("  traffic")
+        found += traffic(server, settings.cap)
+        tell("  shares")
+        return f"Redis {program.version}, without persistence", found + shares(settings, server.url)
+
+
+def on_postgres(settings: Settings) -> tuple[str, list[Cost]]:
+    if not postgres_of_machine():
+        raise SystemExit("there is no PostgreSQL of this machine's packages")
+    program = postgres_of_machine()[0]
+    with PostgresServer(program, POSTGRES, tcp=True) as server:
+        return f"PostgreSQL {program.version}, with fsync", on_both(settings, server.url)
+
+
+def text(parts: Sequence[tuple[str, Sequence[Cost]]], settings: Settings) -> str:
+    grids = [f"{name}:\n\n{costs(found, 'rota').markdown()}" for name, found in parts]
+    how = f"`python -m benchmarks.servers`, {machine()} {settings.rounds} rounds."
+    return "\n\n".join([how, *grids])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="medians are over so many")
+    parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
+    chosen = parser.parse_args()
+    settings = Settings(rounds=chosen.rounds)
+    settings = settings.quick() if chosen.quick else settings
+    parts = []
+    for name, measure in (("Redis", on_redis), ("PostgreSQL", on_postgres)):
+        tell(name)
+        parts.append(measure(settings))
+    found = text(parts, settings)
+    print(found)
+    if not chosen.quick:
+        write_section(SERVERS, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
