@@ -386,7 +386,7 @@ def test_3_9_one_sees_why_a_task_does_not_run() -> None:
         assert step.run is not None
         waits = await app.why(step.run.id)
         assert waits.held
-        assert "participants" in waits.answer
+        assert f"race_day/participants@{TODAY}" in str(waits)
         failed = await app.why("predictions")
         assert "the model is asleep" in str(failed)
 
