@@ -3,8 +3,11 @@ of the rows. A `Story` is a day of that app in virtual time, in a world that the
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,7 @@ from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 
 TODAY = "2026-11-15"
+ROOT = Path(__file__).parents[2]
 
 
 def clock(instant: float | None) -> str:
@@ -391,6 +395,31 @@ def test_3_9_one_sees_why_a_task_does_not_run() -> None:
         assert "the model is asleep" in str(failed)
 
     Story(hours=2).play(asks)
+
+
+def test_3_9_the_same_with_commands(tmp_path: Path) -> None:
+    """`rota why`, `rota runs retry` and `rota reset` do it from a terminal, with nothing but the store and the app."""
+
+    def rota(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "rota", *words, "-A", "examples.race_day.day", "--url", url],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    url = f"sqlite:///{tmp_path / 'rota.db'}"
+    rota("flows", "start", "race_day", "--period", TODAY)
+    assert f"waits for race_day/clear_log@{TODAY}" in rota("flows", "why", "race_day", "today", "--period", TODAY)
+    (run,) = json.loads(rota("runs", "ls", "--task", "clear_log", "--json"))
+    rota("runs", "cancel", run["id"])
+    assert f"blocked by race_day/clear_log@{TODAY}" in rota("why", "prepare_tomorrow")
+    rota("runs", "retry", run["id"])
+    assert "blocked" not in rota("why", "prepare_tomorrow")
+    rota("marks", "set", "clear_log", f"race_day/clear_log@{TODAY}")
+    assert f"clear_log race_day/clear_log@{TODAY} is reset" in rota("reset", "race_day", "--period", TODAY)
 
 
 # -- beyond --------------------------------------------------------------------------------------------------------

@@ -126,11 +126,15 @@ def test_a_step_may_not_be_wanted_today() -> None:
 
 def test_a_step_can_be_done_again_with_all_that_follows_from_it() -> None:
     app, done = Rota("memory://"), list[str]()
-    a, b, c = (app.task(name=name)(lambda name=name: done.append(name)) for name in "abc")
+
+    @app.task
+    async def letter(name: str) -> None:
+        done.append(name)
+
     day = app.flow("day", once=Period.day())
-    day.step(a)
-    day.step(b, after=a)
-    day.step(c, after=b)
+    a = day.step(letter.bind("a"), name="a")  # one task, three steps
+    b = day.step(letter.bind("b"), name="b", after=a)
+    day.step(letter.bind("c"), name="c", after=b)
 
     async def scenario(simulation: Simulation) -> None:
         await day.start()
