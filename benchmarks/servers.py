@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.crowded import crowded
 from benchmarks.figures import Cost
+from benchmarks.flows import flows
 from benchmarks.growth import growth
 from benchmarks.lateness import lateness
 from benchmarks.report import SERVERS, costs, machine, write_section
@@ -13,7 +14,7 @@ from benchmarks.schedules import due_at_once
 from benchmarks.settings import Settings
 from benchmarks.shares import shares
 from benchmarks.traffic import traffic
-from rota.testing.servers import PostgresServer, RedisServer, postgres_of_machine, redis_of_machine
+from rota.testing.servers import PostgresServer, RedisServer, Server, postgres_of_machine, redis_of_machine
 
 REDIS = {"appendonly": "no"}
 POSTGRES = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "256MB", "max_wal_size": "4GB"}
@@ -23,12 +24,13 @@ def tell(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
 
 
-def on_both(settings: Settings, url: str) -> list[Cost]:
+def on_both(settings: Settings, server: Server) -> list[Cost]:
     found: list[Cost] = []
     for name, measure in (("a long queue", growth), ("a crowded key", crowded), ("schedules", due_at_once)):
         tell(f"  {name}")
-        found += measure(settings, url)
-    return found
+        found += measure(settings, server.url)
+    tell("  flows")
+    return found + flows(settings, server)
 
 
 def on_redis(settings: Settings) -> tuple[str, list[Cost]]:
@@ -36,7 +38,7 @@ def on_redis(settings: Settings) -> tuple[str, list[Cost]]:
     if program is None:
         raise SystemExit("there is no redis-server of version 7 or newer in PATH")
     with RedisServer(program, REDIS, tcp=True) as server:
-        found = on_both(settings, server.url)
+        found = on_both(settings, server)
         tell("  lateness")
         found += lateness(settings, server.url)
         tell("  traffic")
@@ -50,7 +52,7 @@ def on_postgres(settings: Settings) -> tuple[str, list[Cost]]:
         raise SystemExit("there is no PostgreSQL of this machine's packages")
     program = postgres_of_machine()[0]
     with PostgresServer(program, POSTGRES, tcp=True) as server:
-        return f"PostgreSQL {program.version}, with fsync", on_both(settings, server.url)
+        return f"PostgreSQL {program.version}, with fsync", on_both(settings, server)
 
 
 def text(parts: Sequence[tuple[str, Sequence[Cost]]], settings: Settings) -> str:

@@ -18,6 +18,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     due: int = 10_000
     schedules: int = 100_000
     idle: float = 60.0
+    steps: int = 1_000
 
     def quick(self) -> "Settings":
         """A fast look: noisy, and not written down."""

@@ -67,7 +67,7 @@ async def _bare(url: str, runs: int) -> float:
             request = pack(["bare", n, crew[0], SEATS, 60.0, None, [], True])
             found = (await store.run("claim", request, *crew[1:]))[3]
             ids = [id.decode() for id in found[::4]]
-            ending = [1, False, "succeeded", "none", False, True, True, "[0.0,null,[]]", "s", None, None, None, None]
+            ending = [1, "bare", False, "succeeded", "none", False, True, True, "[0.0,null,[]]", "s", None, None, None, None]
             await store.run("settle", pack([[id, *ending] for id in ids]))
             done += len(ids)
         return done / (time.perf_counter() - began)

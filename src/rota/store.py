@@ -282,7 +282,7 @@ class Store(Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        """Compare-and-set on (run, fence), each in one step: attempt, state, mark, and those who waited for it."""
+        """Compare-and-set on (run, fence, worker), each in one step: attempt, state, mark, and who waited for it."""
         ...
 
     async def ask(

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rota import Context, Limit, Rota, RunFailed, State
 from rota.domain.lifecycle import Succeeded, decide
@@ -25,7 +26,7 @@ async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() ->
         (orphan,) = (await store.claim("cleaner", 1, ["t"], 0, 30)).lapsed  # orphans are found
         assert orphan.lease == run.lease
         stranger = decide(run, Succeeded())
-        wrong_token = type(stranger)(run.id, run.fence + 1, stranger.action, "succeeded")
+        wrong_token = replace(stranger, fence=run.fence + 1)
         assert (await store.settle([wrong_token])).items == [Verdict.STALE]
         assert (await store.settle([stranger])).items == [Verdict.APPLIED]
 

@@ -335,4 +335,4 @@ def test_a_policy_that_makes_no_sense_is_refused(bad: dict[str, object]) -> None
 
 
 def test_a_settlement_of_an_unknown_run_is_stale() -> None:
-    assert judge(None, Settlement("run", 1, Requeue(), "released"), 0.0) is Verdict.STALE
+    assert judge(None, Settlement("run", 1, "ada", Requeue(), "released"), 0.0) is Verdict.STALE

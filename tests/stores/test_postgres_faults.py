@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 
 from rota.client import patiently
 from rota.domain.decision import Decision, Reason
@@ -25,8 +27,11 @@ from rota.stores.postgres.driver import Connection, connect_plainly
 from rota.stores.postgres.lines import Lines
 from rota.testing.contract import Stage, new_run
 from rota.testing.proxy import FaultProxy
-from rota.testing.servers import PostgresServer, postgres_of_wheel
+from rota.testing.servers import PgBouncer, PostgresServer, postgres_kinds, postgres_of_wheel
+from tests.postgres_schemas import NEWEST, Schemas
+from tests.server_fixtures import Servers
 
+SEEMING = "seeming"
 DOCS = Path(__file__).parents[2] / "docs" / "postgresql.md"
 
 
@@ -194,10 +199,20 @@ async def test_a_worker_that_went_idle_beside_a_put_is_called_a_moment_later(
 
 
 class TestBehindAPooler:
-    """As with PgBouncer in transaction mode: no prepared statements, and no channel for hints."""
+    """PgBouncer in transaction mode, where this machine has it, and always what a client can see of it: no prepared
+    statements, and no channel for hints."""
+
+    @pytest.fixture(params=[SEEMING, *(kind for kind in postgres_kinds() if kind == "pgbouncer")])
+    def pooler(self, request: pytest.FixtureRequest) -> str:
+        kind: str = request.param
+        return kind
 
     @pytest.fixture
-    def pooled(self, postgres_backend: PostgresBackend, monkeypatch: pytest.MonkeyPatch) -> PostgresBackend:
+    def pooled(self, pooler: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> PostgresBackend:
+        if pooler != SEEMING:
+            return schemas.backend(pooler)
+        postgres_backend = schemas.backend(NEWEST)
+
         async def opened(lines: Lines) -> Connection:
             lines.pooled = True
             return await connect_plainly(lines.dsn)
@@ -222,6 +237,33 @@ class TestBehindAPooler:
             await far.put([new_run()])
             while "ada" not in (await anext(hints)).workers:
                 pass
+
+    async def test_with_a_direct_listen_url_hints_arrive_as_without_a_pooler(
+        self, pooled: PostgresBackend, pooler: str, servers: Servers
+    ) -> None:
+        direct = servers.get(NEWEST).url if pooler == SEEMING else servers.get_as(pooler, PgBouncer).postgres.url
+        here = PostgresBackend(replace(pooled.address, listen_dsn=direct))
+        there = PostgresBackend(pooled.address)
+        async with here.open() as near, there.open() as far, near.changes() as hints:
+            assert here.proven
+            await near.claim("ada", 1, ["greet"], 1, 30)
+            await far.put([new_run()])
+            assert await anext(hints) == Hint(workers=frozenset({"ada"})), "not a look around, which says resync"
+
+    async def test_a_crowd_shares_few_server_connections(self, pooled: PostgresBackend) -> None:
+        """Each transaction may meet another server connection: nothing may be left behind on one."""
+        backends = [PostgresBackend(pooled.address) for _ in range(4)]
+        async with AsyncExitStack() as opened:
+            stores = [await opened.enter_async_context(backend.open()) for backend in backends]
+            news = [[new_run(id=f"{place}-{number}") for number in range(50)] for place in range(len(stores))]
+            puts = [store.put([new]) for store, batch in zip(stores, news, strict=True) for new in batch]
+            assert all(reply.items[0] for reply in await asyncio.gather(*puts))
+            claims = [store.claim(f"w{place}", 1, ["greet"], 50, 30) for place, store in enumerate(stores)]
+            runs = [run for claim in await asyncio.gather(*claims) for run in claim.runs]
+            runs += (await stores[0].claim("last", 1, ["greet"], 200, 30)).runs
+            assert sorted(run.id for run in runs) == sorted(new.id for batch in news for new in batch)
+            ends = [stores[place % 4].settle([decide(run, Succeeded())]) for place, run in enumerate(runs)]
+            assert {reply.items[0] for reply in await asyncio.gather(*ends)} == {Verdict.APPLIED}
 
 
 class TestOpening:

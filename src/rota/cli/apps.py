@@ -9,7 +9,7 @@ from pathlib import Path
 from rota.app import Rota
 from rota.client import Client
 from rota.errors import InvalidOptions
-from rota.settings import app_reference, default_url, project_folder
+from rota.settings import app_reference, default_url, lacks_namespace, project_folder
 from rota.settings import load as settings
 from rota.store import Backend
 from rota.stores import connect
@@ -40,9 +40,13 @@ class Target:
         return app
 
     def backend(self) -> Backend:
-        """The store alone: of `--url`, else of the app, else of ROTA_URL or the project folder."""
+        """The store alone: of `--url`, else of the app, else of ROTA_URL or the project folder.
+
+        `--url` names a server, and the app its place there, unless the URL names that too.
+        """
         if self.url is not None:
-            return connect(settings(url=self.url).store_url)
+            app = load(self.reference) if self.reference and lacks_namespace(self.url) else None
+            return connect(settings(url=self.url, namespace=app and app.settings.namespace).store_url)
         return self.app().backend if self.reference else connect(default_url())
 
     def tz(self) -> str:

@@ -139,6 +139,7 @@ def decide(
     return Settlement(
         run=run.id,
         fence=run.fence,
+        worker=run.worker or "",
         action=end.action,
         outcome=end.outcome,
         charge=end.charge,

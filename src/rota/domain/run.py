@@ -132,6 +132,11 @@ class Standing(Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     saved: bytes | None = None
 
+    def is_held(self, fence: int, worker: str) -> bool:
+        """By this worker, since this claim? The fence alone does not say: a server that forgets a claim when another
+        takes its place hands the same fence out again."""
+        return self.state is State.RUNNING and self.fence == fence and self.worker == worker
+
     @property
     def mark_key(self) -> str:
         """What its mark is about."""
@@ -160,7 +165,7 @@ class Note(Struct, frozen=True, omit_defaults=True):
 
 
 class Lease(Struct, frozen=True):
-    """The right of one worker to one run; every claim has a higher fence than the one before."""
+    """The right of one worker to one run; every claim has a higher fence than the last that the store knows."""
 
     run: str
     fence: int

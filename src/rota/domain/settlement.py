@@ -40,7 +40,7 @@ class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True):
-    """How one claim of one run ended. `outcome` is the word its attempt is remembered by.
+    """How the claim of one run by one worker ended. `outcome` is the word its attempt is remembered by.
 
     A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.
     `called` is false when the handler was never entered: then the run can still expire. `mark` is false where the
@@ -50,6 +50,7 @@ class Settlement(Struct, frozen=True, omit_defaults=True):
 
     run: str
     fence: int
+    worker: str
     action: Finish | Requeue
     outcome: str
     charge: Charge = Charge.NONE
@@ -76,15 +77,16 @@ LOST = "lost"
 
 
 def judge(run: Standing | None, settlement: Settlement, now: float) -> Verdict:
-    """May this settlement be applied? Compare-and-set on (run, fence)."""
+    """May this settlement be applied? Compare-and-set on (run, fence, worker)."""
     if run is None:
         return Verdict.STALE
-    if run.state is State.RUNNING and run.fence == settlement.fence:
+    if run.is_held(settlement.fence, settlement.worker):
         lapsed = run.until is not None and run.until <= now
         return Verdict.APPLIED if lapsed or not settlement.lost else Verdict.STALE
     # A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
     for attempt in run.attempts:
-        if attempt.fence == settlement.fence and (attempt.outcome == LOST) == settlement.lost:
+        same = (attempt.fence, attempt.worker) == (settlement.fence, settlement.worker)
+        if same and (attempt.outcome == LOST) == settlement.lost:
             return Verdict.ALREADY
     return Verdict.STALE
 

@@ -87,9 +87,8 @@ class Settler:
         """An ending that the store cannot write is recorded as a failure that says so."""
         log.error("run %s: its ending (%s) cannot be written", settlement.run, settlement.outcome, exc_info=why)
         error = Failure("BadResult", "what the handler returned or raised cannot be written; see the worker's log")
-        plain = Settlement(
-            settlement.run, settlement.fence, Finish(State.FAILED, Reason.BAD_RESULT), "bad_result", error=error
-        )
+        failed = Finish(State.FAILED, Reason.BAD_RESULT)
+        plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=error)
         try:
             await self._store.settle([plain])
         except Exception:

@@ -5,6 +5,7 @@ from rota.settings.loading import app_reference, default_url, explain, load, unk
 from rota.settings.model import Settings
 from rota.settings.overrides import LimitOverride, RateOverride, RetryOverride, TaskOverride
 from rota.settings.project import project_folder
+from rota.settings.urls import lacks_namespace
 
 __all__ = [
     "LimitOverride",
@@ -15,6 +16,7 @@ __all__ = [
     "app_reference",
     "default_url",
     "explain",
+    "lacks_namespace",
     "load",
     "masked",
     "project_folder",

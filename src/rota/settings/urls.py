@@ -23,6 +23,13 @@ def sqlite_url() -> str:
     return f"sqlite:///{quote(str(project_folder() / '.rota' / 'rota.db'))}"
 
 
+def lacks_namespace(url: str) -> bool:
+    """Of a store that has namespaces, and names none?"""
+    parts = urlsplit(url)
+    option = _OPTION.get(parts.scheme)
+    return option is not None and option not in parse_qs(parts.query, keep_blank_values=True)
+
+
 def in_namespace(url: str, namespace: str, said: str) -> str:
     """The URL with the namespace in it; `said` is how errors quote that."""
     parts = urlsplit(url)

@@ -212,7 +212,7 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
     def claim_again(self, data: st.DataObject) -> None:
         for worker in data.draw(some_of(sorted(self.claims))):
             claim = self.wait(self.store.claim(worker, *self.claims[worker]))
-            batch = [pair for pair in self.model.batches[worker][1] if self.model.held(*pair)]
+            batch = [pair for pair in self.model.batches[worker][1] if self.model.held(*pair, worker)]
             assert [(run.id, run.fence) for run in claim.runs] == batch
             self.check_offers(claim, self.claims[worker])
 
@@ -220,7 +220,7 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         for worker in data.draw(some_of(sorted(self.claims))):
             n, tasks, free, lease = self.claims[worker]
             claim = self.wait(self.store.claim(worker, n - 1, tasks, free, lease))
-            assert all(self.model.held(run.id, run.fence) for run in claim.runs)
+            assert all(self.model.held(run.id, run.fence, run.worker) for run in claim.runs)
             self.check_offers(claim, self.claims[worker])
 
     def check_offers(self, claim: Claim, sent: tuple[int, Sequence[str], int, float]) -> None:
@@ -228,14 +228,14 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         self.check_due(claim, bool(tasks or free))
         assert len(claim.lapsed) <= OFFERS
         for run in claim.lapsed:
-            row = self.model.held(run.id, run.fence)
+            row = self.model.held(run.id, run.fence, run.worker)
             assert row is not None
             assert (row.until or 0.0) <= claim.now
 
     def renew(self, data: st.DataObject) -> None:
         runs, seconds = data.draw(some_of(self.claimed)), data.draw(st.sampled_from(LEASES))
         reply = self.wait(self.store.renew([run.lease for run in runs], seconds))
-        expected = [self.model.renew(run.id, run.fence, after(reply.now, seconds)) for run in runs]
+        expected = [self.model.renew(run.lease, after(reply.now, seconds)) for run in runs]
         assert reply.items == [Renewal(answer) for answer in expected]
 
     def held(self) -> list[Run]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rota.domain.run import NewRun, Run, after
+from rota.domain.run import Lease, NewRun, Run, after
 from rota.domain.schedule import Tick
 from rota.domain.settlement import Charge, Finish, Settlement
 from rota.store import ID_MEMORY, Retention
@@ -13,7 +13,8 @@ from rota.testing.model_schedules import Decisions, Timetable
 
 @dataclass
 class Row:
-    """One run, as the model sees it; `endings` are (fence, outcome, by a rescuer?), `needs` those it was put behind."""
+    """One run, as the model sees it; `endings` are (fence, worker, outcome, by a rescuer?), `needs` those it was put
+    behind."""
 
     new: NewRun
     order: int
@@ -31,7 +32,7 @@ class Row:
     reason: str | None = None
     result: bytes | None = None
     finished: float | None = None
-    endings: list[tuple[int, str, bool]] = field(default_factory=list[tuple[int, str, bool]])
+    endings: list[tuple[int, str, str, bool]] = field(default_factory=list[tuple[int, str, str, bool]])
     needs: "list[Row]" = field(default_factory=list["Row"])
     awaited: bool = False
 
@@ -68,7 +69,7 @@ class Row:
             "reason": self.reason,
             "result": self.result,
             "finished_at": self.finished,
-            "attempts": [(fence, outcome) for fence, outcome, _ in self.endings][-20:],
+            "attempts": [(fence, outcome) for fence, _, outcome, _ in self.endings][-20:],
             "needs": self.waits_for,
             "awaited": self.awaited,
         }
@@ -193,26 +194,26 @@ class Model:
         running = [other for other in self.rows.values() if other.state == "running"]
         return sum((other.new.task, other.new.key) == place for other in running) >= most
 
-    def held(self, id: str, fence: int) -> Row | None:
+    def held(self, id: str, fence: int, worker: str | None) -> Row | None:
         row = self.rows.get(id)
-        return row if row and row.state == "running" and row.fence == fence else None
+        return row if row and row.state == "running" and (row.fence, row.holder) == (fence, worker) else None
 
-    def renew(self, id: str, fence: int, until: float) -> str:
-        row = self.held(id, fence)
+    def renew(self, lease: Lease, until: float) -> str:
+        row = self.held(lease.run, lease.fence, lease.worker)
         if row is None:
             return "lost"
         row.until = until
         return row.wish or "ok"
 
     def settle(self, said: Settlement, now: float) -> str:
-        row = self.held(said.run, said.fence)
+        row = self.held(said.run, said.fence, said.worker)
         if row is None:
             known = self.rows.get(said.run)
-            before = [(fence, lost) for fence, _, lost in known.endings[-20:]] if known else []
-            return "already" if (said.fence, said.lost) in before else "stale"
+            before = [(fence, worker, lost) for fence, worker, _, lost in known.endings[-20:]] if known else []
+            return "already" if (said.fence, said.worker, said.lost) in before else "stale"
         if said.lost and (row.until or 0.0) > now:
             return "stale"
-        row.endings.append((said.fence, said.outcome, said.lost))
+        row.endings.append((said.fence, said.worker, said.outcome, said.lost))
         row.holder = row.until = None
         row.failures += said.charge is Charge.FAILURE
         row.losses += said.charge is Charge.LOSS

@@ -62,7 +62,7 @@ def renew(book: Book, leases: Sequence[Lease], until: float, notes: Mapping[str,
 
 def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal:
     run = book.get(lease.run)
-    if run is None or run.state is not State.RUNNING or run.fence != lease.fence:
+    if run is None or not run.is_held(lease.fence, lease.worker):
         return Renewal.LOST
     book.save(rules.noted(replace(run, until=until), note))
     if note is not None:

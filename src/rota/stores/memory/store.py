@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Any, TypeVar
 
 from rota.domain.decision import Decided, Decision
-from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, State, after
+from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
@@ -197,8 +197,7 @@ def _about(row: Decided | Marked, query: RowQuery) -> bool:
 
 def _held(book: MemoryBook, lease: Lease) -> Run | None:
     run = book.runs.get(lease.run)
-    held = run is not None and run.state is State.RUNNING and run.fence == lease.fence
-    return run if held else None
+    return run if run is not None and run.is_held(lease.fence, lease.worker) else None
 
 
 def _offer_lapsed(book: MemoryBook) -> list[Run]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Note
+from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
@@ -155,6 +155,7 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         len(set(ids)) == len(ids) and not any(stops),
         ids,
         [one.fence for one in said],
+        [one.worker for one in said],
         [None if finish is None else finish.state.value for finish in ended],
         _sparse(ended, lambda finish: finish and finish.reason and finish.reason.value),
         _sparse(ended, lambda finish: finish and finish.result),
@@ -169,6 +170,10 @@ def of_settlements(said: Sequence[Settlement]) -> list[Any]:
         _sparse(said, lambda one: one.note and one.note.saved),
         stops,
     ]
+
+
+def of_leases(leases: Sequence[Lease]) -> list[Column]:
+    return [[lease.run for lease in leases], [lease.fence for lease in leases], [lease.worker for lease in leases]]
 
 
 def of_notes(notes: Sequence[Note | None]) -> list[Column]:

@@ -153,8 +153,7 @@ class PostgresStore:
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> Reply[Renewal]:
         said = [(notes or {}).get(lease.run) for lease in leases]
-        fences = [lease.fence for lease in leases]
-        row = await self._verb("renew", [lease.run for lease in leases], fences, seconds, *columns.of_notes(said))
+        row = await self._verb("renew", *columns.of_leases(leases), seconds, *columns.of_notes(said))
         return Reply(row["now"], [Renewal(answer) for answer in row["answers"] or ()])
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:

@@ -59,7 +59,7 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Q = TypeVar("Q")
 PART = 1000
-E_STOPS = 17
+E_STOPS = 18
 
 
 class Clock(Protocol):
@@ -250,8 +250,9 @@ def _tick_item(tick: Tick) -> list[Any]:
 
 def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
     if note is None:
-        return [lease.run, lease.fence]
-    return [lease.run, lease.fence, True, json_text(note.progress), None if note.saved is None else note.saved.decode()]
+        return [lease.run, lease.fence, lease.worker]
+    saved = None if note.saved is None else note.saved.decode()
+    return [lease.run, lease.fence, lease.worker, True, json_text(note.progress), saved]
 
 
 def _ending_item(said: Settlement) -> list[Any]:
@@ -260,6 +261,7 @@ def _ending_item(said: Settlement) -> list[Any]:
     item: list[Any] = [
         said.run,
         said.fence,
+        said.worker,
         not isinstance(action, Finish),
         said.outcome,
         said.charge,

@@ -4,7 +4,7 @@ import asyncio
 from itertools import pairwise
 
 from rota.domain.lifecycle import Lost, Released, Succeeded
-from rota.domain.run import Lease, after
+from rota.domain.run import Lease, Note, after
 from rota.domain.settlement import Verdict
 from rota.store import OFFER_AGAIN, OFFERS, Renewal
 from rota.testing.contract.stage import LEASE, Stage, Staged, ids, new_run
@@ -62,6 +62,15 @@ class LeaseContract(Staged):
             None,
             after(reply.now, 500),
         ]
+
+    async def test_a_lease_under_the_same_fence_of_another_worker_is_lost(self, stage: Stage) -> None:
+        run = await stage.running()
+        note = Note(saved=b"1")
+        reply = await stage.store.renew([Lease(run.id, run.fence, "bob")], 500, {run.id: note})
+        assert reply.items == [Renewal.LOST]
+        assert await stage.see(run) == run
+        both = await stage.store.renew([Lease(run.id, run.fence, "bob"), run.lease], 500)
+        assert both.items == [Renewal.LOST, Renewal.OK]
 
     async def test_renewing_nothing_is_answered_with_the_time(self, stage: Stage) -> None:
         assert (await stage.store.renew([], LEASE)).items == []

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import Reason
+from rota.domain.guards import Unique
 from rota.domain.lifecycle import Failed, Interrupted, Lost, Outcome, Released, Succeeded, Unbindable, decide
 from rota.domain.policy import Policy
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, State, after
@@ -106,6 +107,26 @@ class SettleContract(Staged):
         stage.wait(11)
         assert await stage.end(run, Lost()) is APPLIED
 
+    @pytest.mark.parametrize("unique", [None, "done"])
+    async def test_a_settlement_under_the_same_fence_by_another_worker_is_stale(
+        self, stage: Stage, unique: Unique | None
+    ) -> None:
+        """A server that takes another's place may have missed a claim: then it gives the same fence to someone else."""
+        run = await stage.running(new_run(key="k", unique=unique))
+        forgotten = replace(run, worker="bob")
+        assert await stage.end(forgotten, Succeeded(b"1")) is STALE
+        assert await stage.end(forgotten, Released()) is STALE
+        assert await stage.see(run) == run
+        assert await stage.end(run, Succeeded(b"2")) is APPLIED
+        assert await stage.end(forgotten, Succeeded(b"1")) is STALE
+        assert await stage.end(run, Succeeded(b"2")) is ALREADY
+        assert (await stage.see(run)).result == b"2"
+
+    async def test_a_rescuer_who_found_another_worker_there_is_stale(self, stage: Stage) -> None:
+        run = await stage.lapsed()
+        assert await stage.end(replace(run, worker="bob"), Lost()) is STALE
+        assert await stage.see(run) == run
+
     async def test_a_run_lost_for_good_ends_once(self, stage: Stage) -> None:
         run = await stage.lapsed(new_run(policy=Policy(lost="fail")))
         assert await stage.end(run, Lost()) is APPLIED
@@ -126,7 +147,7 @@ class SettleContract(Staged):
         await stage.put(*(new_run() for _ in range(3)))
         one, two, three = (await stage.claim(free=3)).runs
         batch = [
-            Settlement("never-put", 1, Finish(State.SUCCEEDED), "succeeded"),
+            Settlement("never-put", 1, "ada", Finish(State.SUCCEEDED), "succeeded"),
             decide(one, Succeeded(b"1")),
             replace(decide(two, Succeeded()), fence=two.fence + 1),
             replace(decide(two, Succeeded()), fence=0),
@@ -161,7 +182,7 @@ class SettleContract(Staged):
     async def test_a_requeue_with_a_delay_is_due_that_long_after_now(self, stage: Stage) -> None:
         run = await stage.running()
         stage.wait(20)
-        reply = await stage.store.settle([Settlement(run.id, run.fence, Requeue(900), "snoozed")])
+        reply = await stage.store.settle([Settlement(run.id, run.fence, "ada", Requeue(900), "snoozed")])
         queued = await stage.see(run)
         assert (queued.state, queued.due_at) == (State.QUEUED, after(reply.now, 900))
         stage.wait(800)

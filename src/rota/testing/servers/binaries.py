@@ -13,6 +13,9 @@ from pathlib import Path
 from rota.testing.servers.places import open_to_others, private_folder, unprivileged_account
 from rota.testing.servers.process import ServerFailed
 
+SYSTEM = "/usr/sbin:/usr/local/sbin"
+"""Where packages put programs that an ordinary PATH leaves out."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -65,7 +68,7 @@ def postgres_of_machine() -> tuple[Program, ...]:
 
 @functools.cache
 def pgbouncer_of_machine() -> Program | None:
-    path = shutil.which("pgbouncer")
+    path = shutil.which("pgbouncer") or shutil.which("pgbouncer", path=SYSTEM)
     return None if path is None else Program(Path(path), _version(Path(path)))
 
 

@@ -14,18 +14,18 @@ from rota.testing.servers.server import Server
 class PgBouncer(Server):
     """A pooler on a Unix socket; `options` are lines of its section `[pgbouncer]`.
 
-    It belongs to its PostgreSQL: start that first. It runs as the same account and looks into the same folder.
+    It belongs to its PostgreSQL: start that first. It runs as the same account and looks into the same folder. It has
+    few server connections, so that its clients do get each other's.
     """
 
-    graceful = (
-        signal.SIGINT
-    )  # ends when transactions have; SIGTERM waits for clients or for nothing, as its version goes
+    # Ends when transactions have; SIGTERM waits for clients or for nothing, as its version goes.
+    graceful = signal.SIGINT
 
     def __init__(self, program: Program, postgres: PostgresServer, options: Mapping[str, str] | None = None) -> None:
         super().__init__("pgbouncer", unprivileged_account())
         self.program = program
         self.postgres = postgres
-        self.options = {"pool_mode": "transaction", "auth_type": "any", **(options or {})}
+        self.options = {"pool_mode": "transaction", "auth_type": "any", "default_pool_size": "4", **(options or {})}
 
     @property
     def address(self) -> Address:

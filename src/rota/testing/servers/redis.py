@@ -62,8 +62,11 @@ class RedisServer(Server):
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def follows(self) -> bool:
-        """Whether it is a replica that is connected to its primary."""
-        return self.info("replication").get("master_link_status") == "up"
+        """Whether it is a replica that is connected to its primary. While it is made one, it drops its clients."""
+        try:
+            return self.info("replication").get("master_link_status") == "up"
+        except OSError:
+            return False
 
     def configuration(self) -> list[str]:
         """The lines of its file at the first start. Afterwards the file is the server's: it may rewrite it."""

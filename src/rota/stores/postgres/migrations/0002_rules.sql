@@ -180,35 +180,36 @@ END $$;
 -- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
 CREATE FUNCTION release(gone text[], OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
+    waiting text[] := ARRAY(SELECT DISTINCT w.run::text FROM waits w WHERE w.ended = ANY(gone));
     child record;
-    now_free record;
-    was_met boolean;
     due float8;
 BEGIN
     tasks := '{}'; dues := '{}';
-    FOR child IN
-        SELECT w.run, array_agg(w.ended::text) AS parents FROM waits w WHERE w.ended = ANY(gone)
-        GROUP BY w.run ORDER BY w.run
-    LOOP
+    IF waiting = '{}' THEN RETURN; END IF;
+    PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
+    DELETE FROM waits w WHERE w.ended = ANY(gone);
+    WITH freed AS (  -- `called`: whoever ends a run may not see the worker that has just found nothing; see `missed`
         UPDATE queue q SET
-            needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(child.parents)), '{}'),
-            hold = CASE WHEN q.hold = 2 AND q.needs <@ child.parents THEN 0 ELSE q.hold END
-        WHERE q.id = child.run AND q.needs && child.parents
-        RETURNING q.id, q.task, q.key, q.unique_key, q.due_at, q.hold, q.needs, q.rest INTO now_free;
-        was_met := FOUND;
-        DELETE FROM waits w WHERE w.ended = ANY(child.parents) AND w.run = child.run;
-        CONTINUE WHEN NOT was_met;
-        due := now_free.due_at;
-        IF now_free.rest IS NOT NULL AND now_free.needs IS NULL THEN
-            SELECT after(greatest(due, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
-            FROM marks m CROSS JOIN json_array_elements(now_free.rest::json) AS rule
-            WHERE m.task = now_free.task AND m.key = coalesce(now_free.unique_key, now_free.key, '')
-              AND m.failures >= (rule ->> 0)::integer;
-            UPDATE queue q SET due_at = due WHERE q.id = now_free.id AND q.due_at <> due;
-        END IF;
-        IF now_free.hold = 0 THEN
-            tasks := tasks || now_free.task;
-            dues := dues || due;
+            needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
+            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END,
+            called = false
+        WHERE q.id = ANY(waiting) AND q.needs && gone
+        RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.rest
+    )
+    SELECT array_agg(f.task::text) FILTER (WHERE f.hold = 0 AND f.rest IS NULL),
+           array_agg(f.due_at) FILTER (WHERE f.hold = 0 AND f.rest IS NULL)
+    INTO tasks, dues FROM freed f;
+    tasks := coalesce(tasks, '{}'); dues := coalesce(dues, '{}');
+    FOR child IN SELECT q.* FROM queue q WHERE q.id = ANY(waiting) AND q.rest IS NOT NULL AND q.needs IS NULL ORDER BY q.id
+    LOOP
+        SELECT after(greatest(child.due_at, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
+        FROM marks m CROSS JOIN json_array_elements(child.rest::json) AS rule
+        WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
+          AND m.failures >= (rule ->> 0)::integer;
+        UPDATE queue q SET due_at = due WHERE q.id = child.id AND q.due_at <> due;
+        IF child.hold = 0 THEN
+            tasks := tasks || child.task::text;
+            dues := dues || coalesce(due, child.due_at);
         END IF;
     END LOOP;
 END $$;

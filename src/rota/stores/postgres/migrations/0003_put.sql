@@ -206,6 +206,8 @@ END $$;
 
 -- Of a big batch, as the ticks of many schedules are, those that meet nobody come in by one statement: guarded by nothing
 -- but `unique`, alone with their key in the batch, and nobody there who holds it. All others are judged one by one.
+-- OFFSET 0 keeps each look a look-up: as a join, and with statistics from when the queue was empty, it reads the whole
+-- index for every run (3,000 ticks in 4.9 s, not 0.6).
 CREATE FUNCTION admit_easy(news incoming[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     came text[];
@@ -226,10 +228,10 @@ BEGIN
         FROM numbered n WHERE n.twins = 1 AND (n.unique_key IS NULL OR n.equals = 1) AND coalesce(n.uniqueness, '') <> 'done'
           AND n.rests IS NULL AND n.max_pending IS NULL AND n.needs IS NULL AND n.grp IS NULL
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = n.task AND NOT s.enabled)
-          AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id)
-          AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id)
-          AND NOT EXISTS (SELECT FROM queue q WHERE q.task = n.task AND q.unique_key = n.unique_key)
-          AND NOT EXISTS (SELECT FROM leases l WHERE l.task = n.task AND l.unique_key = n.unique_key)
+          AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id OFFSET 0)
+          AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id OFFSET 0)
+          AND NOT EXISTS (SELECT FROM queue q WHERE q.task = n.task AND q.unique_key = n.unique_key OFFSET 0)
+          AND NOT EXISTS (SELECT FROM leases l WHERE l.task = n.task AND l.unique_key = n.unique_key OFFSET 0)
         ORDER BY n.task COLLATE "C", n.unique_key COLLATE "C"
         ON CONFLICT DO NOTHING RETURNING id
     )

@@ -1,23 +1,24 @@
 -- settle and renew: what becomes of runs that were claimed.
 
 CREATE TYPE said AS (
-    id text, fence integer, state text, reason text, result bytea, delay float8, charge text, error text, attempt text,
-    lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
+    id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text,
+    attempt text, lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
 );
 
 -- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
--- the fence and the outcome, which is what `was_settled` looks for.
+-- the fence, the worker and the outcome, which is what `was_settled` looks for.
 CREATE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(l.attempts) >= 20 THEN l.attempts[cardinality(l.attempts) - 18:] ELSE l.attempts END
-        || ('{"fence":' || l.fence || ',' || attempt || ',"worker":' || to_json(l.worker)::text
+        || ('{"fence":' || l.fence || ',"worker":' || to_json(l.worker)::text || ',' || attempt
             || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
 $$;
 
 -- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
-CREATE FUNCTION was_settled(which text, under integer, as_lost boolean) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a WHERE r.id = which
-        AND starts_with(a, '{"fence":' || under || ',')
-        AND starts_with(a, '{"fence":' || under || ',"outcome":"lost"') = as_lost)
+CREATE FUNCTION was_settled(s said) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a
+        CROSS JOIN (VALUES ('{"fence":' || s.fence || ',"worker":' || to_json(s.worker)::text || ',')) AS claim (text)
+        WHERE r.id = s.id AND starts_with(a, claim.text) AND starts_with(a, claim.text || '"outcome":"lost"') = s.lost)
 $$;
 
 -- The end of a run that was called: into finished. Its lease is gone already.
@@ -120,8 +121,8 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
-    IF NOT FOUND OR l.fence <> s.fence THEN
-        verdict := CASE WHEN was_settled(s.id, s.fence, s.lost) THEN 'already' ELSE 'stale' END;
+    IF NOT FOUND OR l.fence <> s.fence OR l.worker <> s.worker THEN
+        verdict := CASE WHEN was_settled(s) THEN 'already' ELSE 'stale' END;
         RETURN;
     ELSIF s.lost AND l.until > now THEN
         verdict := 'stale';
@@ -165,11 +166,72 @@ BEGIN
     END IF;
 END $$;
 
--- Compare-and-set on (run, fence). Most endings need no thought and go in one statement; `simple` says that no run comes
--- twice in the batch and none stops its group. `verdicts` is NULL where all are applied.
+-- The runs of this batch that are marked each under a name of its own, and that nobody waits for by id.
+CREATE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(m.id), '{}') FROM (
+        SELECT l.id::text, l.awaited, count(*) OVER (PARTITION BY l.task, coalesce(l.unique_key, l.key, '')) AS equals
+        FROM leases l WHERE l.id = ANY(ids) AND l.marked) AS m
+    WHERE m.equals = 1 AND NOT m.awaited
+$$;
+
+-- The endings that need no thought, all at once: of runs without a mark, and of those in `alone`, with their marks.
+CREATE FUNCTION finish_many(
+    alone text[], gates text[], now float8,
+    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], charges text[],
+    errors text[], attempts_ text[], losts boolean[], marks_ boolean[], progresses text[], saveds bytea[],
+    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH s AS MATERIALIZED (
+        SELECT * FROM unnest(ids, fences, workers_, states, reasons, results, charges, errors, attempts_, losts, marks_,
+            progresses, saveds) AS s (id, fence, worker, state, reason, result, charge, error, attempt, lost, mark,
+            progress, saved)
+        WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
+    ), gone AS (
+        DELETE FROM leases l USING s
+        WHERE l.id = s.id AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited
+          AND (NOT l.marked OR l.id = ANY(alone)) AND (s.lost IS NOT TRUE OR l.until <= now)
+        RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt, s.mark IS NOT FALSE AS mark,
+            s.progress AS new_progress, s.saved AS new_saved
+    ), kept AS (
+        INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
+            marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
+            needs, rest, attempts, note, error, progress, saved)
+        SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
+            g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
+            g.marked, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
+            g.body, g.result, g.needs, g.rest,
+            CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
+            || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
+                || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
+            g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
+        FROM gone g
+    ), remembered AS (
+        INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
+        SELECT g.task, coalesce(g.unique_key, g.key, ''), CASE g.state WHEN 'succeeded' THEN now END, now,
+               CASE g.state WHEN 'succeeded' THEN 0 ELSE 1 END
+        FROM gone g WHERE g.marked AND g.mark AND g.state IN ('succeeded', 'failed')
+        ORDER BY g.task COLLATE "C", coalesce(g.unique_key, g.key, '') COLLATE "C"
+        ON CONFLICT (task, key) DO UPDATE SET finished_at = now,
+            succeeded_at = coalesce(excluded.succeeded_at, m.succeeded_at),
+            failures = CASE excluded.failures WHEN 0 THEN 0 ELSE m.failures + 1 END
+    )
+    SELECT coalesce(array_agg(g.id::text), '{}'), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
+           array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
+    INTO done, freed_tasks, freed_keys FROM gone g;
+    IF alone <> '{}' THEN
+        met := ARRAY(SELECT m FROM finished f CROSS JOIN unnest(
+            met_by(f.id, false, f.marked, f.task, coalesce(f.unique_key, f.key, ''), f.state)) AS m
+            WHERE f.id = ANY(done));
+    END IF;
+END $$;
+
+-- Compare-and-set on (run, fence, worker): a standby that never heard of a claim hands its fence out again. Most endings
+-- need no thought and go in one statement; `simple` says that no run comes twice in the batch and none stops its group.
+-- `verdicts` is NULL where all are applied.
 CREATE FUNCTION settle(
     me text, skew float8, seen float8, simple boolean,
-    ids text[], fences integer[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
+    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
     errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
     saveds bytea[], stops text[],
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[]
@@ -178,6 +240,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 DECLARE
     gates text[] := '{}';
     done text[];
+    alone text[];
     wanted text[];
     freed_tasks text[];
     freed_keys text[];
@@ -194,33 +257,9 @@ BEGIN
     END IF;
     now := now_of(skew, seen, true);
     IF simple THEN
-        WITH s AS MATERIALIZED (
-            SELECT * FROM unnest(ids, fences, states, reasons, results, charges, errors, attempts_, losts, progresses,
-                saveds) AS s (id, fence, state, reason, result, charge, error, attempt, lost, progress, saved)
-            WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
-        ), gone AS (
-            DELETE FROM leases l USING s
-            WHERE l.id = s.id AND l.fence = s.fence AND NOT l.awaited AND NOT l.marked
-              AND (s.lost IS NOT TRUE OR l.until <= now)
-            RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt,
-                s.progress AS new_progress, s.saved AS new_saved
-        ), kept AS (
-            INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
-                marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
-                needs, rest, attempts, note, error, progress, saved)
-            SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
-                g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
-                false, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
-                g.body, g.result, g.needs, g.rest,
-                CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
-                || ('{"fence":' || g.fence || ',' || g.attempt || ',"worker":' || to_json(g.worker)::text
-                    || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
-                g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
-            FROM gone g
-        )
-        SELECT array_agg(g.id::text), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
-               array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
-        INTO done, freed_tasks, freed_keys FROM gone g;
+        SELECT * INTO got FROM finish_many('{}', gates, now, ids, fences, workers_, states, reasons, results, charges,
+            errors, attempts_, losts, marks_, progresses, saveds);
+        done := got.done; freed_tasks := got.freed_tasks; freed_keys := got.freed_keys;
     END IF;
     done := coalesce(done, '{}');
     touched := done;
@@ -230,14 +269,28 @@ BEGIN
     IF cardinality(done) < cardinality(ids) THEN
         PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
         wanted := lock_ends(ids);
+        alone := CASE WHEN simple THEN marked_alone(ids) END;
+        IF alone <> '{}' THEN
+            SELECT * INTO got FROM finish_many(alone, gates, now, ids, fences, workers_, states, reasons, results, charges,
+                errors, attempts_, losts, marks_, progresses, saveds);
+            done := done || got.done; touched := touched || got.done;
+            IF got.freed_tasks IS NOT NULL THEN
+                SELECT tasks || r.tasks, dues || r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
+            END IF;
+            IF got.met && wanted THEN
+                SELECT tasks || r.tasks, dues || r.dues INTO tasks, dues FROM release(got.met) r;
+            END IF;
+        END IF;
+    END IF;
+    IF cardinality(done) < cardinality(ids) THEN
         verdicts := '{}';
         FOR one IN
-            SELECT s.id, ROW(s.id, s.fence, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'), s.error,
-                s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
+            SELECT s.id, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
+                s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
                 s.saved, s.stops)::said AS said
-            FROM unnest(ids, fences, states, reasons, results, delays, charges, errors, attempts_, losts, calleds, marks_,
-                progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, state, reason, result, delay, charge, error,
-                attempt, lost, called, mark, progress, saved, stops, place) ORDER BY s.place
+            FROM unnest(ids, fences, workers_, states, reasons, results, delays, charges, errors, attempts_, losts,
+                calleds, marks_, progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, worker, state, reason,
+                result, delay, charge, error, attempt, lost, called, mark, progress, saved, stops, place) ORDER BY s.place
         LOOP
             IF one.id = ANY(done) THEN
                 verdicts := verdicts || 'applied'::text;
@@ -263,7 +316,7 @@ END $$;
 
 -- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
 CREATE FUNCTION renew(
-    me text, skew float8, seen float8, ids text[], fences integer[], seconds float8, noted boolean[],
+    me text, skew float8, seen float8, ids text[], fences integer[], workers_ text[], seconds float8, noted boolean[],
     progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -271,18 +324,18 @@ BEGIN
     PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);
     WITH r AS MATERIALIZED (
-        SELECT * FROM unnest(ids, fences, noted, progresses, saveds) WITH ORDINALITY
-            AS r (id, fence, noted, progress, saved, place)
+        SELECT * FROM unnest(ids, fences, workers_, noted, progresses, saveds) WITH ORDINALITY
+            AS r (id, fence, worker, noted, progress, saved, place)
     ), held AS (
         UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
             saved = coalesce(r.saved, l.saved)
-        FROM (SELECT DISTINCT ON (r.id, r.fence) * FROM r ORDER BY r.id, r.fence, r.place) AS r
-        WHERE l.id = r.id AND l.fence = r.fence
-        RETURNING l.id, l.fence, l.cancel_asked, l.pause_asked, r.noted
+        FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
+        WHERE l.id = r.id AND l.fence = r.fence AND l.worker = r.worker
+        RETURNING l.id, l.fence, l.worker, l.cancel_asked, l.pause_asked, r.noted
     )
-    SELECT array_agg(CASE WHEN h.fence IS DISTINCT FROM r.fence THEN 'lost' WHEN h.cancel_asked THEN 'cancel'
-                          WHEN h.pause_asked THEN 'pause' ELSE 'ok' END ORDER BY r.place),
-           array_agg(r.id) FILTER (WHERE h.noted AND h.fence = r.fence)
-    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id;
+    SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_asked THEN 'cancel' WHEN h.pause_asked THEN 'pause'
+                          ELSE 'ok' END ORDER BY r.place),
+           array_agg(r.id) FILTER (WHERE h.noted)
+    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
     PERFORM tell(me, NULL, touched);
 END $$;

@@ -1,6 +1,6 @@
 -- with: clock book policies holding hinting
 -- renew: extend what is still held, lapsed or not, and keep what its handlers noted.
-local N_RUN, N_FENCE, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5
+local N_RUN, N_FENCE, N_WORKER, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5, 6
 local request = cmsgpack.unpack(ARGV[3])
 local deadline = after(now, request[1])
 local answer = { instant(now) }
@@ -8,7 +8,7 @@ local answer = { instant(now) }
 local function renew(item)
   local text = book.hget(LEASES, item[N_RUN])
   local lease = text and cmsgpack.unpack(text)
-  if not lease or lease[L_FENCE] ~= item[N_FENCE] then return "lost" end
+  if not lease or lease[L_FENCE] ~= item[N_FENCE] or lease[L_WORKER] ~= item[N_WORKER] then return "lost" end
   lease[L_UNTIL] = deadline
   book.hput(LEASES, item[N_RUN], cmsgpack.pack(lease))
   book.zput(LAPSE, item[N_RUN], deadline)

@@ -1,19 +1,26 @@
 -- with: clock book policies holding hinting
--- settle: compare-and-set on (run, fence), each ending in one step: attempt, state or queue, mark, release.
-local E_RUN, E_FENCE, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK, E_REST = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED, E_STOPS = 10, 11, 12, 13, 14, 15, 16, 17
+-- settle: compare-and-set on (run, fence, worker), each ending in one step: attempt, state or queue, mark, release.
+local E_RUN, E_FENCE, E_WORKER, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local E_REST, E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16, 17
+local E_STOPS = 18
 local words = { s = "succeeded", f = "failed", c = "cancelled" }
 local ATTEMPTS_KEPT = 20
 local endings = cmsgpack.unpack(ARGV[3])
 
+-- The fence alone does not say whose claim it was: a replica that never heard of one hands its fence out again.
+local function is_of(lease, ending)
+  return lease[L_FENCE] == ending[E_FENCE] and lease[L_WORKER] == ending[E_WORKER]
+end
+
 local function judge(run, ending)
   if not run then return "stale" end
-  if run.state == "r" and run.lease[L_FENCE] == ending[E_FENCE] then
+  if run.state == "r" and is_of(run.lease, ending) then
     return (run.lease[L_UNTIL] <= now or not ending[E_LOST]) and "applied" or "stale"
   end
   -- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
   for _, attempt in ipairs(run[ATTEMPTS] or {}) do
-    if attempt[1] == ending[E_FENCE] and (attempt[3] == "lost") == ending[E_LOST] then return "already" end
+    local same = attempt[1] == ending[E_FENCE] and attempt[2] == ending[E_WORKER]
+    if same and (attempt[3] == "lost") == ending[E_LOST] then return "already" end
   end
   return "stale"
 end
@@ -96,7 +103,7 @@ local function finish_first(ending, text, held)
   local lease = leases[held] or cmsgpack.unpack(held) -- one claim, one text for all its fresh runs
   leases[held] = lease
   local form = text:sub(1, 2)
-  if (form ~= "rp" and form ~= "rP") or lease[L_FENCE] ~= ending[E_FENCE] then return false end
+  if (form ~= "rp" and form ~= "rP") or not is_of(lease, ending) then return false end
   local _, seq, _, _, _, task, key, unique, marked = cmsgpack.unpack_limit(text, 8, 2)
   if unique or marked or policies.is_gated(policies.spec_of(task)) then return false end
   local id, state = ending[E_RUN], ending[E_STATE]
