@@ -60,6 +60,7 @@ async def program(ctx: Context, today: str, history: int) -> list[Race]:
 
 @app.task
 async def participants(ctx: Context, program: list[Race]) -> dict[str, list[str]]:
+    """Of fifty races at most: results are handed on through the store, so they are kept small."""
     return {race.id: await racing(ctx).horses(race.id) for race in program[:50]}
 
 
