@@ -5,6 +5,7 @@ MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 
 PYTHON  ?= python3
+NAME    ?= race_day
 ARGS    ?=
 HARNESS ?=
 
@@ -24,6 +25,10 @@ help: ## show this list
 .PHONY: run
 run: $(VENV)/.ready-run ## start the demo
 	@$(BIN)/rota demo $(ARGS)
+
+.PHONY: example
+example: $(VENV)/.ready-run ## play an example of examples/ (NAME=race_day)
+	@$(BIN)/python -m examples.$(NAME) $(ARGS)
 
 .PHONY: test
 test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose)

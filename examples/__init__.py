@@ -1,0 +1,1 @@
+"""Small apps that show rota at work. Each has a README and one command: `make example NAME=race_day`."""
