@@ -1,4 +1,4 @@
-"""The twelve-step day of a racing service. A worker that is told to (`DIES`) kills itself, some seconds after it began."""
+"""The twelve-step day of a racing service. A worker that is told to (`DIES`) kills itself soon after it began."""
 
 import asyncio
 import os

@@ -390,7 +390,7 @@ def test_a_retried_step_releases_those_behind_it() -> None:
         (lambda day, a, b: (day.step(a), day.step(a)), "two steps a; give one of them name="),
         (lambda day, a, b: day.step(a, name="x/y"), "holds no / and no @"),
         (lambda day, a, b: day.step(a, on_failure="panic"), "choose block, continue or stop"),
-        (lambda day, a, b: day.step(Rota("memory://").task(lambda: None, name="z")), "is not a task of this app"),
+        (lambda day, a, b: day.step(Rota("memory://").task(name="z")(lambda: None)), "is not a task of this app"),
     ],
 )
 def test_what_is_wrong_with_a_step_is_said_when_it_is_defined(wrong: Callable[..., Any], why: str) -> None:

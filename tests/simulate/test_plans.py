@@ -169,7 +169,7 @@ def test_thousands_in_one_call() -> None:
     async def plans() -> None:
         races = [Race(f"R{n}", at(14)) for n in range(3000)]
         assert len((await track.plan(races)).planned) == 3000
-        report = await track.plan(races[1:] + [Race("new", at(14))])
+        report = await track.plan([*races[1:], Race("new", at(14))])
         assert (len(report.kept), report.planned, report.cancelled) == (2999, ("new",), ("R0",))
         with pytest.raises(InvalidArguments, match="more than 10,000 items"):
             await track.plan(Race(f"R{n}", at(14)) for n in range(10_001))

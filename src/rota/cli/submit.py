@@ -1,7 +1,7 @@
 """`rota submit`: a run made by hand."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -69,14 +69,13 @@ def submit(
     app = None if unknown_ok and target.reference is None else target.app()
     options = Options(delay=delay, at=_instant(at), expires=expires, priority=priority, key=key, unique=unique)
     if app is not None and task in app.names():
-        make = _known(app, task, values, args, options).to_run_at
+        new: NewRun | Bound[Any] = _known(app, task, values, args, options)
     elif unknown_ok:
         new = _unchecked(task, gather(values, args, {}), options)
-        make = lambda now: new  # noqa: E731 (it is for no period)
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     backend = app.backend if app else target.backend()
-    _answer(show, asyncio.run(_put(backend, make, wait, timeout)))
+    _answer(show, asyncio.run(_put(backend, new, wait, timeout)))
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:
@@ -93,12 +92,12 @@ def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     return unchecked_run(name, given.named, options)
 
 
-async def _put(backend: Backend, make: Callable[[float], NewRun], wait: bool, timeout: float | None) -> Submitted:
-    """Durable when this returns; with the ended run if it was waited for. `make` is told the store's time."""
+async def _put(backend: Backend, call: NewRun | Bound[Any], wait: bool, timeout: float | None) -> Submitted:
+    """Durable when this returns; with the ended run if it was waited for."""
     check_shared(backend)
     client = Client(backend)
     try:
-        new = make(await client.now())
+        new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
         decision = accept(await client.put(new, WAIT))
         ended = await _ended(client, new.task, decision.run, timeout) if wait else None
         return Submitted(new.task, decision, ended)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -21,7 +22,7 @@ def check_once(once: object) -> Once:
         return once
     if not callable(once):
         raise TypeError(f"once={once!r}: a period such as Period.day(tz='Europe/Paris'), or a function that names one")
-    return once
+    return cast("Once", once)
 
 
 def check_storable(once: Once) -> Period:
