@@ -157,6 +157,9 @@ class TaskError(HandlerVerdict):
         self.status = status
         self.message = message
 
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}" if self.message else self.status
+
 
 def _seconds(value: float) -> float:
     if not 0 <= value <= FAR:

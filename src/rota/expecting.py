@@ -42,8 +42,9 @@ def expecting(schedule: Schedule, expect: Trigger | str, tz: str) -> tuple[Sched
 
 
 def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str, owner: str = "") -> Schedule:
+    zone = (what.period and what.period.tz) or tz
     try:
-        trigger = deadline_trigger(expect, what.period).in_zone((what.period and what.period.tz) or tz)
+        trigger = deadline_trigger(expect, what.period).in_zone(zone)
     except (TypeError, ValueError) as error:
         raise InvalidOptions(f"{of}: {error}") from None
     return Schedule(
@@ -53,7 +54,7 @@ def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str,
         body=wire.encode(NO_ARGUMENTS, Origin(), Policy()).decode(),
         key=what.about or "",
         owner=owner,
-        deadline=what,
+        deadline=replace(what, tz=getattr(trigger, "tz", None) or zone),
     )
 
 

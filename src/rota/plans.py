@@ -56,6 +56,18 @@ class Wanted(Struct, frozen=True):
     run: NewRun
 
 
+class Waiting(Struct, frozen=True):
+    """The run of an item, as it waits."""
+
+    run: str
+    due_at: float
+    nominal: float | None
+
+    def is_put_off(self, planned: float) -> bool:
+        """Was it planned for this very time, and waits longer since: for a retry, or because its handler said so?"""
+        return self.nominal == planned and self.due_at > planned
+
+
 def normalize_instant(value: object, tz: str | None = None) -> float:
     """Unix seconds from seconds, milliseconds or a datetime; a naive one is by the clock of `tz`."""
     if isinstance(value, datetime):
@@ -149,54 +161,51 @@ class Planner:
     async def put(self, client: Client, wanted: list[Wanted], skip_past: bool) -> PlanReport:
         store = await client.store()
         now, before = await self._waiting(store)
-        past = [one for one in wanted if self.is_past(one, now, skip_past)]
-        to_come = [one for one in wanted if one not in past]
-        plan = Plan(self.group, frozenset(self.unique_key(one.key) for one in past))
+        past = {one.key: one for one in wanted if self.is_past(one, now, skip_past)}
+        left = {one.key for one in wanted if one.key in before and before[one.key].is_put_off(one.due_at)} - past.keys()
+        to_come = [one for one in wanted if one.key not in past and one.key not in left]
+        plan = Plan(self.group, frozenset(self.unique_key(key) for key in (*past, *left)))
         runs = [one.run for one in to_come]
         answers = (await patiently(lambda: store.put(runs, plan))).items
         gone = {decision.run for decision in answers[len(runs) :]}
-        return self._report(to_come, answers, past, {key for key, (id, _) in before.items() if id in gone}, before)
+        report = _report(to_come, answers, before)
+        return replace(
+            report,
+            kept=(*report.kept, *sorted(left)),
+            cancelled=tuple(key for key, waits in before.items() if waits.run in gone),
+            past=tuple(past),
+        )
 
-    async def _waiting(self, store: Store) -> tuple[float, dict[str, tuple[str, float]]]:
-        """The store's time; the run and the due time of each item that waits."""
+    async def _waiting(self, store: Store) -> tuple[float, dict[str, Waiting]]:
+        """The store's time, and the run of each item that waits."""
         prefix, suffix = f"{self.name}/", f"@{self.period}"
-        found: dict[str, tuple[str, float]] = {}
+        found: dict[str, Waiting] = {}
         cursor: str | None = None
         while True:
             states = [State.QUEUED, State.PAUSED]
             query = RunQuery(group=self.group, states=states, limit=PAGE, cursor=cursor)
             page = await store.runs(query)
             for run in page.runs:
-                found[(run.key or "").removeprefix(prefix).removesuffix(suffix)] = (run.id, run.due_at)
+                key = (run.key or "").removeprefix(prefix).removesuffix(suffix)
+                found[key] = Waiting(run.id, run.due_at, run.origin.nominal)
             cursor = page.cursor
             if cursor is None:
                 return page.now, found
 
-    def _report(
-        self,
-        wanted: list[Wanted],
-        answers: list[Decision],
-        past: list[Wanted],
-        cancelled: set[str],
-        before: Mapping[str, tuple[str, float]],
-    ) -> PlanReport:
-        found: dict[str, list[str]] = {"planned": [], "moved": [], "kept": [], "done": []}
-        refused: dict[str, Reason] = {}
-        for one, answer in zip(wanted, answers, strict=False):
-            match answer.reason:
-                case Reason.ACCEPTED:
-                    found["planned"].append(one.key)
-                case Reason.JOINED:
-                    same = one.key in before and before[one.key][1] == one.due_at
-                    found["kept" if same else "moved"].append(one.key)
-                case Reason.ALREADY_DONE | Reason.ALREADY_RUNNING:
-                    found["done"].append(one.key)
-                case reason:
-                    refused[one.key] = reason
-        told = {word: tuple(keys) for word, keys in found.items()}
-        return PlanReport(
-            **told,
-            cancelled=tuple(key for key in before if key in cancelled),
-            past=tuple(one.key for one in past),
-            refused=refused,
-        )
+
+def _report(wanted: list[Wanted], answers: list[Decision], before: Mapping[str, Waiting]) -> PlanReport:
+    """What became of those that were put."""
+    found: dict[str, list[str]] = {"planned": [], "moved": [], "kept": [], "done": []}
+    refused: dict[str, Reason] = {}
+    for one, answer in zip(wanted, answers, strict=False):
+        match answer.reason:
+            case Reason.ACCEPTED:
+                found["planned"].append(one.key)
+            case Reason.JOINED:
+                same = one.key in before and before[one.key].due_at == one.due_at
+                found["kept" if same else "moved"].append(one.key)
+            case Reason.ALREADY_DONE | Reason.ALREADY_RUNNING:
+                found["done"].append(one.key)
+            case reason:
+                refused[one.key] = reason
+    return PlanReport(**{word: tuple(keys) for word, keys in found.items()}, refused=refused)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import DailyAt, Event, InvalidOptions, Period, Reason, Rota, Weekly
+from rota import DailyAt, Event, InvalidOptions, Monthly, Period, Reason, Rota, Weekly
 from rota.domain.decision import Decided
 from rota.store import RowQuery
 from rota.testing import simulate
@@ -21,10 +21,12 @@ class Alarms:
 
     def __init__(self, app: Rota) -> None:
         self.heard: list[tuple[str, str]] = []
+        self.keys: list[str | None] = []
         self.simulation: Simulation
 
         async def hear(event: Event) -> None:
             self.heard.append((event.task, f"{self.simulation.now:%d %H:%M}"))
+            self.keys.append(event.key)
             assert event.note.startswith("not done by 2026-11-")
 
         app.on("late", hear)
@@ -81,7 +83,7 @@ def test_the_decision_is_kept() -> None:
         await asyncio.sleep(86_400)
         store = await app.client().store()
         (row,) = (await store.rows(Decided, RowQuery(task="report"))).items
-        assert (row.reason, row.count, row.note) == (Reason.LATE, 1, "not done by 2026-11-15 06:00:00+00:00")
+        assert (row.reason, row.count, row.note) == (Reason.LATE, 1, "not done by 2026-11-15 07:00 Europe/Paris")
 
     simulate(app, START, START + timedelta(days=2), scenario=looks)
 
@@ -95,7 +97,9 @@ def test_a_step_is_expected_in_its_own_period() -> None:
 
     day = app.flow("day", once=Period.day(tz="Europe/Paris"), recheck=DailyAt(4))
     day.step(load, expect="08:00")
-    assert Alarms(app).play(2) == [("load", "15 08:00"), ("load", "16 08:00")]
+    alarms = Alarms(app)
+    assert alarms.play(2) == [("load", "15 08:00"), ("load", "16 08:00")]
+    assert alarms.keys == ["day/load@2026-11-15", "day/load@2026-11-16"]
 
 
 def test_a_step_that_was_done_early_is_fresh() -> None:
@@ -116,6 +120,15 @@ def test_one_that_is_done_once_a_week() -> None:
     async def weekly() -> None: ...
 
     assert Alarms(app).play(14) == [("weekly", "18 12:00"), ("weekly", "25 12:00")]
+
+
+def test_a_success_of_weeks_ago_counts_where_the_deadline_before_was_earlier() -> None:
+    app = Rota("memory://")
+
+    @app.task(schedule=Monthly(1, 6), expect=Monthly(28, 12))
+    async def monthly() -> None: ...
+
+    assert Alarms(app).play(60) == [("monthly", "28 13:00")], "the first of November was over when the app began"
 
 
 def test_nobody_was_there_at_that_time() -> None:

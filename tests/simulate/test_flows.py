@@ -348,6 +348,23 @@ def test_a_step_that_is_new_in_the_code_is_started_by_the_recheck() -> None:
     assert journal.lines[-2:] == ["+late", "-late"]
 
 
+def test_a_period_can_be_waited_for() -> None:
+    app, day, journal = a_day(recheck=False)
+    journal.failing.add("right")
+
+    async def waits(simulation: Simulation) -> None:
+        await day.start()
+        with pytest.raises(TimeoutError):
+            await day.wait(timeout=1.5)
+        status = await day.wait()
+        assert (status.done, list(status.blocked)) == (False, ["join"])
+        journal.failing.clear()
+        await day.rerun("right")
+        assert (await day.wait(DAY)).done
+
+    played(app, 1, waits)
+
+
 def test_a_period_of_ones_own() -> None:
     app, journal = Rota("memory://"), Journal()
     shift = app.flow("shift", once=lambda at: f"{at:%Y-%m-%d}-{'early' if at.hour < 12 else 'late'}")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec import Struct
 
-from rota import InvalidArguments, InvalidOptions, PlanReport, Rota
+from rota import InvalidArguments, InvalidOptions, PlanReport, Retry, Rota
 from rota.domain.run import State
 from rota.plans import normalize_instant
 from rota.testing import simulate
@@ -209,6 +209,36 @@ def test_a_naive_time_is_taken_by_the_clock_that_is_named() -> None:
 
     track.play(plans)
     assert track.watched == [("R1", "14:10")]
+
+
+def test_planning_again_does_not_call_back_what_waits_for_its_retry() -> None:
+    app, calls = Rota("memory://"), list[str]()
+
+    @app.task(retry=Retry(3, backoff="fixed", delay=3600, jitter=0))
+    async def watch(race: str) -> None:
+        calls.append(f"{here.now:%H:%M}")
+        if len(calls) < 3:
+            raise ValueError
+
+    async def plans(simulation: Simulation) -> None:
+        nonlocal here
+        here = simulation
+        for _ in range(240):
+            report = await app.plan(
+                "watch",
+                ["R1"],
+                call=watch.bind,
+                at=lambda race: at(13),
+                key=str,
+                period="2026-11-15",
+                skip_past=False,
+            )
+            assert not report.moved
+            await asyncio.sleep(60)
+
+    here: Simulation = None  # type: ignore[assignment]
+    simulate(app, START, START + timedelta(hours=5), scenario=plans)
+    assert calls == ["13:00", "14:00", "15:00"]
 
 
 def test_a_cancelled_item_may_come_back() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -18,12 +19,17 @@ class Deadline(Struct, frozen=True, omit_defaults=True):
 
     about: str | None = None
     period: Period | None = None
+    tz: str = "UTC"
+    """The zone in which people are told of it."""
 
     def key(self, nominal: float) -> str | None:
         """The key of the mark that must be there; None if any of the task's will do."""
         if self.period is None:
             return self.about
         return named(self.about, self.period.name(datetime.fromtimestamp(nominal, UTC)))
+
+    def words(self, nominal: float) -> str:
+        return f"not done by {datetime.fromtimestamp(nominal, ZoneInfo(self.tz)):%Y-%m-%d %H:%M} {self.tz}"
 
 
 def deadline_id(of: str) -> str:

@@ -13,6 +13,8 @@ from rota.domain.run import Member, NewRun, Origin
 
 OnFailure = Literal["block", "continue", "stop"]
 """When a step fails: those behind it wait until it is done after all, go on without it, or the whole period ends."""
+CHAIN = "chain"
+"""The name of all that were made by `>>`."""
 KEPT = 8 * 86_400.0
 """Seconds after the end of its period for which a step that was never reached waits."""
 
@@ -25,6 +27,7 @@ class StepPlan(Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     on_failure: OnFailure = "block"
     takes: tuple[str, ...] = ()
+    coded: bool = False
 
 
 Steps = Mapping[str, StepPlan]
@@ -45,7 +48,7 @@ def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, e
     parents = [steps[parent] for parent in plan.after]
     origin = Origin(kind="flow", of=flow, period=period)
     takes = {step: needs.done(steps[step].task, key_of(flow, step, period)) for step in plan.takes}
-    member = Member(group, plan.name, plan.on_failure == "stop", takes)
+    member = Member(group, plan.name, plan.on_failure == "stop", takes, plan.coded)
     return replace(
         run,
         key=name,
@@ -85,6 +88,8 @@ def upstream(steps: Steps, last: str) -> Iterator[str]:
 
 
 def check_flow_name(name: str) -> str:
+    if name == CHAIN:
+        raise ValueError(f"{CHAIN!r} is what chains are named; choose another name")
     if "/" in name or "@" in name:
         raise ValueError(f"the name of a flow or a step holds no / and no @: {name!r}")
     return name

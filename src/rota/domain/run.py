@@ -85,13 +85,15 @@ class Member(Struct, frozen=True, omit_defaults=True):
     """A run's place among others: the period of a flow, a chain or a plan is a group.
 
     `stops`: should it fail, what its group has waiting is cancelled. `takes` says with whose results it is called:
-    the name (`domain.needs`) of another step for each parameter.
+    the name (`domain.needs`) of another step for each parameter. `coded`: the code of its flow says whether and
+    how it is called.
     """
 
     group: str
     step: str = ""
     stops: bool = False
     takes: dict[str, str] = {}
+    coded: bool = False
 
 
 class Standing(Struct, frozen=True, kw_only=True):

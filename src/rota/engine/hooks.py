@@ -20,8 +20,8 @@ Hook = Callable[["Event"], Any]
 
 
 class Event(Struct, frozen=True):
-    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it; `note` what
-    there is to say of a deadline that has passed."""
+    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it; `key` and
+    `note` say of a deadline that has passed what it was about."""
 
     name: str
     task: str
@@ -29,6 +29,7 @@ class Event(Struct, frozen=True):
     reason: str = ""
     error: Failure | None = None
     note: str = ""
+    key: str | None = None
 
 
 class Hooks:

@@ -31,7 +31,7 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
-from rota.engine.steps import NotWanted, Steps
+from rota.engine.steps import NotKnown, NotWanted, Steps
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 
@@ -87,6 +87,8 @@ class Runner:
                 seat.args = await self._steps.arguments(seat.run, handler.signature)
         except NotWanted as no:
             return Skipped(str(no))
+        except NotKnown as why:
+            return Unbindable(Failure("NotKnown", str(why)))
         except StoreError:
             return Released()
         except LookupError as error:

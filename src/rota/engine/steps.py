@@ -38,6 +38,10 @@ class NotWanted(Exception):
     """`when` says no."""
 
 
+class NotKnown(Exception):
+    """This worker has the task, but not the code of the flow."""
+
+
 class Steps:
     """The steps of this worker's flows. Chains need no code: what they take stands in the run."""
 
@@ -46,12 +50,15 @@ class Steps:
         self._codes = codes
 
     async def arguments(self, run: Run, signature: Signature) -> bytes:
-        """The arguments that a run is called with; raises NotWanted where it is not to be called at all."""
+        """The arguments that a run is called with; raises NotWanted where it is not to be called at all, NotKnown where
+        not here."""
         member = run.member
         if member is None:
             return run.args
         flow, _, period = member.group.rpartition("@")
         code = self._codes.get(f"{flow}/{member.step}", StepCode())
+        if member.coded and code == StepCode():
+            raise NotKnown(f"this worker has no code of flow {flow} that says how step {member.step} is called")
         if not member.takes and code == StepCode():
             return run.args
         results = {step: await self._result(member, need) for step, need in member.takes.items()}

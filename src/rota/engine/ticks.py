@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
 from rota.domain.planning import late, plan_deadline, plan_firing, plan_move
+from rota.domain.run import State
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.timing import shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
-from rota.store import OFFER_AGAIN, Fired, Marked, RowQuery, Store
+from rota.store import OFFER_AGAIN, Fired, Marked, RowQuery, RunQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -21,6 +22,7 @@ BATCH = 1000
 BREATH = 100
 """Schedules that are planned at a time, so that the loop stays free for others."""
 PAGE = 1000
+LAST_RUNS = 50
 TOLD = 10
 """Missed ranges of one step that are told one by one."""
 
@@ -98,7 +100,7 @@ class Ticks:
             tick, nominal, before = found
             if nominal < schedule.since or await self._is_done(schedule, nominal, before):
                 return tick
-            return late(tick, nominal, f"not done by {shown(nominal)}")
+            return late(tick, nominal, (schedule.deadline or Deadline()).words(nominal))
         except ValueError as error:
             self._complain(schedule, error)
         except StoreError as error:
@@ -107,11 +109,15 @@ class Ticks:
 
     async def _is_done(self, schedule: Schedule, nominal: float, before: float | None) -> bool:
         deadline = schedule.deadline or Deadline()
-        rows = (await self._store.rows(Marked, RowQuery(task=schedule.task, key=deadline.key(nominal)))).items
+        key = deadline.key(nominal)
         since = before or 0.0 if deadline.period is None else 0.0
-        return any(
-            row.mark is not None and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows
-        )
+        rows = (await self._store.rows(Marked, RowQuery(task=schedule.task, key=key))).items
+        if any(row.mark and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows):
+            return True
+        # A mark may be forgotten sooner than the next deadline comes; the last runs of a task are kept.
+        query = RunQuery(task=schedule.task, key=key, states=[State.SUCCEEDED], limit=LAST_RUNS)
+        done = (await self._store.runs(query)).runs if deadline.period is None else []
+        return any(run.finished_at is not None and run.finished_at > since for run in done)
 
     def _complain(self, schedule: Schedule, error: ValueError) -> None:
         if (schedule.id, schedule.version) not in self._odd:
@@ -123,7 +129,8 @@ class Ticks:
             return  # somebody else was first, or it was changed meanwhile
         if tick.missed is not None and tick.missed.reason is Reason.LATE:
             log.warning("%s is late: %s", schedule.task, tick.missed.words)
-            self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words))
+            key = (schedule.deadline or Deadline()).key(tick.missed.last)
+            self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words, key=key))
         elif tick.missed is not None:
             log.log(level, "schedule %s missed %s", schedule.id, tick.missed.words)
             self._hooks.emit(Event("refused", schedule.task, reason="missed"))

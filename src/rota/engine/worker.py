@@ -333,6 +333,9 @@ def _log(run: Run, settlement: Settlement) -> None:
     if settlement.error is None:
         log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took)
         return
+    if settlement.outcome == "skipped":
+        log.info("%s %s skipped after %.3f s: %s", run.task, run.id, took, settlement.error.message)
+        return
     then = "it will be tried again" if isinstance(settlement.action, Requeue) else "it will not be tried again"
     log.warning(
         "%s %s %s after %.3f s, %s: %s\n%s",

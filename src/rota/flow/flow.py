@@ -108,7 +108,14 @@ class Flow:
         call, takes = bind_step(task, given, followed, filled_later=code.args is not None)
         if code != StepCode():
             takes = followed  # its functions may look at any of them
-        plan = StepPlan(name=step_name, task=own.name, after=followed, on_failure=policy, takes=takes)
+        plan = StepPlan(
+            name=step_name,
+            task=own.name,
+            after=followed,
+            on_failure=policy,
+            takes=takes,
+            coded=code != StepCode(),
+        )
         step = self.steps[step_name] = Step(plan, call, code, expect)
         own.mark_memory = max(own.mark_memory, memory_of(self.once))
         return step
@@ -208,6 +215,16 @@ class Flow:
         now, runs = await self._newest(name)
         marks = await self._marks(name)
         return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.plans, runs, marks, now))
+
+    async def wait(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
+        """Returns when the period is done, or when nothing more of it moves by itself: `done` says which. TimeoutError
+        after `timeout` seconds."""
+        name = await self.period(period)
+        async with asyncio.timeout(timeout):
+            heard = await self._client().news(0.0)
+            while (status := await self.status(name)).moving:
+                heard = await self._client().news(since=heard)
+        return status
 
     def downstream(self, step: "str | Step") -> list[str]:
         return downstream(self.plans, self._step(step))

@@ -49,6 +49,11 @@ class FlowStatus(Struct, frozen=True, kw_only=True):
         return all(step.state in ("done", "skipped") for step in self.steps.values())
 
     @property
+    def moving(self) -> bool:
+        """Does something of it run, or will without anybody's doing?"""
+        return any(step.state in ("running", "due", "waiting") for step in self.steps.values())
+
+    @property
     def started(self) -> bool:
         return any(step.state != "absent" for step in self.steps.values())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from rota.client import Client, patiently
-from rota.domain.flow import KEPT, StepPlan, as_step
+from rota.domain.flow import CHAIN, KEPT, StepPlan, as_step
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.handle import RunHandle
 from rota.task.ids import new_id
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Call: TypeAlias = "Bound[Any] | Task[..., ..., Any, Any]"
 Link: TypeAlias = "Call | Sequence[Call]"
-NAME = "chain"
 
 
 class Chain:
@@ -48,7 +47,7 @@ class Chain:
         plans, calls = self._planned()
         period = new_id()
         runs = [
-            replace(as_step(calls[name].to_run(), plan, plans, NAME, period, None), expires_after=KEPT)
+            replace(as_step(calls[name].to_run(), plan, plans, CHAIN, period, None), expires_after=KEPT)
             for name, plan in plans.items()
         ]
         store = await self._client.store()
