@@ -23,6 +23,8 @@ from rota import (
     State,
     TaskError,
 )
+from rota.domain.flow import StepPlan, as_step
+from rota.domain.lifecycle import UNBINDABLE_RELEASES
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -346,6 +348,25 @@ def test_a_step_that_is_new_in_the_code_is_started_by_the_recheck() -> None:
 
     played(app, 2, grows)
     assert journal.lines[-2:] == ["+late", "-late"]
+
+
+def test_a_worker_without_the_code_of_the_flow_leaves_its_step_to_others() -> None:
+    """It has the task, but not what `when` and `args` of the flow say: the run waits for who has, and fails at last."""
+    app, calls = Rota("memory://"), list[str]()
+
+    @app.task
+    async def load(day: str = "") -> None:
+        calls.append(day)
+
+    async def puts(simulation: Simulation) -> None:
+        plan = StepPlan(name="load", task="load", coded=True)
+        run = as_step(load.bind().to_run(), plan, {"load": plan}, "elsewhere", DAY, None)
+        await (await app.client().store()).put([run])
+
+    (run,) = played(app, 1, puts).of("load")
+    assert [attempt.outcome for attempt in run.attempts] == ["unbindable"] * (UNBINDABLE_RELEASES + 1)
+    assert (run.state, run.reason, calls) == (State.FAILED, Reason.UNBINDABLE, [])
+    assert "no code of flow elsewhere that says how step load is called" in str(run.error)
 
 
 def test_a_period_can_be_waited_for() -> None:
