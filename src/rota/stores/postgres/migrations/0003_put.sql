@@ -204,8 +204,9 @@ BEGIN
     END IF;
 END $$;
 
--- Of a big batch, as the ticks of many schedules are, those that meet nobody come in by one statement: guarded by nothing
--- but `unique`, alone with their key in the batch, and nobody there who holds it. All others are judged one by one.
+-- Of a big batch, as the ticks of many schedules and the steps of a flow are, those that meet nobody come in by one
+-- statement: guarded by nothing but `unique`, alone with their key in the batch, nobody there who holds it, and waiting for
+-- names at most. All others are judged one by one.
 -- OFFSET 0 keeps each look a look-up: as a join, and with statistics from when the queue was empty, it reads the whole
 -- index for every run (3,000 ticks in 4.9 s, not 0.6).
 CREATE FUNCTION admit_easy(news incoming[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -217,16 +218,19 @@ BEGIN
         SELECT n.*, count(*) OVER (PARTITION BY n.task, n.unique_key) AS equals, count(*) OVER (PARTITION BY n.id) AS twins
         FROM unnest(news) WITH ORDINALITY AS n
     ), numbered AS MATERIALIZED (  -- they arrive in the order of the batch, and lock in that of their keys
-        SELECT n.*, nextval('arrivals') AS seq FROM n ORDER BY n.ordinality
+        SELECT n.*, nextval('arrivals') AS seq, CASE WHEN n.needs IS NOT NULL THEN unmet_names(n.needs) END AS still
+        FROM n ORDER BY n.ordinality
     ), ins AS (
-        INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body)
+        INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
+            hold)
         SELECT n.seq, n.id, n.task, n.key, n.unique_key, coalesce(n.marked, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END, n.body
-        FROM numbered n WHERE n.twins = 1 AND (n.unique_key IS NULL OR n.equals = 1) AND coalesce(n.uniqueness, '') <> 'done'
-          AND n.rests IS NULL AND n.max_pending IS NULL AND n.needs IS NULL AND n.grp IS NULL
+                    ELSE n.expires_at END, n.body, nullif(n.still, '{}'), CASE WHEN n.still <> '{}' THEN 2 ELSE 0 END
+        FROM numbered n WHERE n.twins = 1 AND (n.unique_key IS NULL OR n.equals = 1)
+          AND n.rests IS NULL AND n.max_pending IS NULL AND (n.needs IS NULL OR n.still IS NOT NULL)
+          AND (n.uniqueness IS DISTINCT FROM 'done' OR NOT is_done(n.task, n.unique_key))
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = n.task AND NOT s.enabled)
           AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id OFFSET 0)
           AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id OFFSET 0)
@@ -240,11 +244,17 @@ BEGIN
     back := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(came)
         UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(came)
         UNION ALL SELECT q.id FROM queue q WHERE q.id = ANY(came) AND q.unique_key IS NOT NULL
-            AND EXISTS (SELECT FROM leases l WHERE l.task = q.task AND l.unique_key = q.unique_key));
+            AND EXISTS (SELECT FROM leases l WHERE l.task = q.task AND l.unique_key = q.unique_key)
+        UNION ALL SELECT n.id FROM unnest(news) AS n
+            WHERE n.uniqueness = 'done' AND n.id = ANY(came) AND is_done(n.task, n.unique_key));
     IF back <> '{}' THEN
         DELETE FROM queue WHERE id = ANY(back);
         came := ARRAY(SELECT c FROM unnest(came) c WHERE c <> ALL(back));
     END IF;
+    INSERT INTO waits SELECT need, q.id FROM queue q CROSS JOIN unnest(q.needs) AS need
+    WHERE q.id = ANY(came) AND q.needs IS NOT NULL ON CONFLICT DO NOTHING;
+    INSERT INTO grouped SELECT n.id, n.grp FROM unnest(news) AS n WHERE n.grp IS NOT NULL AND n.id = ANY(came)
+    ON CONFLICT DO NOTHING;
     RETURN came;
 END $$;
 
@@ -264,6 +274,7 @@ DECLARE
     got record;
     due float8;
     place integer;
+    came text[];
     easy integer[] := '{}';
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
 BEGIN
@@ -271,11 +282,10 @@ BEGIN
     reasons := array_fill('accepted'::text, ARRAY[cardinality(runs)]);
     tasks := '{}'; dues := '{}'; touched := '{}';
     IF cardinality(news) >= 20 THEN
-        easy := places_of(runs, admit_easy(news, now));
-        FOREACH place IN ARRAY easy LOOP
-            tasks := tasks || news[place].task;
-            dues := dues || due_of(news[place], now);
-        END LOOP;
+        came := admit_easy(news, now);
+        easy := places_of(runs, came);
+        SELECT coalesce(array_agg(q.task::text), '{}'), coalesce(array_agg(q.due_at), '{}') INTO tasks, dues
+        FROM queue q WHERE q.id = ANY(came) AND q.hold = 0;
     END IF;
     FOR place IN SELECT p FROM generate_series(1, cardinality(news)) p EXCEPT SELECT e FROM unnest(easy) e ORDER BY 1 LOOP
         new := news[place];

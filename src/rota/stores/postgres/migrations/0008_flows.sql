@@ -71,21 +71,35 @@ BEGIN
     RETURN wanted;
 END $$;
 
+CREATE FUNCTION is_done(of_task text, about text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM marks m WHERE m.task = of_task AND m.key = about AND m.succeeded_at IS NOT NULL)
+$$;
+
+-- Is this name still to be met?
+CREATE FUNCTION is_to_come(need text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (
+        SELECT FROM marks m
+        WHERE m.task = substr(need, 2, strpos(need, ' ') - 2) AND m.key = substr(need, strpos(need, ' ') + 1)
+          AND CASE left(need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL)
+$$;
+
+-- Of names alone, what is still to come; NULL if a run's id is among them.
+CREATE FUNCTION unmet_names(wanted text) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN bool_and(strpos(need, ' ') > 0)
+                THEN coalesce(array_agg(need ORDER BY place) FILTER (WHERE CASE WHEN strpos(need, ' ') > 0 THEN is_to_come(need) END), '{}') END
+    FROM json_array_elements_text(wanted::json) WITH ORDINALITY AS n (need, place)
+$$;
+
 -- What of this is still to come; a run among it is told that somebody waits for its end. A run moves between queue and
 -- leases while we look: it is nowhere only if one statement finds it nowhere.
 CREATE FUNCTION unmet(wanted text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     need text;
-    space integer;
     remaining text[] := '{}';
 BEGIN
     FOREACH need IN ARRAY wanted LOOP
-        space := strpos(need, ' ');
-        IF space > 0 THEN
-            IF NOT EXISTS (SELECT FROM marks m WHERE m.task = substr(need, 2, space - 2) AND m.key = substr(need, space + 1)
-                AND CASE left(need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL) THEN
-                remaining := remaining || need;
-            END IF;
+        IF strpos(need, ' ') > 0 THEN
+            IF is_to_come(need) THEN remaining := remaining || need; END IF;
             CONTINUE;
         END IF;
         LOOP
