@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Cost, percentiles
+from benchmarks.peer_rota import SEATS
 from benchmarks.settings import Settings
 from benchmarks.turns import fresh_url
 from rota import Flow, Period, Rota
@@ -23,7 +24,7 @@ class Clocked:
     """An app whose task notes when it was called, and when it returned."""
 
     def __init__(self, url: str) -> None:
-        self.app = Rota(url, concurrency=WIDE)
+        self.app = Rota(url, concurrency=SEATS)
         self.began: dict[str, float] = {}
         self.ended: dict[str, float] = {}
         self.all = asyncio.Event()

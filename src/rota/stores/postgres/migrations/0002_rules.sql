@@ -190,7 +190,7 @@ BEGIN
     tasks := '{}'; dues := '{}';
     IF waiting = '{}' THEN RETURN; END IF;
     PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
-    DELETE FROM waits w WHERE w.ended = ANY(gone);
+    DELETE FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting);
     WITH freed AS (
         UPDATE queue q SET
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),

@@ -218,7 +218,14 @@ BEGIN
         SELECT n.*, count(*) OVER (PARTITION BY n.task, n.unique_key) AS equals, count(*) OVER (PARTITION BY n.id) AS twins
         FROM unnest(news) WITH ORDINALITY AS n
     ), numbered AS MATERIALIZED (  -- they arrive in the order of the batch, and lock in that of their keys
-        SELECT n.*, nextval('arrivals') AS seq, CASE WHEN n.needs IS NOT NULL THEN unmet_names(n.needs) END AS still
+        SELECT n.*, nextval('arrivals') AS seq, (
+            SELECT CASE WHEN bool_and(strpos(w.need, ' ') > 0)  -- else it waits for a run, which has to be told
+                        THEN coalesce(array_agg(w.need) FILTER (WHERE NOT w.met), '{}') END
+            FROM (SELECT j.need, EXISTS (
+                      SELECT FROM marks m WHERE m.task = substr(j.need, 2, greatest(0, strpos(j.need, ' ') - 2))
+                          AND m.key = substr(j.need, strpos(j.need, ' ') + 1)
+                          AND CASE left(j.need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL) AS met
+                  FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS still
         FROM n ORDER BY n.ordinality
     ), ins AS (
         INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
@@ -230,7 +237,8 @@ BEGIN
                     ELSE n.expires_at END, n.body, nullif(n.still, '{}'), CASE WHEN n.still <> '{}' THEN 2 ELSE 0 END
         FROM numbered n WHERE n.twins = 1 AND (n.unique_key IS NULL OR n.equals = 1)
           AND n.rests IS NULL AND n.max_pending IS NULL AND (n.needs IS NULL OR n.still IS NOT NULL)
-          AND (n.uniqueness IS DISTINCT FROM 'done' OR NOT is_done(n.task, n.unique_key))
+          AND NOT (n.uniqueness IS NOT DISTINCT FROM 'done' AND EXISTS (
+              SELECT FROM marks m WHERE m.task = n.task AND m.key = n.unique_key AND m.succeeded_at IS NOT NULL))
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = n.task AND NOT s.enabled)
           AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id OFFSET 0)
           AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id OFFSET 0)
@@ -245,8 +253,8 @@ BEGIN
         UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(came)
         UNION ALL SELECT q.id FROM queue q WHERE q.id = ANY(came) AND q.unique_key IS NOT NULL
             AND EXISTS (SELECT FROM leases l WHERE l.task = q.task AND l.unique_key = q.unique_key)
-        UNION ALL SELECT n.id FROM unnest(news) AS n
-            WHERE n.uniqueness = 'done' AND n.id = ANY(came) AND is_done(n.task, n.unique_key));
+        UNION ALL SELECT n.id FROM unnest(news) AS n JOIN marks m ON m.task = n.task AND m.key = n.unique_key
+            WHERE n.uniqueness = 'done' AND m.succeeded_at IS NOT NULL AND n.id = ANY(came));
     IF back <> '{}' THEN
         DELETE FROM queue WHERE id = ANY(back);
         came := ARRAY(SELECT c FROM unnest(came) c WHERE c <> ALL(back));

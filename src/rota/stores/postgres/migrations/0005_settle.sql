@@ -242,8 +242,7 @@ DECLARE
     done text[];
     alone text[];
     wanted text[];
-    freed_tasks text[];
-    freed_keys text[];
+    locked boolean;
     one record;
     got record;
     more record;
@@ -257,35 +256,28 @@ BEGIN
                             || CASE WHEN stops <> '{}' THEN tasks_in(stops) END);
     END IF;
     now := now_of(skew, seen, true);
+    -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
+    locked := NOT simple OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.marked OR l.awaited));
+    IF locked THEN
+        wanted := lock_ends(ids);
+        alone := CASE WHEN simple THEN marked_alone(ids) END;
+    END IF;
     IF simple THEN
-        SELECT * INTO got FROM finish_many('{}', gates, now, ids, fences, workers_, states, reasons, results, charges,
-            errors, attempts_, losts, marks_, progresses, saveds);
-        done := got.done; freed_tasks := got.freed_tasks; freed_keys := got.freed_keys;
+        SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, ids, fences, workers_, states, reasons, results,
+            charges, errors, attempts_, losts, marks_, progresses, saveds);
+        done := got.done;
+        IF got.freed_tasks IS NOT NULL THEN
+            SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
+        END IF;
+        IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
+            SELECT * INTO more FROM release(got.met);
+            tasks := tasks || more.tasks; dues := dues || more.dues;
+        END IF;
     END IF;
     done := coalesce(done, '{}');
     touched := done;
-    IF freed_tasks IS NOT NULL THEN
-        SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(freed_tasks, freed_keys, now) r;
-    END IF;
     IF cardinality(done) < cardinality(ids) THEN
-        PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
-        wanted := lock_ends(ids);
-        alone := CASE WHEN simple THEN marked_alone(ids) END;
-        IF alone <> '{}' THEN
-            SELECT * INTO got FROM finish_many(alone, gates, now, ids, fences, workers_, states, reasons, results, charges,
-                errors, attempts_, losts, marks_, progresses, saveds);
-            done := done || got.done; touched := touched || got.done;
-            IF got.freed_tasks IS NOT NULL THEN
-                SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
-                tasks := tasks || more.tasks; dues := dues || more.dues;
-            END IF;
-            IF got.met && wanted THEN
-                SELECT * INTO more FROM release(got.met);
-                tasks := tasks || more.tasks; dues := dues || more.dues;
-            END IF;
-        END IF;
-    END IF;
-    IF cardinality(done) < cardinality(ids) THEN
+        IF NOT locked THEN wanted := lock_ends(ids); END IF;
         verdicts := '{}';
         FOR one IN
             SELECT s.id, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),

@@ -49,7 +49,7 @@ LANGUAGE sql IMMUTABLE AS $$
         || CASE WHEN marked AND final = 'succeeded' THEN ARRAY['+' || task || ' ' || key] ELSE '{}' END
 $$;
 
--- For those that end, whose leases are locked: the names they are known by, and then all that wait for them, by id. They
+-- For those that end: their leases, the names they are known by, and then all that wait for them, by id. They
 -- are let go one after the other, and two batches that let go the same ones would else meet in a ring. Which of the ends
 -- somebody waits for: from now on, nobody comes to wait for another one.
 CREATE FUNCTION lock_ends(ids text[]) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -59,6 +59,7 @@ DECLARE
     wanted text[];
     waiting text[];
 BEGIN
+    PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
     SELECT array_agg(m), array_agg(m) FILTER (WHERE strpos(m, ' ') > 0) INTO met, names
     FROM leases l CROSS JOIN unnest(
         met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), 'succeeded')) AS m
@@ -71,23 +72,12 @@ BEGIN
     RETURN wanted;
 END $$;
 
-CREATE FUNCTION is_done(of_task text, about text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM marks m WHERE m.task = of_task AND m.key = about AND m.succeeded_at IS NOT NULL)
-$$;
-
 -- Is this name still to be met?
 CREATE FUNCTION is_to_come(need text) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (
         SELECT FROM marks m
         WHERE m.task = substr(need, 2, strpos(need, ' ') - 2) AND m.key = substr(need, strpos(need, ' ') + 1)
           AND CASE left(need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL)
-$$;
-
--- Of names alone, what is still to come; NULL if a run's id is among them.
-CREATE FUNCTION unmet_names(wanted text) RETURNS text[] LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN bool_and(strpos(need, ' ') > 0)
-                THEN coalesce(array_agg(need ORDER BY place) FILTER (WHERE CASE WHEN strpos(need, ' ') > 0 THEN is_to_come(need) END), '{}') END
-    FROM json_array_elements_text(wanted::json) WITH ORDINALITY AS n (need, place)
 $$;
 
 -- What of this is still to come; a run among it is told that somebody waits for its end. A run moves between queue and
