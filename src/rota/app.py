@@ -8,34 +8,20 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
-
-from msgspec.structs import replace
+from datetime import date
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from rota.client import Client, patiently
-from rota.domain.activity import Activity
+from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
-from rota.domain.flow import OnFailure
-from rota.domain.guards import Join, Unique
 from rota.domain.intake import Span
-from rota.domain.once import Once, check_once
-from rota.domain.period import Period
-from rota.domain.policy import Limit, Lost, Rate, Retry
-from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
-from rota.domain.triggers import Trigger
-from rota.domain.user_key import UserKey
-from rota.engine.context import Context
-from rota.engine.handler import ExecutorName
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
-from rota.errors import DuplicateTask, InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
-from rota.expecting import deadlines
-from rota.flow import Flow
+from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
 from rota.plans import Instant, Item, Planner, PlanReport
 from rota.portal import Portal
@@ -45,7 +31,7 @@ from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Declared, Depth, RowQuery, Subject, Wish
 from rota.stores import connect
-from rota.task import WAIT, Bound, Task, TaskOptions, trigger_of
+from rota.task import WAIT, Bound
 from rota.why import Why, why
 
 log = logging.getLogger("rota")
@@ -58,22 +44,7 @@ SPEC_MEMORY = 5.0
 """Seconds for which what is published of a task elsewhere is taken for true."""
 
 
-class Decorator(Protocol):
-    """`@app.task(...)`: the four shapes a task function may have."""
-
-    @overload
-    def __call__(
-        self, fn: Callable[Concatenate[Context, P], Coro[R]], /
-    ) -> Task[Concatenate[Context, P], P, Coro[R], R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, Coro[R]], /) -> Task[P, P, Coro[R], R]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[Concatenate[Context, P], P, R, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
-
-
-class Rota:
+class Rota(Definitions):
     """One app: its tasks and the store they live in.
 
     What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
@@ -112,8 +83,7 @@ class Rota:
         )
         self.tuning = tuning_from(self.settings)
         self.backend = connect(self.settings.store_url) if url is None or isinstance(url, str) else url
-        self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
-        self.flows: dict[str, Flow] = {}
+        super().__init__()
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
         self._resources = resources
@@ -132,113 +102,13 @@ class Rota:
             raise NotRunning("no app has been made in this process; create one with Rota()")
         return cls._current
 
-    # -- defining --------------------------------------------------------------------------------------------------
-
-    @overload
-    def task(
-        self, fn: Callable[Concatenate[Context, P], Coro[R]], /
-    ) -> Task[Concatenate[Context, P], P, Coro[R], R]: ...
-    @overload
-    def task(self, fn: Callable[P, Coro[R]], /) -> Task[P, P, Coro[R], R]: ...
-    @overload
-    def task(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[Concatenate[Context, P], P, R, R]: ...
-    @overload
-    def task(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
-    @overload
-    def task(
-        self,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        retry: Retry = ...,
-        timeout: float | None = None,
-        lost: Lost = "retry",
-        max_losses: int = 5,
-        priority: int = 0,
-        executor: ExecutorName | None = None,
-        key: str | UserKey | None = None,
-        unique: Unique | None = None,
-        join: Join = "keep",
-        max_pending: int | None = None,
-        limit: Limit | None = None,
-        rate: Rate | None = None,
-        enabled: bool = True,
-        fail_on: Callable[[Any], bool] | None = None,
-        aliases: Sequence[str] = (),
-        schedule: Trigger | str | None = None,
-        overlap: Overlap | None = None,
-        catch_up: CatchUp = "latest",
-        grace: Span | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        activity: Activity | None = None,
-        once: Once | None = None,
-        expect: Trigger | str | None = None,
-    ) -> Decorator: ...
-    def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
-
-        def define(fn: Callable[..., Any]) -> Task[..., ..., Any, Any]:
-            options["aliases"] = tuple(options.get("aliases", ()))
-            said = TaskOptions(**options)
-            chosen = self.settings.override(str(said.name or getattr(fn, "__name__", ""))).over(said)
-            return self._add(Task(fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz))
-
-        return define if fn is None else define(fn)
-
-    def _add(self, task: Task[..., ..., Any, Any]) -> Task[..., ..., Any, Any]:
-        for name in (task.name, *task.aliases):
-            if name in self.names():
-                raise DuplicateTask(
-                    f"two functions are named {name}; give one of them name=, so that runs find the right one"
-                )
-        task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
-        self.tasks[task.name] = task
-        return task
-
-    def flow(
-        self,
-        name: str,
-        *,
-        once: Once,
-        recheck: Trigger | str | None = None,
-        on_failure: OnFailure = "block",
-        description: str = "",
-    ) -> Flow:
-        """Define a flow: steps that follow each other, once per period. `recheck` is when a period is started and, if
-        something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`."""
-        try:
-            kind = once.in_zone(self.settings.tz) if isinstance(once, Period) else check_once(once)
-            flow = Flow(name, kind, on_failure, lambda: self._client, self.tasks.get)
-            trigger = trigger_of(recheck)
-            if trigger is not None and isinstance(kind, Period):
-                trigger = trigger.in_zone(kind.tz or self.settings.tz)
-        except (TypeError, ValueError) as error:
-            raise InvalidOptions(f"flow {name}: {error}") from None
-        options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
-        self._add(Task(flow.handler(), options, lambda: self._client, lambda: self.portal, self.settings.tz))
-        self.flows[name] = flow
-        return flow
-
-    def names(self) -> dict[str, Task[..., ..., Any, Any]]:
-        """Tasks by all the names they answer to, aliases among them."""
-        return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
-
-    def declared(self) -> list[Schedule]:
-        """The schedules and deadlines that this app's code declares, without where they stand."""
-        found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
-        declared = [schedule for schedule in found if schedule is not None]
-        return [*declared, *deadlines(self.tasks.values(), self.flows.values(), self.settings.tz, self.settings.name)]
+    # -- reacting --------------------------------------------------------------------------------------------------
 
     async def declare_schedules(self) -> dict[str, Declared]:
         """What a start does for the schedules of this app's code."""
         renamed = {task.name: list(task.aliases) for task in self.tasks.values()}
         renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
         return await self.schedules.declare(self.declared(), renamed)
-
-    def specs(self) -> list[TaskSpec]:
-        """What a start publishes of this app's tasks, under all their names."""
-        return [replace(task.spec(), name=name) for name, task in self.names().items()]
 
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
         """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""

@@ -12,19 +12,13 @@ from rota import (
     Context,
     Cron,
     Flow,
-    Inputs,
-    InvalidArguments,
     InvalidOptions,
     Period,
     Reason,
     Retry,
     Rota,
-    RunFailed,
     State,
-    TaskError,
 )
-from rota.domain.flow import StepPlan, as_step
-from rota.domain.lifecycle import UNBINDABLE_RELEASES
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -263,81 +257,6 @@ def test_backfill_starts_every_period() -> None:
     assert all(run.state is State.SUCCEEDED for run in simulation.runs)
 
 
-def test_a_step_takes_its_parents_results_by_name() -> None:
-    app, got = Rota("memory://"), list[Any]()
-
-    @app.task
-    async def races() -> list[str]:
-        return ["R1", "R2"]
-
-    @app.task
-    async def horses(races: list[str], most: int = 5) -> dict[str, int]:
-        return dict.fromkeys(races, most)
-
-    @app.task
-    async def report(races: list[str], horses: dict[str, int], title: str) -> None:
-        got.append((title, races, horses))
-
-    day = app.flow("day", once=Period.day())
-    day.step(races)
-    day.step(horses, after=races, args={"most": 8})
-    day.step(report, after=[races, horses], args={"title": "today"})
-    starts(app)
-    assert got == [("today", ["R1", "R2"], {"R1": 8, "R2": 8})]
-
-
-def test_when_and_args_are_asked_by_the_worker() -> None:
-    app, got = Rota("memory://"), list[str]()
-
-    @app.task
-    async def today() -> int:
-        return 0
-
-    @app.task
-    async def watch(date: str) -> None:
-        got.append(f"watch {date}")
-
-    @app.task
-    async def tidy(date: str) -> None:
-        got.append(f"tidy {date}")
-
-    async def arguments(inputs: Inputs) -> dict[str, Any]:
-        return {"date": f"{inputs.period} after {inputs.results}"}
-
-    day = app.flow("day", once=Period.day(tz="Europe/Paris"))
-    day.step(today)
-    day.step(watch, after=today, when=lambda inputs: inputs.results["today"] > 0, args=arguments)
-    day.step(tidy, after=watch, args=arguments)
-
-    async def looks(simulation: Simulation) -> None:
-        await day.start()
-        await asyncio.sleep(60)
-        states = {name: step.state for name, step in (await day.status()).steps.items()}
-        assert states == {"today": "done", "watch": "skipped", "tidy": "done"}
-        assert {answer.reason for answer in (await day.recheck()).values()} == {Reason.ALREADY_DONE}
-
-    played(app, 1, looks)
-    assert got == [f"tidy {DAY} after {{'watch': None}}"]
-
-
-def test_a_step_that_skips_its_work_releases_those_behind_it() -> None:
-    app, got = Rota("memory://"), list[str]()
-
-    @app.task
-    async def one() -> None:
-        raise TaskError("skipped", "no races today")
-
-    @app.task
-    async def two() -> None:
-        got.append("two")
-
-    day = app.flow("day", once=Period.day(), recheck=Cron("*/7 * * * *"))
-    day.step(one)
-    day.step(two, after=one)
-    simulation = played(app, 2)
-    assert (len(simulation.of("one")), got) == (1, ["two"]), "and it is not rechecked"
-
-
 def test_a_step_that_is_new_in_the_code_is_started_by_the_recheck() -> None:
     app, day, journal = a_day()
     late = journal.task(app, "late")
@@ -348,25 +267,6 @@ def test_a_step_that_is_new_in_the_code_is_started_by_the_recheck() -> None:
 
     played(app, 2, grows)
     assert journal.lines[-2:] == ["+late", "-late"]
-
-
-def test_a_worker_without_the_code_of_the_flow_leaves_its_step_to_others() -> None:
-    """It has the task, but not what `when` and `args` of the flow say: the run waits for who has, and fails at last."""
-    app, calls = Rota("memory://"), list[str]()
-
-    @app.task
-    async def load(day: str = "") -> None:
-        calls.append(day)
-
-    async def puts(simulation: Simulation) -> None:
-        plan = StepPlan(name="load", task="load", coded=True)
-        run = as_step(load.bind().to_run(), plan, {"load": plan}, "elsewhere", DAY, None)
-        await (await app.client().store()).put([run])
-
-    (run,) = played(app, 1, puts).of("load")
-    assert [attempt.outcome for attempt in run.attempts] == ["unbindable"] * (UNBINDABLE_RELEASES + 1)
-    assert (run.state, run.reason, calls) == (State.FAILED, Reason.UNBINDABLE, [])
-    assert "no code of flow elsewhere that says how step load is called" in str(run.error)
 
 
 def test_a_period_can_be_waited_for() -> None:
@@ -418,101 +318,3 @@ def test_a_retried_step_releases_those_behind_it() -> None:
 
     played(app, 1, retries)
     assert journal.lines[-4:] == ["+left", "-left", "+join", "-join"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        (lambda day, a, b: day.step(a, after=["b"]), "which is no step before it; there are: none yet"),
-        (lambda day, a, b: day.step(a, after=["a"]), "step a waits for itself"),
-        (lambda day, a, b: (day.step(a), day.step(a)), "two steps a; give one of them name="),
-        (lambda day, a, b: day.step(a, name="x/y"), "holds no / and no @"),
-        (lambda day, a, b: day.step(a, on_failure="panic"), "choose block, continue or stop"),
-        (lambda day, a, b: day.step(Rota("memory://").task(name="z")(lambda: None)), "is not a task of this app"),
-    ],
-)
-def test_what_is_wrong_with_a_step_is_said_when_it_is_defined(wrong: Callable[..., Any], why: str) -> None:
-    app = Rota("memory://")
-    a, b = (app.task(name=name)(lambda: None) for name in "ab")
-    day = app.flow("day", once=Period.day())
-    with pytest.raises(InvalidOptions, match=why):
-        wrong(day, a, b)
-
-
-def test_what_nothing_gives_is_said_when_it_is_defined() -> None:
-    app = Rota("memory://")
-
-    @app.task
-    def needs(today: int, colour: str) -> None: ...
-
-    @app.task
-    def today() -> int:
-        return 1
-
-    @app.task(once=Period.day())
-    def own() -> None: ...
-
-    day = app.flow("day", once=Period.day())
-    day.step(today)
-    with pytest.raises(InvalidArguments, match="nothing gives its parameter 'colour'"):
-        day.step(needs, after=today)
-    with pytest.raises(InvalidArguments, match="no parameter 'color'"):
-        day.step(needs, after=today, args={"color": "red", "colour": "red"})
-    with pytest.raises(InvalidOptions, match="has a once= of its own"):
-        day.step(own)
-    with pytest.raises(InvalidOptions, match="flow day"):
-        app.flow("day2@", once=Period.day())
-    with pytest.raises(InvalidOptions, match="a period such as"):
-        app.flow("day3", once="daily")  # type: ignore[arg-type]
-
-
-def test_a_chain_is_a_flow_of_its_own() -> None:
-    app, got = Rota("memory://"), list[str]()
-
-    @app.task
-    async def a(n: int) -> int:
-        return n + 1
-
-    @app.task
-    async def b(a: int) -> int:
-        return a * 10
-
-    @app.task
-    async def c(b: int) -> str:
-        return f"c{b}"
-
-    @app.task
-    async def d() -> str:
-        got.append("d")
-        return "d"
-
-    async def chains(simulation: Simulation) -> None:
-        handle = await (a.bind(1) >> b >> [c, d]).submit()
-        assert list(handle.steps) == ["a", "b", "c", "d"]
-        assert await handle.result() == ["c20", "d"]
-        assert await (await (a.bind(2) >> b).submit()).result() == 30
-        assert await (await (d >> [d, d] >> d).submit()).result() == "d"
-
-    played(app, 1, chains)
-    assert len(got) == 5
-
-
-def test_a_chain_whose_step_fails_says_so_at_once() -> None:
-    app, got = Rota("memory://"), list[str]()
-
-    @app.task
-    async def bad() -> None:
-        raise ValueError("no")
-
-    @app.task
-    async def after() -> None:
-        got.append("after")
-
-    async def chains(simulation: Simulation) -> None:
-        handle = await (bad >> after).submit()
-        with pytest.raises(RunFailed, match="no"):
-            await handle.result()
-        assert await handle.cancel() == 1
-
-    played(app, 1, chains)
-    assert got == []

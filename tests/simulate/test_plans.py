@@ -212,17 +212,16 @@ def test_a_naive_time_is_taken_by_the_clock_that_is_named() -> None:
 
 
 def test_planning_again_does_not_call_back_what_waits_for_its_retry() -> None:
-    app, calls = Rota("memory://"), list[str]()
+    app, calls, clock = Rota("memory://"), list[str](), list[Simulation]()
 
     @app.task(retry=Retry(3, backoff="fixed", delay=3600, jitter=0))
     async def watch(race: str) -> None:
-        calls.append(f"{here.now:%H:%M}")
+        calls.append(f"{clock[0].now:%H:%M}")
         if len(calls) < 3:
             raise ValueError
 
     async def plans(simulation: Simulation) -> None:
-        nonlocal here
-        here = simulation
+        clock.append(simulation)
         for _ in range(240):
             report = await app.plan(
                 "watch",
@@ -236,7 +235,6 @@ def test_planning_again_does_not_call_back_what_waits_for_its_retry() -> None:
             assert not report.moved
             await asyncio.sleep(60)
 
-    here: Simulation = None  # type: ignore[assignment]
     simulate(app, START, START + timedelta(hours=5), scenario=plans)
     assert calls == ["13:00", "14:00", "15:00"]
 
