@@ -47,7 +47,7 @@ def test_what_has_succeeded_in_time_is_not_late_and_what_failed_is() -> None:
         assert scene.late == []
         scene.failing = True
         await asyncio.sleep(24 * 3600)
-        assert scene.late == ["not done by 2026-11-16 07:00:00+00:00"]
+        assert scene.late == ["not done by 2026-11-16 07:00 UTC"]
         store = await scene.app.client().store()
         decided = (await store.rows(Decided, RowQuery(task="report", key="schedule:dawn"))).items
         assert [row.note for row in decided if row.reason is Reason.LATE] == scene.late

@@ -59,7 +59,7 @@ def test_what_a_deadline_looks_for_is_shown_instead_of_policies(rota: Called, mo
     on_terminal(monkeypatch)
     page, plain = rota("schedules", "show", "expect:report"), rota("schedules", "show", "report")
 
-    assert whole["deadline"] == {"about": "", "period": {"unit": "day", "tz": "Europe/Paris"}}
+    assert whole["deadline"] == {"about": "", "period": {"unit": "day", "tz": "Europe/Paris"}, "tz": "Europe/Paris"}
     assert "makes no runs: it is late unless report of the day has succeeded by then" in page
     assert "overlap" not in page
     assert "Arguments" not in page

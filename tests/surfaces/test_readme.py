@@ -111,7 +111,7 @@ def test_the_page_on_flows_runs_as_written(tmp_path: Path) -> None:
     ]
     assert "['kept 4', 'told 4']" in said
     assert "2 planned" in said
-    assert "report not done by 2026-11-16 06:00:00+00:00" not in said
+    assert "report not done by 2026-11-16 07:00 Europe/Paris" not in said
 
 
 def test_every_command_in_the_readme_exists() -> None:

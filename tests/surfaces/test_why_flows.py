@@ -188,7 +188,7 @@ def test_a_late_one_is_explained() -> None:
     async def asks(simulation: Simulation) -> None:
         await asyncio.sleep(2 * 3600)
         told = str(await app.why("report"))
-        assert "late: once, last 60 minutes ago (not done by 2026-11-15 04:00:00+00:00); it has not succeeded s" in told
+        assert "late: once, last 60 minutes ago (not done by 2026-11-15 04:00 UTC); it has not succeeded s" in told
         assert (
             "deadline expect:report makes no runs: it looks whether report of the day was done; it was late last"
             in told
