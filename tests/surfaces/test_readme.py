@@ -62,7 +62,8 @@ def test_the_activity_runs_as_written(tmp_path: Path) -> None:
 
 
 def test_the_flow_and_the_plan_run_as_written(tmp_path: Path) -> None:
-    assert sorted(run(tmp_path, "-c", blocks("python")[4]).splitlines()) == ["2 planned", "{'R1C1': 12, 'R1C2': 12}"]
+    said = run(tmp_path, "-c", blocks("python")[4]).splitlines()
+    assert sorted(said) == ["2 planned", "True", "{'R1C1': 12, 'R1C2': 12}"]
 
 
 def test_the_tests_pass_as_written(tmp_path: Path) -> None:
