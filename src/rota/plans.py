@@ -16,7 +16,7 @@ from rota.domain.flow import check_flow_name
 from rota.domain.guards import Guards
 from rota.domain.intake import FIRST_DAY, LAST_DAY, Span, check_name, seconds
 from rota.domain.once import check_period, named
-from rota.domain.run import Member, NewRun, Origin, State, after
+from rota.domain.run import Member, NewRun, Origin, Run, State, after
 from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.store import Plan, RunQuery, Store
@@ -31,7 +31,9 @@ PAGE = 1000
 
 
 class PlanReport(Struct, frozen=True, kw_only=True):
-    """What became of each item, by its key. `past` are those whose time was over; `done` ran already, or run now."""
+    """What became of each item, by its key. `past` are those whose time was over; `done` ran already, or run now;
+    `failed` have, and are left alone until they are put to a later time; `refused` says why, also of those that a
+    person has cancelled."""
 
     planned: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
@@ -39,11 +41,13 @@ class PlanReport(Struct, frozen=True, kw_only=True):
     cancelled: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     refused: dict[str, Reason] = {}
 
     def __str__(self) -> str:
         parts = [(self.planned, "planned"), (self.moved, "moved"), (self.kept, "as they were")]
         parts += [(self.cancelled, "cancelled"), (self.past, "past"), (self.done, "already done")]
+        parts.append((self.failed, "failed"))
         parts.append((tuple(self.refused), "refused"))
         return ", ".join(f"{len(keys):,} {word}" for keys, word in parts if keys) or "nothing to plan"
 
@@ -56,16 +60,23 @@ class Wanted(Struct, frozen=True):
     run: NewRun
 
 
-class Waiting(Struct, frozen=True):
-    """The run of an item, as it waits."""
+class Seen(Struct, frozen=True):
+    """The newest run of an item."""
 
-    run: str
-    due_at: float
-    nominal: float | None
+    run: Run
+
+    @property
+    def waits(self) -> bool:
+        return self.run.state in (State.QUEUED, State.PAUSED)
 
     def is_put_off(self, planned: float) -> bool:
         """Was it planned for this very time, and waits longer since: for a retry, or because its handler said so?"""
-        return self.nominal == planned and self.due_at > planned
+        return self.waits and self.run.origin.nominal == planned and self.run.due_at > planned
+
+    def is_over(self, planned: float, note: str) -> bool:
+        """Has it ended, and is it not put to a later time now? What this plan itself has cancelled may come back."""
+        ours = self.run.reason is Reason.CANCELLED and self.run.note == note
+        return self.run.state.final and not ours and planned <= (self.run.origin.nominal or 0.0)
 
 
 def normalize_instant(value: object, tz: str | None = None) -> float:
@@ -96,6 +107,8 @@ class Planner:
     def __init__(self, name: str, period: str | date, grace: Span | None, offset: Span, tz: str | None) -> None:
         try:
             self.name = check_flow_name(check_name(name))
+            if isinstance(period, datetime):
+                raise TypeError(f"period={period!r} is an instant; give a day, or the name of a period")
             self.period = check_period(period.isoformat() if isinstance(period, date) else period)
             self.group = named(f"plan:{self.name}", self.period)
             self.grace = None if grace is None else seconds(grace, "grace")
@@ -135,11 +148,15 @@ class Planner:
             name = self.unique_key(key)
         except (TypeError, ValueError) as error:
             raise InvalidArguments(f"plan {self.name}, {key}: {error}") from None
+        if call.task.once is not None:
+            raise InvalidOptions(
+                f"plan {self.name}: {call.task.name} has a once= of its own; a plan does each key once"
+            )
         plain = call.to_run()
         origin = Origin(kind="plan", of=self.name, nominal=due_at, period=self.period)
         run = replace(
             plain,
-            key=name,
+            key=plain.key or name,
             unique_key=name,
             guards=Guards(unique="done", join="set", rest=plain.guards.rest),
             at=due_at,
@@ -160,40 +177,43 @@ class Planner:
 
     async def put(self, client: Client, wanted: list[Wanted], skip_past: bool) -> PlanReport:
         store = await client.store()
-        now, before = await self._waiting(store)
+        now, seen = await self._seen(store)
+        plan = Plan(self.group, frozenset(self.unique_key(one.key) for one in wanted))
         past = {one.key: one for one in wanted if self.is_past(one, now, skip_past)}
-        left = {one.key for one in wanted if one.key in before and before[one.key].is_put_off(one.due_at)} - past.keys()
-        to_come = [one for one in wanted if one.key not in past and one.key not in left]
-        plan = Plan(self.group, frozenset(self.unique_key(key) for key in (*past, *left)))
+        over = {one.key for one in wanted if one.key in seen and seen[one.key].is_over(one.due_at, plan.note)}
+        left = {one.key for one in wanted if one.key in seen and seen[one.key].is_put_off(one.due_at)}
+        to_come = [one for one in wanted if one.key not in past and one.key not in over and one.key not in left]
         runs = [one.run for one in to_come]
         answers = (await patiently(lambda: store.put(runs, plan))).items
         gone = {decision.run for decision in answers[len(runs) :]}
-        report = _report(to_come, answers, before)
+        report = _report(to_come, answers, seen)
+        ended = {key: seen[key].run for key in sorted(over - past.keys())}
+        by_hand = {key: run.reason or Reason.CANCELLED for key, run in ended.items() if run.state is State.CANCELLED}
         return replace(
             report,
-            kept=(*report.kept, *sorted(left)),
-            cancelled=tuple(key for key, waits in before.items() if waits.run in gone),
+            kept=(*report.kept, *sorted(left - past.keys())),
+            cancelled=tuple(key for key, one in seen.items() if one.run.id in gone),
             past=tuple(past),
+            done=(*report.done, *(key for key, run in ended.items() if run.state is State.SUCCEEDED)),
+            failed=tuple(key for key, run in ended.items() if run.state is State.FAILED),
+            refused=report.refused | by_hand,
         )
 
-    async def _waiting(self, store: Store) -> tuple[float, dict[str, Waiting]]:
-        """The store's time, and the run of each item that waits."""
+    async def _seen(self, store: Store) -> tuple[float, dict[str, Seen]]:
+        """The store's time, and the newest run of each item, whatever became of it."""
         prefix, suffix = f"{self.name}/", f"@{self.period}"
-        found: dict[str, Waiting] = {}
+        found: dict[str, Seen] = {}
         cursor: str | None = None
         while True:
-            states = [State.QUEUED, State.PAUSED]
-            query = RunQuery(group=self.group, states=states, limit=PAGE, cursor=cursor)
-            page = await store.runs(query)
+            page = await store.runs(RunQuery(group=self.group, limit=PAGE, cursor=cursor))
             for run in page.runs:
-                key = (run.key or "").removeprefix(prefix).removesuffix(suffix)
-                found[key] = Waiting(run.id, run.due_at, run.origin.nominal)
+                found.setdefault((run.unique_key or "").removeprefix(prefix).removesuffix(suffix), Seen(run))
             cursor = page.cursor
             if cursor is None:
                 return page.now, found
 
 
-def _report(wanted: list[Wanted], answers: list[Decision], before: Mapping[str, Waiting]) -> PlanReport:
+def _report(wanted: list[Wanted], answers: list[Decision], seen: Mapping[str, Seen]) -> PlanReport:
     """What became of those that were put."""
     found: dict[str, list[str]] = {"planned": [], "moved": [], "kept": [], "done": []}
     refused: dict[str, Reason] = {}
@@ -202,7 +222,7 @@ def _report(wanted: list[Wanted], answers: list[Decision], before: Mapping[str, 
             case Reason.ACCEPTED:
                 found["planned"].append(one.key)
             case Reason.JOINED:
-                same = one.key in before and before[one.key].due_at == one.due_at
+                same = one.key in seen and seen[one.key].run.due_at == one.due_at
                 found["kept" if same else "moved"].append(one.key)
             case Reason.ALREADY_DONE | Reason.ALREADY_RUNNING:
                 found["done"].append(one.key)

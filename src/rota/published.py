@@ -50,7 +50,7 @@ def run_by_spec(
         run = new_run(new_id(), task, encoded, spec.policy, options, spec.priority, spec.guards)
         if spec.once == "code":
             raise ValueError("which period a run is for, only its code can say: submit it from a process that has it")
-        return run if spec.once is None else once_in(run, spec.once, now)
+        return run if spec.once is None else once_in(run, spec.once, now, spec.defaults)
     except TypeError as error:
         raise InvalidArguments(f"{task}: {error}") from None
     except ValueError as error:

@@ -169,7 +169,8 @@ class Plan(Struct, frozen=True):
 
 
 class RunQuery(Struct, frozen=True, kw_only=True):
-    """Which runs to read, newest first. Ids are exact; the other conditions all hold together."""
+    """Which runs to read, newest first. Ids are exact; the other conditions all hold together. A key is what a run is
+    about, or the name that it may not share."""
 
     ids: Sequence[str] | None = None
     states: Sequence[State] = ()

@@ -58,6 +58,7 @@ def test_every_instant_lies_within_the_bounds_of_its_name(unit: str, tz: str, in
     [
         (Period.day(), "2026-02-30"),
         (Period.day(), "15.11.2026"),
+        (Period.day(), "\u0662\u0660\u0662\u0666-11-15"),
         (Period.week(), "2026-W54"),
         (Period.month(), "2026-13"),
         (Period.hour(), "2026-11-15T25+0000"),
@@ -74,3 +75,8 @@ def test_an_unknown_unit_or_zone_is_refused() -> None:
         Period("year")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Europe/Paris"):
         Period.day("Europe/Pariss")
+
+
+def test_an_hour_has_one_name_in_its_zone() -> None:
+    with pytest.raises(ValueError, match=r"no hour of Europe/Paris; that one is 2026-11-15T01\+0100"):
+        Period.hour("Europe/Paris").check("2026-11-15T09+0900")

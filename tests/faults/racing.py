@@ -21,16 +21,14 @@ AFTER: dict[str, list[str]] = {
     "plan_race": ["careers"],
     "prepare_tomorrow": ["plan_race", "favorability"],
 }
-WORK = 0.2
+WORK = 0.1
 """Seconds that a step takes."""
-_doomed = threading.Event()
+
+if (dies := os.environ.get("DIES")) is not None:
+    threading.Timer(float(dies), os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 async def work() -> int:
-    dies = os.environ.get("DIES")
-    if dies is not None and not _doomed.is_set():
-        _doomed.set()
-        threading.Timer(float(dies), os.kill, (os.getpid(), signal.SIGKILL)).start()
     await asyncio.sleep(WORK)
     return os.getpid()
 

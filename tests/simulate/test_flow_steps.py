@@ -15,7 +15,9 @@ from rota import (
     InvalidOptions,
     Period,
     Reason,
+    Retry,
     Rota,
+    Snooze,
     State,
     TaskError,
 )
@@ -63,6 +65,59 @@ def test_a_step_takes_its_parents_results_by_name() -> None:
     day.step(report, after=[races, horses], args={"title": "today"})
     starts(app)
     assert got == [("today", ["R1", "R2"], {"R1": 8, "R2": 8})]
+
+
+def test_a_result_stands_while_its_step_is_done_again() -> None:
+    app, got = Rota("memory://"), list[Any]()
+
+    @app.task
+    async def slow() -> int:
+        await asyncio.sleep(100)
+        return 7
+
+    @app.task
+    async def takes(slow: int | None) -> None:
+        got.append(slow)
+        if len(got) == 1:
+            raise Snooze(60)
+
+    day = app.flow("day", once=Period.day())
+    day.step(slow)
+    day.step(takes, after=slow)
+
+    async def reruns(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(110)
+        await day.rerun("slow", downstream=False)
+
+    played(app, 1, reruns)
+    assert got == [7, 7]
+
+
+def test_when_has_the_time_limit_and_the_retries_of_its_task() -> None:
+    app, asked = Rota("memory://"), list[str]()
+
+    @app.task(timeout=5, retry=Retry(1, delay=10, jitter=0))
+    async def work() -> None: ...
+
+    @app.task(retry=Retry(2, delay=10, jitter=0))
+    async def other() -> None: ...
+
+    async def hangs(inputs: Inputs) -> bool:
+        asked.append("hangs")
+        await asyncio.Event().wait()
+        return True
+
+    def misses(inputs: Inputs) -> bool:
+        asked.append("misses")
+        return bool(inputs.results["nobody"])
+
+    day = app.flow("day", once=Period.day())
+    day.step(work, when=hangs)
+    day.step(other, when=misses)
+    simulation = starts(app)
+    assert {run.task: run.reason for run in simulation.runs} == {"work": Reason.TIMED_OUT, "other": Reason.FAILED}
+    assert sorted(asked) == ["hangs"] * 2 + ["misses"] * 3
 
 
 def test_when_and_args_are_asked_by_the_worker() -> None:

@@ -225,6 +225,52 @@ def test_rerun_does_a_step_again_and_what_follows_from_it() -> None:
     played(app, 1, reruns)
 
 
+def test_what_would_be_done_anew_is_not_done_while_it_runs() -> None:
+    app, day, journal = a_day(recheck=False)
+
+    async def reruns(simulation: Simulation) -> None:
+        await day.start()
+        await asyncio.sleep(1.5)
+        with pytest.raises(InvalidOptions, match="step left runs; wait for its end, or cancel"):
+            await day.rerun("load")
+        await day.rerun("load", downstream=False)
+
+    played(app, 1, reruns)
+    assert journal.lines.count("-load") == 2
+    assert journal.lines.count("-join") == 1
+
+
+def test_the_retry_of_a_step_that_was_never_reached_waits_like_it() -> None:
+    app, day, journal = a_day(recheck=False)
+
+    async def retries(simulation: Simulation) -> None:
+        await app.pause("load")
+        answers = await day.start()
+        handle = app.handle(answers["left"].run)
+        await handle.cancel()
+        await handle.retry()
+        await asyncio.sleep(60)
+        assert journal.lines == []
+        await app.resume("load")
+
+    played(app, 1, retries)
+    assert journal.lines.index("-load") < journal.lines.index("+left")
+    assert journal.lines[-1] == "-join"
+
+
+def test_a_step_that_waits_for_one_that_left_the_code_is_blocked_by_it() -> None:
+    app, day, _ = a_day(recheck=False)
+
+    async def looks(simulation: Simulation) -> None:
+        await app.pause("load")
+        await day.start()
+        del day.steps["load"]
+        status = await day.status()
+        assert (status.steps["join"].blocked_by, status.moving) == (("load",), False)
+
+    played(app, 1, looks)
+
+
 def test_reset_lets_the_next_recheck_do_it_again() -> None:
     app, day, journal = a_day()
 

@@ -97,6 +97,24 @@ def test_each_key_is_done_once() -> None:
     assert done == ["ada", "bob", "1", "2"]
 
 
+def test_what_is_the_default_anyway_need_not_be_said() -> None:
+    app, done = Rota("memory://"), list[int]()
+
+    @app.task(once=Period.day())
+    async def invoice(month: int = 1) -> None:
+        done.append(month)
+
+    async def asks(simulation: Simulation) -> None:
+        await invoice.submit()
+        await asyncio.sleep(1)
+        with pytest.raises(Refused, match="already_done"):
+            await invoice.submit(1)
+        await invoice.submit(2)
+
+    simulate(app, START, START + timedelta(hours=1), scenario=asks)
+    assert done == [1, 2]
+
+
 def test_the_period_is_that_of_the_due_time() -> None:
     app, days = Rota("memory://", tz="Europe/Paris"), list[str | None]()
 

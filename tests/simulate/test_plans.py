@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec import Struct
 
-from rota import InvalidArguments, InvalidOptions, PlanReport, Retry, Rota
+from rota import InvalidArguments, InvalidOptions, Limit, Period, PlanReport, Reason, Retry, Rota
 from rota.domain.run import State
+from rota.domain.spec import TaskSpec
 from rota.plans import normalize_instant
+from rota.store import RunQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -192,6 +194,13 @@ def test_one_wrong_item_and_nothing_is_changed() -> None:
                 await track.plan(wrong)
         with pytest.raises(InvalidOptions, match="plan watch_results"):
             await track.plan([], period="a@b")
+        with pytest.raises(InvalidOptions, match="is an instant; give a day"):
+            await track.plan([], period=at(14))
+        once: Any = track.app.task(name="once", once=Period.day())(lambda race: None)
+        with pytest.raises(InvalidOptions, match="has a once= of its own"):
+            await track.plan([Race("R2", at(15))], call=lambda race: once.bind(race.id))
+        with pytest.raises(InvalidOptions, match="has a once= of its own"):
+            await (track.watch.bind("R3") >> once.bind("R3")).submit()
         with pytest.raises(InvalidArguments, match="let it bind a task"):
             await track.plan([Race("R2", at(15))], call=lambda race: race)
         with pytest.raises(InvalidOptions, match="at= says when"):
@@ -237,6 +246,80 @@ def test_planning_again_does_not_call_back_what_waits_for_its_retry() -> None:
 
     simulate(app, START, START + timedelta(hours=5), scenario=plans)
     assert calls == ["13:00", "14:00", "15:00"]
+
+
+def test_what_failed_is_left_alone_until_it_is_put_to_a_later_time() -> None:
+    app, calls = Rota("memory://"), list[str]()
+
+    @app.task
+    async def watch(race: str) -> None:
+        calls.append(race)
+        raise ValueError
+
+    async def plan(hour: int) -> PlanReport:
+        return await app.plan(
+            "w", ["R1"], call=watch.bind, at=lambda race: at(hour), key=str, period="2026-11-15", grace=4 * 3600
+        )
+
+    async def plans(simulation: Simulation) -> None:
+        await plan(13)
+        await asyncio.sleep(2 * 3600)
+        for _ in range(3):
+            assert await plan(13) == PlanReport(failed=("R1",))
+        assert (await plan(15)).planned == ("R1",)
+
+    simulate(app, START, START + timedelta(hours=6), scenario=plans)
+    assert calls == ["R1", "R1"]
+
+
+def test_what_a_person_has_cancelled_is_not_planned_again() -> None:
+    track = Track()
+
+    async def plans() -> None:
+        await track.plan([Race("R1", at(14)), Race("R2", at(14))])
+        store = await track.app.client().store()
+        (run,) = (await store.runs(RunQuery(key="watch_results/R1@2026-11-15"))).runs
+        await track.app.handle(run.id).cancel("not this one")
+        report = await track.plan([Race("R1", at(14)), Race("R2", at(14))])
+        assert report == PlanReport(kept=("R2",), refused={"R1": Reason.CANCELLED})
+
+    track.play(plans)
+    assert track.watched == [("R2", "14:10")]
+
+
+def test_a_task_that_is_switched_off_keeps_what_it_has_waiting() -> None:
+    track = Track()
+
+    async def plans() -> None:
+        await track.plan([Race("R1", at(14))])
+        store = await track.app.client().store()
+        await store.declare([TaskSpec("watch", enabled=False)])
+        assert await track.plan([Race("R1", at(14))]) == PlanReport(refused={"R1": Reason.DISABLED})
+        await store.declare([TaskSpec("watch")])
+
+    track.play(plans)
+    assert track.watched == [("R1", "14:10")]
+
+
+def test_the_tasks_own_key_counts_for_its_limit() -> None:
+    app, busy = Rota("memory://"), list[int]()
+    running = 0
+
+    @app.task(key="{host}", limit=Limit(per_key=1))
+    async def fetch(host: str, page: int) -> None:
+        nonlocal running
+        running += 1
+        busy.append(running)
+        await asyncio.sleep(10)
+        running -= 1
+
+    async def plans(simulation: Simulation) -> None:
+        await app.plan(
+            "pages", range(4), call=lambda n: fetch.bind("a", n), at=lambda n: at(13), key=str, period="2026-11-15"
+        )
+
+    simulate(app, START, START + timedelta(hours=2), scenario=plans)
+    assert busy == [1, 1, 1, 1]
 
 
 def test_a_cancelled_item_may_come_back() -> None:

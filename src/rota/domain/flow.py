@@ -51,7 +51,7 @@ def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, e
     member = Member(group, plan.name, plan.on_failure == "stop", takes, plan.coded)
     return replace(
         run,
-        key=name,
+        key=run.key or name,
         unique_key=name,
         guards=Guards(unique="done", join="keep", rest=run.guards.rest),
         needs=tuple(_need(parent, flow, period) for parent in parents),

@@ -4,6 +4,7 @@ wrong."""
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -81,7 +82,10 @@ def new_run(
 
 
 def retry_of(run: Run) -> NewRun:
-    """A new run that does the same again at once; its id derives from the old one, so asking twice makes one."""
+    """A new run that does the same again; its id derives from the old one, so asking twice makes one.
+
+    At once: but a step still waits for what is not done, and what was planned for later comes then.
+    """
     return NewRun(
         id=retry_id(run.id),
         task=run.task,
@@ -91,6 +95,8 @@ def retry_of(run: Run) -> NewRun:
         priority=run.priority,
         wire=wire.amend(run.wire, replace(run.origin, kind="retry", of=run.id)),
         group=None if run.member is None else run.member.group,
+        needs=run.needs,
+        at=run.origin.nominal if run.origin.kind == "plan" else None,
     )
 
 
@@ -161,7 +167,9 @@ def _about(run: NewRun, id: str, args: bytes, timed: Timed) -> str:
     """What its runs are about. Of a task that is done once per period, they are about what any of its runs is."""
     if timed.once is None:
         return run.key or f"schedule:{id}"
-    return run.key or ("" if args == NO_ARGUMENTS else digest(args))
+    return run.key or (
+        "" if args == NO_ARGUMENTS else digest(msgspec.json.encode(msgspec.json.decode(args), order="sorted"))
+    )
 
 
 def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Guards()) -> Overlap:  # noqa: B008

@@ -1,9 +1,11 @@
 """Once per period: one name says what a run is about and when, and is its key, its mark and its place in a flow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import cast
+from types import MappingProxyType
+from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from rota.domain import wire
@@ -14,6 +16,8 @@ from rota.domain.run import NewRun, Origin
 Once = Period | Callable[[datetime], str]
 """A kind of period, or a function that names the period of an (aware) instant."""
 NAME_LIMIT = 100
+NAMED_BY_CODE = 400 * 86_400.0
+"""Seconds for which the marks of periods are kept that a function names: it may mean a year."""
 NO_ARGUMENTS = b"{}"
 
 
@@ -34,7 +38,7 @@ def check_storable(once: Once) -> Period:
 
 def memory_of(once: Once) -> float:
     """Seconds for which a mark may still be read after it was written, because its period goes on."""
-    return once.longest if isinstance(once, Period) else Period.month().longest
+    return once.longest if isinstance(once, Period) else NAMED_BY_CODE
 
 
 def period_at(once: Once, at: float) -> str:
@@ -61,12 +65,14 @@ def period_of(name: str) -> str:
     return name.rpartition("@")[2]
 
 
-def once_in(run: NewRun, once: Once, now: float) -> NewRun:
-    """The run as one that may succeed once in the period of its due time."""
+def once_in(run: NewRun, once: Once, now: float, defaults: Mapping[str, Any] = MappingProxyType({})) -> NewRun:
+    """The run as one that may succeed once in the period of its due time. What is given as its parameter's default is
+    as good as not given."""
     period = period_at(once, max(now, run.due_at(now)))
     body = wire.decode(run.wire)
-    args = bytes(body.args)
-    name = named(run.key or (None if args == NO_ARGUMENTS else digest(args)), period)
+    given = msgspec.json.decode(body.args, type=dict[str, Any])
+    told = {name: value for name, value in given.items() if name not in defaults or defaults[name] != value}
+    name = named(run.key or (digest(msgspec.json.encode(told, order="sorted")) if told else None), period)
     origin = replace(body.origin or Origin(), period=period)
     guards = replace(run.guards, unique="done")
-    return replace(run, key=name, unique_key=name, guards=guards, wire=wire.amend(run.wire, origin))
+    return replace(run, key=run.key or name, unique_key=name, guards=guards, wire=wire.amend(run.wire, origin))

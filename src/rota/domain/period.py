@@ -12,10 +12,10 @@ from rota.domain.triggers.zones import find_zone
 Unit = Literal["hour", "day", "week", "month"]
 
 SHAPES = {
-    "hour": (re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d)([+-]\d{4})"), "2026-11-15T09+0100"),
-    "day": (re.compile(r"(\d{4})-(\d\d)-(\d\d)"), "2026-11-15"),
-    "week": (re.compile(r"(\d{4})-W(\d\d)"), "2026-W46"),
-    "month": (re.compile(r"(\d{4})-(\d\d)"), "2026-11"),
+    "hour": (re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d)([+-]\d{4})", re.ASCII), "2026-11-15T09+0100"),
+    "day": (re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII), "2026-11-15"),
+    "week": (re.compile(r"(\d{4})-W(\d\d)", re.ASCII), "2026-W46"),
+    "month": (re.compile(r"(\d{4})-(\d\d)", re.ASCII), "2026-11"),
 }
 
 
@@ -72,7 +72,9 @@ class Period(Struct, frozen=True):
 
     def check(self, name: str) -> str:
         """The name itself, if a period of this kind has it."""
-        self.bounds(name)
+        begin, _ = self.bounds(name)
+        if self.name(begin) != name:
+            raise ValueError(f"{name!r} is no {self.unit} of {self.tz or 'UTC'}; that one is {self.name(begin)}")
         return name
 
     def between(self, first: str, last: str, most: int) -> list[str]:

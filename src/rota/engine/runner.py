@@ -31,7 +31,7 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
-from rota.engine.steps import NotKnown, NotWanted, Steps
+from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 
@@ -82,19 +82,24 @@ class Runner:
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
         """The arguments of a step, from the results of those before it; an outcome where it cannot be called."""
+        seat.called_at = self._now()  # from here on it can be told to stop
+        timeout = asyncio.timeout(seat.run.policy.timeout)
         try:
             if self._steps is not None:
-                seat.args = await self._steps.arguments(seat.run, handler.signature)
+                async with timeout:
+                    seat.args = await self._steps.arguments(seat.run, handler.signature)
+        except asyncio.CancelledError as error:
+            return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
         except NotWanted as no:
             return Skipped(str(no))
         except NotKnown as why:
             return Unbindable(Failure("NotKnown", str(why)))
         except StoreError:
             return Released()
-        except LookupError as error:
+        except Forgotten as error:
             return Discarded(failure(error))
         except Exception as error:  # the user's own `when` or `args`
-            return raised(error, handler.retry)
+            return _too_late(handler, seat) if timeout.expired() else raised(error, handler.retry)
         return None
 
     async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:

@@ -38,6 +38,10 @@ class NotWanted(Exception):
     """`when` says no."""
 
 
+class Forgotten(Exception):
+    """A result that it takes is no longer kept."""
+
+
 class NotKnown(Exception):
     """This worker has the task, but not the code of the flow."""
 
@@ -75,19 +79,22 @@ class Steps:
         return msgspec.json.encode(given)
 
     async def _result(self, member: Member, need: str) -> bytes:
-        """What the newest run of a step results in, as JSON."""
+        """What a step results in, by its last success; null if it has none, because it failed or was cancelled."""
         name = needs.named(need)
         assert name is not None
-        query = RunQuery(group=member.group, task=name.task, key=name.key, limit=1)
+        query = RunQuery(group=member.group, task=name.task, key=name.key, states=[State.SUCCEEDED], limit=1)
+        run = await self._newest(query) or await self._newest(msgspec.structs.replace(query, states=()))
+        if run is None:
+            raise Forgotten(
+                f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
+            )
+        return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
+
+    async def _newest(self, query: RunQuery) -> Run | None:
         page = await self._store.runs(query)
         while not page.runs and page.cursor is not None:
             page = await self._store.runs(msgspec.structs.replace(query, cursor=page.cursor))
-        if not page.runs:
-            raise LookupError(
-                f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
-            )
-        run = page.runs[0]
-        return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
+        return page.runs[0] if page.runs else None
 
 
 async def _answer(value: Answer) -> Any:

@@ -183,9 +183,14 @@ class Flow:
     async def rerun(
         self, step: "str | Step", period: str | date | None = None, downstream: bool = True
     ) -> dict[str, Decision]:
-        """Do a step again, and (`downstream`) all that follow from it."""
+        """Do a step again, and (`downstream`) all that follow from it. Refused while one of them runs: what it brings
+        would come from what is done anew."""
         name = await self.period(period)
         steps = self.downstream(step) if downstream else [self._step(step)]
+        newest = (await self._newest(name))[1]
+        for one in steps:
+            if one in newest and newest[one].state is State.RUNNING:
+                raise InvalidOptions(f"flow {self.name}: step {one} runs; wait for its end, or cancel {newest[one].id}")
         await self._clear(name, steps)
         return await self._put(name, steps)
 

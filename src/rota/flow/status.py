@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rota.domain import needs
 from rota.domain.decision import Reason
 from rota.domain.flow import Steps
 from rota.domain.guards import Mark
@@ -70,9 +71,9 @@ def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], n
         state, since = _state(run, mark, now)
         roots: tuple[str, ...] = ()
         if state == "waiting" and run is not None:
-            roots = _roots(plan.after, found, run, steps)
+            roots = _roots(found, run)
             if roots:
-                ends = [at for root in roots if (at := found[root].since) is not None]
+                ends = [at for root in roots if root in found and (at := found[root].since) is not None]
                 state, since = "blocked", max(ends, default=since)
         found[name] = StepStatus(
             name=name, task=plan.task, state=state, after=plan.after, since=since, run=run, blocked_by=roots
@@ -98,19 +99,17 @@ def _state(run: Run | None, mark: Mark, now: float) -> tuple[StepState, float | 
     return ("failed" if run.state is State.FAILED else "cancelled"), run.finished_at
 
 
-def _roots(after: tuple[str, ...], found: Mapping[str, StepStatus], run: Run, steps: Steps) -> tuple[str, ...]:
-    """Of what this run still waits for: the steps that have ended badly or were never started, however far up."""
+def _roots(found: Mapping[str, StepStatus], run: Run) -> tuple[str, ...]:
+    """Of what this run still waits for: the steps that have ended badly, were never started, or have left the code,
+    however far up."""
     roots: dict[str, None] = {}
-    for parent in after:
-        step = found[parent]
-        if not any(need.endswith(f"/{parent}@{_period(run)}") for need in run.needs):
+    for need in run.needs:
+        name = needs.named(need)
+        if name is None:
             continue
-        if step.state in ("failed", "cancelled", "absent", "paused"):
+        parent = name.key.rpartition("@")[0].rpartition("/")[2]
+        step = found.get(parent)
+        if step is None or step.state in ("failed", "cancelled", "absent", "paused"):
             roots[parent] = None
-        for root in step.blocked_by:
-            roots[root] = None
+        roots |= dict.fromkeys(step.blocked_by if step is not None else ())
     return tuple(roots)
-
-
-def _period(run: Run) -> str:
-    return run.origin.period or ""

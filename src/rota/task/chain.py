@@ -131,6 +131,9 @@ def bind_step(
     """
     from rota.task.task import Bound
 
+    own = _task_of(call)
+    if own.once is not None:
+        raise InvalidOptions(f"{own.name} has a once= of its own, which does not hold for a step; submit it by itself")
     if isinstance(call, Bound):
         if given:
             raise InvalidOptions(f"{call.task.name} is bound already; leave out args=, or give the task itself")

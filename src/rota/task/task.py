@@ -84,7 +84,7 @@ class Bound(Struct, Generic[R_co], frozen=True):
         if self.task.once is None:
             return run
         try:
-            return once_in(run, self.task.once, now)
+            return once_in(run, self.task.once, now, self.task.signature.defaults())
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"{self.task.name}: once: {error}") from None
 

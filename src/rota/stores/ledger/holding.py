@@ -77,16 +77,27 @@ def release(book: Book, ended: Standing) -> None:
 
 
 def let_go(book: Book, met: Sequence[str]) -> None:
+    """Those that waited for nothing else may start."""
     for run in book.waiters(met):
         left = tuple(need for need in run.needs if need not in met)
         if run.state.final or left == run.needs:
             continue
+        for need in run.needs:
+            if need in met:
+                _remember_end(book, need)
         due_at = run.due_at
         if run.rest and not left:
             due_at = after(rested(run.rest, book.mark(run.task, run.mark_key), due_at), 0)
         book.save(replace(run, needs=left, due_at=due_at))
         if not left and run.state is State.QUEUED:
             book.arrivals.append((run.task, due_at))
+
+
+def _remember_end(book: Book, need: str) -> None:
+    """Whoever waited for any end of this has seen one, a cancel too: it is not waited for again."""
+    name = needs.named(need)
+    if name is not None and name.any_end and (mark := book.mark(name.task, name.key)).finished_at is None:
+        book.put_mark(name.task, name.key, replace(mark, finished_at=book.now))
 
 
 def cancel_all(book: Book, waiting: Sequence[Standing], reason: Reason, note: str | None) -> None:

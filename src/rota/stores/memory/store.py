@@ -217,5 +217,5 @@ def _matches(run: Run, query: RunQuery) -> bool:
     return (
         (not query.states or run.state in query.states)
         and (query.task is None or run.task == query.task)
-        and (query.key is None or run.key == query.key)
+        and (query.key is None or query.key in (run.key, run.unique_key))
     )

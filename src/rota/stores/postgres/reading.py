@@ -48,7 +48,7 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
     if query.task is not None:
         conditions.append(("task = ${}", query.task))
     if query.key is not None:
-        conditions.append(("key = ${}", query.key))
+        conditions.append(("${} IN (key, unique_key)", query.key))
     if query.group is not None:
         conditions.append(("id = ANY(ARRAY(SELECT run FROM {{schema}}.grouped WHERE grp = ${}))", query.group))
     if (before := after_cursor(query.cursor)) is not None:

@@ -113,7 +113,7 @@ def _conditions(query: RunQuery) -> tuple[str, list[Any]]:
     if query.task is not None:
         conditions.append(("task = ?", query.task))
     if query.key is not None:
-        conditions.append(("key = ?", query.key))
+        conditions.append(("? IN (key, unique_key)", query.key))
     if query.group is not None:
         conditions.append(("grp = ?", query.group))
     if (before := after_cursor(query.cursor)) is not None:

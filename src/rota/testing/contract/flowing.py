@@ -92,6 +92,16 @@ class FlowContract(Staged):
         assert ids((await stage.claim(free=9)).runs) == [two.id]
         assert (await stage.see(three)).needs == (needs.done(GREET, "one@day"),)
 
+    async def test_who_has_seen_a_cancel_is_not_held_by_it_again(self, stage: Stage) -> None:
+        await stage.put(one := step("one"), two := step("two", "one", any_end=True))
+        await stage.cancel(one)
+        assert (await stage.ask_for(step("two", "one", any_end=True))).reason is Reason.JOINED
+        run = await stage.take()
+        assert (run.id, run.needs) == (two.id, ())
+        await stage.end(run, Discarded(BOOM))
+        await stage.put(again := step("two", "one", any_end=True))
+        assert (await stage.take()).id == again.id
+
     async def test_a_retry_is_no_end(self, stage: Stage) -> None:
         await stage.put(step("one", policy=STUBBORN), step("two", "one", any_end=True))
         run = await stage.take()

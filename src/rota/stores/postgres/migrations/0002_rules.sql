@@ -181,7 +181,7 @@ END $$;
 -- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
 -- set. One with rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now
 -- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
-CREATE FUNCTION release(gone text[], OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION release(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     waiting text[] := ARRAY(SELECT DISTINCT w.run::text FROM waits w WHERE w.ended = ANY(gone));
     child record;
@@ -190,6 +190,11 @@ BEGIN
     tasks := '{}'; dues := '{}';
     IF waiting = '{}' THEN RETURN; END IF;
     PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
+    -- Whoever waited for any end of something has seen one, a cancel too: it is not waited for again.
+    INSERT INTO marks AS m (task, key, finished_at, failures)
+    SELECT DISTINCT substr(w.ended, 2, strpos(w.ended, ' ') - 2), substr(w.ended, strpos(w.ended, ' ') + 1), now, 0
+    FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting) AND starts_with(w.ended, '*')
+    ON CONFLICT (task, key) DO UPDATE SET finished_at = coalesce(m.finished_at, excluded.finished_at);
     DELETE FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting);
     WITH freed AS (
         UPDATE queue q SET
@@ -250,7 +255,7 @@ BEGIN
     INTO ended, of_task, of_key, met, named, ready_tasks, ready_keys FROM gone g;
     tasks := '{}'; dues := '{}';
     IF met IS NOT NULL OR named IS NOT NULL THEN
-        SELECT r.tasks, r.dues INTO tasks, dues FROM release(met || named) r;
+        SELECT r.tasks, r.dues INTO tasks, dues FROM release(met || named, now) r;
     END IF;
     IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
         FOR i IN 1 .. cardinality(ready_tasks) LOOP

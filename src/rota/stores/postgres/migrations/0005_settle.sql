@@ -151,7 +151,7 @@ BEGIN
         IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
         met := met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final);
         IF met && wanted THEN  -- after its mark: those behind it are judged by that
-            SELECT * INTO got FROM release(met);
+            SELECT * INTO got FROM release(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;
     END IF;
@@ -270,7 +270,7 @@ BEGIN
             SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
         END IF;
         IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
-            SELECT * INTO more FROM release(got.met);
+            SELECT * INTO more FROM release(got.met, now);
             tasks := tasks || more.tasks; dues := dues || more.dues;
         END IF;
     END IF;

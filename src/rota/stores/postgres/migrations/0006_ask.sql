@@ -199,7 +199,7 @@ BEGIN
         END IF;
     END LOOP;
     IF met <> '{}' THEN
-        SELECT * INTO got FROM release(met);
+        SELECT * INTO got FROM release(met, now);
         hinted := hint(got.tasks, got.dues, now);
         PERFORM tell(me, hinted, NULL);
     END IF;

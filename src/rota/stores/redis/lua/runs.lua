@@ -10,8 +10,8 @@ local answer = {}
 local function matches(text)
   if not states:find(text:sub(1, 1), 1, true) then return false end
   if not task and not key then return true end
-  local readable, _, _, _, _, _, its_task, its_key = pcall(cmsgpack.unpack_limit, text, 6, 2)
-  return readable and (not task or its_task == task) and (not key or its_key == key)
+  local readable, _, _, _, _, _, its_task, its_key, its_name = pcall(cmsgpack.unpack_limit, text, 7, 2)
+  return readable and (not task or its_task == task) and (not key or its_key == key or its_name == key)
 end
 
 -- The candidates of these (seq, id), newest first, until the page is full.

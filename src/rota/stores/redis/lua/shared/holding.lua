@@ -62,12 +62,25 @@ function holding.rested(run)
 end
 
 -- Something has ended or is done: those that waited for nothing else may start.
+-- Whoever waited for any end of this has seen one, a cancel too: it is not waited for again.
+function holding.remember_end(need)
+  local space = need:find(" ", 1, true)
+  local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
+  if not mark[M_FINISHED] then
+    mark[M_FINISHED] = now
+    policies.put_mark(mark)
+  end
+end
+
 function holding.let_go(met)
   local waiting, is_met = {}, {}
   for _, need in ipairs(met) do
     local name = ROOT .. "awaits:" .. need
     local some = call("SMEMBERS", name)
-    if #some > 0 then call("DEL", name) end
+    if #some > 0 then
+      call("DEL", name)
+      if need:sub(1, 1) == "*" then holding.remember_end(need) end
+    end
     for _, id in ipairs(some) do waiting[#waiting + 1] = id end
     is_met[need] = true
   end
