@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain import needs
+from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards
 from rota.domain.run import NewRun, Run, State
 from rota.domain.schedule import Schedule
@@ -21,18 +23,21 @@ WAITING = (State.QUEUED, State.PAUSED)
 
 
 class Moved(Struct):
-    """How many of each; `running` ones end where they are."""
+    """How many of each; `running` ones end where they are, and so stay those that wait for them or were not taken
+    (`left`)."""
 
     schedules: int = 0
     runs: int = 0
     marks: int = 0
     running: int = 0
+    left: int = 0
 
 
 async def move(source: Store, target: Store, by: str | None = None, tell: Callable[[str], object] = str) -> Moved:
     """Schedules with their next ticks, queued and paused runs with their due times, marks, and what code published."""
     moved = Moved()
-    await target.declare((await source.rows(TaskSpec)).items)
+    specs = (await source.rows(TaskSpec)).items
+    await target.declare([replace(spec, enabled=True) for spec in specs])  # what waits goes, switched off or not
     tell("schedules")
     async for schedules in _schedules(source):
         await _move_schedules(source, target, schedules, by)
@@ -41,11 +46,15 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
     await _copy_marks(source, target)
     tell("runs")
     gone: list[str] = []
+    stays = await _running(source)
     async for runs in _waiting(source):
-        gone += await _copy_runs(source, target, runs, by)
+        taken = await _copy_runs(source, target, runs, stays, by)
+        moved.left += len(runs) - len(taken)
+        gone += taken
     for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
         await source.ask(Wish.DROP, gone[first : first + PAGE], NOTE, by)
     moved.runs = len(gone)
+    await target.declare(specs)
     moved.marks = await _copy_marks(source, target)  # again: what was done meanwhile is waited for there
     moved.running = sum(depth.running for depth in (await source.depths()).items)
     return moved
@@ -71,16 +80,46 @@ async def _copy_marks(source: Store, target: Store) -> int:
     return len(marks)
 
 
-async def _copy_runs(source: Store, target: Store, runs: list[Run], by: str | None) -> list[str]:
-    """Which of them are held here and stand there as well now."""
-    ids = [run.id for run in runs]
+async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[str], by: str | None) -> list[str]:
+    """Which of them are held here and stand there as well now. What waits for something that stays here stays too:
+    nobody would tell it there."""
+    going: list[Run] = []
+    for run in runs:
+        if stays & set(run.needs):
+            stays |= _known_by(run)
+        else:
+            going.append(run)
+    runs, ids = going, [run.id for run in going]
     await source.ask(Wish.PAUSE, [run.id for run in runs if run.state is State.QUEUED], NOTE, by)
     held = {run.id: run for run in (await source.runs(RunQuery(ids=ids))).runs}
     still = [run for run in runs if run.id in held and held[run.id].state is State.PAUSED]  # not started meanwhile
-    await target.put([_again(run) for run in still])
-    paused = [run.id for run in still if run.state is State.PAUSED and run.note != NOTE]
+    answers = (await target.put([_again(run) for run in still])).items
+    taken = [run for run, answer in zip(still, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+    refused = [run for run in still if run not in taken]
+    for run in refused:
+        stays |= _known_by(run)
+    back = [run.id for run in refused if run.state is State.QUEUED]
+    await source.ask(Wish.RESUME, back, "not taken by the other store", by)
+    paused = [run.id for run in taken if run.state is State.PAUSED and run.note != NOTE]
     await target.ask(Wish.PAUSE, paused, None, by)
-    return [run.id for run in still]
+    return [run.id for run in taken]
+
+
+async def _running(source: Store) -> set[str]:
+    """What those that run here are waited for as."""
+    found: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = await source.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
+        for run in page.runs:
+            found |= _known_by(run)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _known_by(run: Run) -> set[str]:
+    return {run.id, needs.done(run.task, run.mark_key), needs.ended(run.task, run.mark_key)}
 
 
 def _again(run: Run) -> NewRun:

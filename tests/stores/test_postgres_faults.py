@@ -153,6 +153,21 @@ async def test_the_isolation_that_a_database_prefers_does_not_matter(server: Pos
         assert [run.id for claim in claims for run in claim.runs] == [same.id]
 
 
+async def test_a_line_to_a_server_that_takes_no_writes_is_not_kept(server: PostgresServer) -> None:
+    connection = await asyncpg.connect(server.url)
+    backend = PostgresBackend.from_url(server.url)
+    async with backend.open() as first:
+        await first.put([new_run()])
+    await connection.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+    async with backend.open() as store:
+        with pytest.raises(StoreUnavailable):
+            await store.put([new_run()])
+        await connection.execute("SET default_transaction_read_only = off")
+        await connection.execute("ALTER DATABASE postgres SET default_transaction_read_only = off")
+        await store.put([new_run()])
+    await connection.close()
+
+
 async def test_hints_come_back_with_the_server_and_the_first_one_says_that_some_were_missed(
     server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,6 +243,21 @@ class TestBehindAPooler:
             lines = [store.put([new_run()]) for _ in range(10)]
             assert all(reply.items[0] for reply in await asyncio.gather(*lines))
             assert len((await stage.claim(free=20)).runs) == 10
+
+    async def test_one_process_after_the_other_finds_out_about_it(self, pooled: PostgresBackend, pooler: str) -> None:
+        """Each names its prepared statements from one on: the pooler must not keep any of them."""
+        if pooler == SEEMING:
+            return  # what it seems is known beforehand
+        opens = (
+            "import asyncio, sys\nfrom rota.stores import connect\n"
+            "async def main():\n    async with connect(sys.argv[1]).open() as store: await store.depths()\n"
+            "asyncio.run(main())"
+        )
+        url = f"{pooled.address.dsn}{'&' if '?' in pooled.address.dsn else '?'}schema={pooled.schema.strip(chr(34))}"
+        for _ in range(3):
+            command = [sys.executable, "-c", opens, url]
+            done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
 
     async def test_hints_are_looked_for(self, pooled: PostgresBackend) -> None:
         there = PostgresBackend(pooled.address)

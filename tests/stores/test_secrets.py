@@ -2,6 +2,7 @@
 
 import pytest
 
+from rota.domain.masking import masked
 from rota.errors import RotaError
 from rota.stores import connect
 
@@ -17,6 +18,11 @@ URLS = [
     "postgresql://ada:secret@host/db?schema=pg_bad",
     "postgresql://host/db?password=secret",
 ]
+"""Each holds a password."""
+
+
+def test_an_address_to_listen_at_is_not_shown_with_its_password() -> None:
+    assert "cret" not in masked("postgresql://host/db?listen_url=postgresql%3A%2F%2Fada%3Asecret%40host%2Fdb&schema=x")
 
 
 @pytest.mark.parametrize("url", URLS)

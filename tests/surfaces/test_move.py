@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rota import DailyAt, Every, Rota, State
 from rota.domain.guards import Mark
 from rota.domain.run import Run
+from rota.domain.spec import TaskSpec
 from rota.errors import StoreUnavailable
 from rota.moving import PAGE, move
 from rota.store import Marked, RunQuery, Store
@@ -124,6 +126,44 @@ async def test_what_runs_stays_and_is_told(tmp_path: Path) -> None:
         moved = await move(old, new)
         assert moved.running == 1
         assert run.id not in {there.id for there in await waiting(new)}
+
+
+async def test_what_waits_for_something_that_stays_does_not_start_early_there(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.app.client().store()
+    first = await office.work.submit(1)
+    await old.claim("w", 1, ["work"], 1, 30)
+    second, third = (replace(office.work.bind(n).to_run(), needs=(needed,)) for n, needed in ((2, first.id), (3, "")))
+    third = replace(third, needs=(second.id,))
+    await old.put([second, third, free := office.work.bind(4).to_run()])
+    async with new_store(tmp_path) as (_, new):
+        moved = await move(old, new)
+        assert (moved.runs, moved.left, moved.running) == (1, 2, 1)
+        assert [run.id for run in await waiting(new)] == [free.id]
+    assert [run.id for run in await waiting(old)] == [third.id, second.id]
+
+
+async def test_what_a_task_has_waiting_goes_even_if_it_is_switched_off(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.app.client().store()
+    run = await office.work.submit(1)
+    await old.declare([TaskSpec("work", enabled=False)])
+    async with new_store(tmp_path) as (_, new):
+        assert (await move(old, new)).runs == 1
+        assert [there.id for there in await waiting(new)] == [run.id]
+        assert [spec.enabled for spec in (await new.rows(TaskSpec)).items] == [False]
+
+
+async def test_what_the_other_store_does_not_take_stays(tmp_path: Path) -> None:
+    office = Office()
+    old = await office.app.client().store()
+    await office.work.submit(1)
+    await office.work.submit(2)
+    small = MemoryBackend(capacity=1)
+    async with small.open() as new:
+        moved = await move(old, new)
+        assert (moved.runs, moved.left, len(await waiting(new))) == (1, 1, 1)
+    assert [run.state for run in await waiting(old)] == [State.QUEUED]
 
 
 def test_the_command_moves_and_tells(project: Project) -> None:

@@ -30,10 +30,20 @@ def move_store(
         raise InvalidOptions("--from and --to are the same store")
     moved = asyncio.run(_move(source, target))
     if show.json:
-        show.value({"schedules": moved.schedules, "runs": moved.runs, "marks": moved.marks, "running": moved.running})
+        show.value(
+            {
+                "schedules": moved.schedules,
+                "runs": moved.runs,
+                "marks": moved.marks,
+                "running": moved.running,
+                "left": moved.left,
+            }
+        )
         return
     what = f"{plural(moved.schedules, 'schedule')}, {plural(moved.runs, 'run')} and {plural(moved.marks, 'mark')}"
     show.line(f"Moved {what} from {masked(source)} to {masked(target)}.")
+    if moved.left:
+        show.line(f"{plural(moved.left, 'run')} stayed there: not taken, or behind one that is running.")
     if moved.running:
         show.line(f"{plural(moved.running, 'run')} still running there: wait for the end, then move again.")
 

@@ -8,7 +8,7 @@ _PASSWORD = re.compile(
     r"(?:[^/?#]*@|.*@)",  # the latter for a password that should have been percent-encoded
     re.DOTALL,
 )
-_SECRET = re.compile(r"([?&][^=&#]*(?:password|passwd|secret|token)[^=&#]*=)[^&#]*", re.IGNORECASE)
+_SECRET = re.compile(r"([?&][^=&#]*(?:password|passwd|secret|token|listen_url)[^=&#]*=)[^&#]*", re.IGNORECASE)
 
 
 def masked(url: str) -> str:

@@ -46,8 +46,15 @@ pg: Any = cast(Any, asyncpg)
 
 TRY_AGAIN: tuple[type[Exception], ...] = (pg.SerializationError, pg.DeadlockDetectedError)
 """The server has rolled the whole verb back: it may be sent again as it is."""
-CUT: tuple[type[Exception], ...] = (pg.PostgresConnectionError, pg.InterfaceError, OSError, TimeoutError)
-"""Nobody knows whether the verb was done."""
+CUT: tuple[type[Exception], ...] = (
+    pg.PostgresConnectionError,
+    pg.InterfaceError,
+    pg.ReadOnlySQLTransactionError,
+    OSError,
+    TimeoutError,
+)
+"""Nobody knows whether the verb was done; or it was not, because this server is a standby: another line may lead to the
+primary."""
 BAD_ROW: tuple[type[Exception], ...] = (pg.DataError, pg.InternalClientError, UnicodeEncodeError, OverflowError)
 """One row of a batch cannot be stored; the others can."""
 ERRORS: tuple[type[Exception], ...] = (

@@ -39,9 +39,10 @@ class Lines:
 
     async def open(self) -> Connection:
         """The first connection, to be looked at before it is used."""
-        connection = await connect(self.dsn)
+        connection = await connect_plainly(self.dsn)  # a statement of this name may stand in the pooler's line already
         try:
-            (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
+            async with connection.transaction():
+                (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
             # A pooler makes up the number by which a query is cancelled: it is not that of the server's process.
             self.pooled = row["pid"] != connection.get_server_pid()
         finally:

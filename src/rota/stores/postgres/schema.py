@@ -46,8 +46,9 @@ async def version_of(connection: Connection, schema: str, url: str) -> int:
 async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, int]:
     """Bring the schema up to date in one transaction; the version before and after."""
     scripts = migrations()
-    if await version_of(connection, schema, url) == len(scripts):
-        return len(scripts), len(scripts)
+    async with connection.transaction():  # all of it on one server, whatever stands between
+        if await version_of(connection, schema, url) == len(scripts):
+            return len(scripts), len(scripts)
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
         found = await version_of(connection, schema, url)

@@ -4,7 +4,7 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
 
-ELSEWHERE = ("READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "LOADING")
+ELSEWHERE = ("READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "LOADING", "BUSY")
 """What a server says that is not, or not yet, the one to ask."""
 
 
@@ -49,6 +49,7 @@ SENTENCES = {
     "ReadOnly": ("is a replica and takes no writes; is a failover under way?", True),
     "LOADING": ("is still loading its data", True),
     "BusyLoading": ("is still loading its data", True),
+    "BUSY": ("is busy with a long script", True),
     "MASTERDOWN": ("has lost its primary; is a failover under way?", True),
     "CLUSTERDOWN": ("cannot serve this namespace now: the cluster is down", True),
     "MOVED": ("keeps sending this namespace elsewhere; is the cluster being changed?", True),

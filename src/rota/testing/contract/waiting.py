@@ -12,6 +12,15 @@ from rota.testing.contract.stage import GREET, LEASE, Stage, Staged, ids, new_ru
 
 
 class WaitingRunContract(Staged):
+    async def test_what_waited_for_one_that_came_too_late_starts_in_the_same_claim(self, stage: Stage) -> None:
+        """A limited one too: the claim that ends the late one looks after its limit."""
+        await stage.declare(Limit(total=5), task="limited")
+        late = new_run(unique="queued", key="k")
+        child = new_run("limited", needs=[late.id])
+        await stage.put(late, child)
+        await stage.ask_for(new_run(unique="queued", key="k", join="push", expires_after=0))
+        assert ids((await stage.claim(free=4, tasks=[GREET, "limited"])).runs) == [child.id]
+
     async def wait_for(self, stage: Stage, *children: NewRun, parent: NewRun | None = None) -> NewRun:
         parent = parent or new_run(PARENT)
         await stage.put(parent, *(replace(child, needs=(parent.id,)) for child in children))

@@ -73,7 +73,8 @@ BEGIN
     UPDATE queue SET body = new.body, due_at = due, expires_at = coalesce(expiry_of(new, now), holder.expires_at),
         hold = held, needs = still
     WHERE id = holder.id;
-    IF held < 2 AND (due < holder.due_at OR held <> holder.hold) THEN
+    -- Also where it was due already: a claim beside this put has passed it over, because it is locked here.
+    IF held < 2 AND (due < holder.due_at OR held <> holder.hold OR (held = 0 AND due <= now)) THEN
         dues := dues || due;
     END IF;
     IF (due > holder.due_at OR held = 2) AND holder.hold = 0 AND holder.due_at <= now THEN

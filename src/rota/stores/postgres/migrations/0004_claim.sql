@@ -349,6 +349,9 @@ BEGIN
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
             || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
+            || ARRAY(SELECT DISTINCT c.task::text FROM queue q  -- and of those that wait for their end
+                     JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
+                     JOIN queue c ON c.id = w.run WHERE q.id = ANY(late))
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
                                                     WHERE s.gated AND s.name = ANY(unpaused))) l WHERE l.head <= now));
         now := now_of(skew, seen, false);

@@ -15,6 +15,7 @@ local row = call("HGET", ROOT .. "workers", worker)
 row = row and cmsgpack.unpack(row) or { 0, crew }
 local last = row[1]
 local chosen, parked, left, full = {}, {}, false, false
+local LATE_AT_ONCE = 1000
 
 local gates, suspects, passed_over = {}, true, false
 
@@ -76,7 +77,10 @@ local function read_on(lane)
       }
     end
   end
-  if #found == 0 then return read_on(lane) end
+  if #found > 0 then return end
+  lane.passed = (lane.passed or 0) + #places
+  if lane.passed < LATE_AT_ONCE then return read_on(lane) end
+  full = true -- all of them too late to start: what stands behind them waits for the next claim
 end
 
 local function peek(lane)

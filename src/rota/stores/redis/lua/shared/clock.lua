@@ -1,4 +1,5 @@
--- The store's time: the server's, plus a test's skew; never back, whichever server answers and whoever asks.
+-- The store's time: the server's, plus a test's skew; never back, whichever server answers and whoever asks. A clock that
+-- once stood more than an hour ahead was wrong: the store's time goes back then, because standing still would be worse.
 -- Instants have five digits. Numbers reach Redis exactly (%.17g), but tostring and .. would keep fourteen digits.
 local ROOT = KEYS[1]
 local call = redis.call
@@ -18,7 +19,8 @@ local now
 do
   local time = call("TIME")
   now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
-  now = math.max(now, tonumber(ARGV[2]), tonumber(call("GET", ROOT .. "clock") or 0))
+  local known = math.max(tonumber(ARGV[2]), tonumber(call("GET", ROOT .. "clock") or 0))
+  if known > now and known < now + 3600 then now = known end
 end
 
 local function instant(number)
