@@ -3,7 +3,7 @@ gone."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -138,12 +138,9 @@ class Planner:
             found[name] = self._wanted(name, call(item), at(item))
         return list(found.values())
 
-    def _wanted(self, key: str, bound: object, at: object) -> Wanted:
-        if not isinstance(bound, Bound):
-            raise InvalidArguments(
-                f"plan {self.name}, {key}: call= gives {bound!r}; let it bind a task: task.bind(...)"
-            )
-        call = cast("Bound[Any]", bound)
+    def _wanted(self, key: str, call: Bound[Any], at: object) -> Wanted:
+        if not isinstance(call, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArguments(f"plan {self.name}, {key}: call= gives {call!r}; let it bind a task: task.bind(...)")
         if call.options.delay is not None or call.options.at is not None or call.options.expires is not None:
             raise InvalidOptions(f"plan {self.name}, {key}: at= says when; leave out delay, at and expires of the call")
         try:
