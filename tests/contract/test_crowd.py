@@ -8,7 +8,7 @@ from rota.stores.memory import MemoryBackend
 from rota.stores.postgres import PostgresBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract.crowding import crowd
-from rota.testing.contract.racing import race
+from rota.testing.contract.racing import MANNERS, Manner, race
 from rota.testing.servers import redis_kinds
 from tests.contract.test_redis import a_namespace_of
 from tests.server_fixtures import Servers
@@ -38,22 +38,28 @@ async def test_redis_holds_its_limits_for_long(servers: Servers, kind: str) -> N
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("child_first", [True, False])
-async def test_sqlite_lets_every_child_go_once(tmp_path: Path, child_first: bool) -> None:
-    await race(SqliteBackend(tmp_path / "rota.db"), 1000, child_first)
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_memory_lets_every_child_go_once(manner: Manner) -> None:
+    await race(MemoryBackend(), 1000, manner)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("child_first", [True, False])
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_sqlite_lets_every_child_go_once(tmp_path: Path, manner: Manner) -> None:
+    await race(SqliteBackend(tmp_path / "rota.db"), 1000, manner)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("kind", redis_kinds())
-async def test_redis_lets_every_child_go_once(servers: Servers, kind: str, child_first: bool) -> None:
-    await race(a_namespace_of(servers.get(kind).url), 1000, child_first)
+async def test_redis_lets_every_child_go_once(servers: Servers, kind: str, manner: Manner) -> None:
+    await race(a_namespace_of(servers.get(kind).url), 1000, manner)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("child_first", [True, False])
-async def test_postgres_lets_every_child_go_once(postgres_backend: PostgresBackend, child_first: bool) -> None:
-    await race(postgres_backend, 1000, child_first)
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_postgres_lets_every_child_go_once(postgres_backend: PostgresBackend, manner: Manner) -> None:
+    await race(postgres_backend, 1000, manner)
