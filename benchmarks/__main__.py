@@ -4,7 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import report, triggers
+import msgspec
+
+from benchmarks import report, servers, triggers
 from benchmarks.compare import compare
 from benchmarks.crowded import crowded
 from benchmarks.growth import growth
@@ -54,6 +56,8 @@ def measure(settings: Settings, keep: bool) -> None:
     if keep:
         triggers.write(speeds)
         report.write(versus, costs, settings)
+    servers.measure(msgspec.structs.replace(settings, rounds=1), keep)
+    if keep:
         tell(f"written to {_shown(report.RESULTS)}")
 
 

@@ -61,21 +61,31 @@ def text(parts: Sequence[tuple[str, Sequence[Cost]]], settings: Settings) -> str
     return "\n\n".join([how, *grids])
 
 
+def measure(settings: Settings, keep: bool) -> None:
+    """On both servers, where this machine has them."""
+    parts = []
+    for name, there, measured in (
+        ("Redis", redis_of_machine(), on_redis),
+        ("PostgreSQL", postgres_of_machine(), on_postgres),
+    ):
+        if not there:
+            tell(f"{name}: no server on this machine, so it is not measured")
+            continue
+        tell(name)
+        parts.append(measured(settings))
+    found = text(parts, settings)
+    print(found)
+    if keep and parts:
+        write_section(SERVERS, found)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1, help="medians are over so many")
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
     chosen = parser.parse_args()
     settings = Settings(rounds=chosen.rounds)
-    settings = settings.quick() if chosen.quick else settings
-    parts = []
-    for name, measure in (("Redis", on_redis), ("PostgreSQL", on_postgres)):
-        tell(name)
-        parts.append(measure(settings))
-    found = text(parts, settings)
-    print(found)
-    if not chosen.quick:
-        write_section(SERVERS, found)
+    measure(settings.quick() if chosen.quick else settings, keep=not chosen.quick)
     return 0
 
 
