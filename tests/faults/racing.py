@@ -21,7 +21,7 @@ AFTER: dict[str, list[str]] = {
     "plan_race": ["careers"],
     "prepare_tomorrow": ["plan_race", "favorability"],
 }
-WORK = 0.1
+WORK = 0.2
 """Seconds that a step takes."""
 
 if (dies := os.environ.get("DIES")) is not None:

@@ -11,7 +11,7 @@ from rota.store import RunQuery
 from tests.faults.racing import AFTER, define
 from tests.processes import Process
 
-LIVES = (0.4, 2.4)
+LIVES = (0.6, 3.0)
 """Seconds from the start of a process to its end; it needs about one until it claims."""
 
 
