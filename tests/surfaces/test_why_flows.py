@@ -111,6 +111,20 @@ def test_a_step_that_nobody_started_and_one_that_is_paused_or_cancelled_are_root
     scene.play(asks)
 
 
+def test_a_paused_task_is_a_root() -> None:
+    scene = Scene()
+
+    async def asks() -> None:
+        await scene.app.pause("load")
+        await scene.day.start()
+        told = await scene.told(await scene.run_of("join"))
+        assert "blocked by day/first@2026-11-15 (task load): its task load is paused; `rota tasks resume load`" in told
+        await scene.app.resume("load")
+        assert "blocked" not in await scene.told(await scene.run_of("join"))
+
+    scene.play(asks)
+
+
 def test_a_step_behind_one_that_may_fail_waits_for_its_end() -> None:
     scene = Scene("continue")
     scene.slow.add("load")

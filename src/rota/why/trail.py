@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from rota.domain import needs
 from rota.domain.decision import Reason
 from rota.domain.run import Run, State
-from rota.store import RunQuery, Store
+from rota.domain.spec import TaskSpec
+from rota.store import RowQuery, RunQuery, Store
 from rota.why.answer import Fact, at, away, many
 
 LOOKED_AT = 200
@@ -27,11 +28,13 @@ class Awaited(Struct, frozen=True):
     need: str
     by: Run
     run: Run | None
+    held: bool = False
+    """Its task is paused."""
 
     @property
     def is_root(self) -> bool:
         """Will it never end well by itself?"""
-        return self.run is None or self.run.state.final or self.run.state is State.PAUSED
+        return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.held
 
 
 async def follow(store: Store, run: Run) -> list[Awaited]:
@@ -47,7 +50,24 @@ async def follow(store: Store, run: Run) -> list[Awaited]:
             found.append(Awaited(need, waiting, await _newest(store, waiting, need)))
             if (above := found[-1].run) is not None and above.state is State.QUEUED:
                 ahead.append(above)
-    return found
+    return await _with_tasks(store, found)
+
+
+async def _with_tasks(store: Store, found: list[Awaited]) -> list[Awaited]:
+    """Those that could start, if it were not for their tasks."""
+    ready = {
+        one.run.task for one in found if one.run is not None and one.run.state is State.QUEUED and not one.run.needs
+    }
+    if not ready:
+        return found
+    specs = (await store.rows(TaskSpec, RowQuery(names=sorted(ready)))).items
+    paused = {spec.name for spec in specs if spec.paused}
+    return [
+        replace(
+            one, held=one.run is not None and one.run.task in paused and not one.run.needs and not one.run.state.final
+        )
+        for one in found
+    ]
 
 
 async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
@@ -86,6 +106,8 @@ def root_words(root: Awaited, now: float) -> str:
         if named is None:
             return "it is forgotten"
         return f"no run of it is known, so it was never started or is forgotten{_start(root.by)}"
+    if root.held:
+        return f"its task {run.task} is paused; `rota tasks resume {run.task}`"
     match run.state:
         case State.PAUSED:
             note = f" ({run.note})" if run.note else ""
