@@ -55,19 +55,16 @@ async def follow(store: Store, run: Run) -> list[Awaited]:
 
 async def _with_tasks(store: Store, found: list[Awaited]) -> list[Awaited]:
     """Those that could start, if it were not for their tasks."""
-    ready = {
-        one.run.task for one in found if one.run is not None and one.run.state is State.QUEUED and not one.run.needs
-    }
+    ready = {one.need: one.run.task for one in found if one.run is not None and _is_ready(one.run)}
     if not ready:
         return found
-    specs = (await store.rows(TaskSpec, RowQuery(names=sorted(ready)))).items
+    specs = (await store.rows(TaskSpec, RowQuery(names=sorted(set(ready.values()))))).items
     paused = {spec.name for spec in specs if spec.paused}
-    return [
-        replace(
-            one, held=one.run is not None and one.run.task in paused and not one.run.needs and not one.run.state.final
-        )
-        for one in found
-    ]
+    return [replace(one, held=ready.get(one.need) in paused) for one in found]
+
+
+def _is_ready(run: Run) -> bool:
+    return run.state is State.QUEUED and not run.needs
 
 
 async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
