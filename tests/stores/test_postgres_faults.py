@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 
 import asyncpg
 import pytest
@@ -137,6 +138,25 @@ async def test_a_verb_that_the_server_rolls_back_for_a_deadlock_is_sent_again(se
             await waiters(connection)
             await connection.execute(lock, "a")  # settle has this one and waits for the other: a ring
         assert (await settle).items == [Verdict.APPLIED] * 2
+    await connection.close()
+
+
+async def test_submits_of_the_same_keys_meet_in_no_ring(server: PostgresServer) -> None:
+    """Single submits share a round trip, in whatever order they come: two processes would lock each other out."""
+    dice, keys = Random(1), [f"k{n}" for n in range(10)]
+
+    async def submit(store: Store) -> None:
+        for _ in range(30):
+            await asyncio.gather(
+                *(store.put([new_run(key=key, unique="queued", delay=60)]) for key in dice.sample(keys, len(keys)))
+            )
+
+    here, there = PostgresBackend.from_url(server.url), PostgresBackend.from_url(server.url)
+    async with here.open() as near, there.open() as far:
+        await asyncio.gather(submit(near), submit(far))
+    connection = await asyncpg.connect(server.url)
+    await connection.execute("SELECT pg_stat_clear_snapshot()")
+    assert await connection.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 0
     await connection.close()
 
 

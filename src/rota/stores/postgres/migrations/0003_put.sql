@@ -90,7 +90,7 @@ $$;
 
 -- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
 CREATE FUNCTION admit(
-    new incoming, now float8, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT late_keys text[],
+    new incoming, now float8, arrival bigint, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT late_keys text[],
     OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -144,9 +144,9 @@ BEGIN
             still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) END);
         END IF;
-        INSERT INTO queue (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs, rest,
-            hold)
-        VALUES (new.id, new.task, new.key, new.unique_key, coalesce(new.marked, false), coalesce(new.priority, 0),
+        INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
+            rest, hold)
+        VALUES (arrival, new.id, new.task, new.key, new.unique_key, coalesce(new.marked, false), coalesce(new.priority, 0),
             now, due, expiry_of(new, now), new.body, nullif(still, '{}'),
             CASE WHEN new.behind AND still <> '{}' THEN new.rests END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
@@ -285,6 +285,9 @@ DECLARE
     place integer;
     came text[];
     easy integer[] := '{}';
+    chained boolean;
+    arrived bigint[];
+    arrival bigint;
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
 BEGIN
     runs := ARRAY(SELECT n.id FROM unnest(news) AS n);
@@ -296,9 +299,19 @@ BEGIN
         SELECT coalesce(array_agg(q.task::text), '{}'), coalesce(array_agg(q.due_at), '{}') INTO tasks, dues
         FROM queue q WHERE q.id = ANY(came) AND q.hold = 0;
     END IF;
-    FOR place IN SELECT p FROM generate_series(1, cardinality(news)) p EXCEPT SELECT e FROM unnest(easy) e ORDER BY 1 LOOP
+    -- They arrive in the order of the batch, and lock in that of their keys: two batches of the same keys would else meet in
+    -- a ring. Not where some wait for others of the batch, which have to be there first.
+    chained := EXISTS (SELECT FROM unnest(news) AS n WHERE n.needs IS NOT NULL);
+    arrived := ARRAY(SELECT nextval('arrivals') FROM generate_series(1, cardinality(news) - cardinality(easy)));
+    FOR place, arrival IN
+        SELECT w.place, arrived[w.turn] FROM (
+            SELECT n.task, n.unique_key, n.ordinality::integer AS place, row_number() OVER (ORDER BY n.ordinality) AS turn
+            FROM unnest(news) WITH ORDINALITY AS n WHERE n.ordinality <> ALL(easy)) AS w
+        ORDER BY CASE WHEN NOT chained THEN w.task END COLLATE "C" NULLS FIRST,
+                 CASE WHEN NOT chained THEN w.unique_key END COLLATE "C" NULLS FIRST, w.place
+    LOOP
         new := news[place];
-        SELECT * INTO got FROM admit(new, now);
+        SELECT * INTO got FROM admit(new, now, arrival);
         runs[place] := got.run;
         reasons[place] := got.reason;
         FOREACH due IN ARRAY got.dues LOOP
