@@ -63,8 +63,10 @@ CENTURY = 36_525 * 86_400.0
 
 @st.composite
 def looks(draw: st.DrawFn, schedule: Schedule) -> list[float]:
-    """Seconds from one look to the next: a part of a tick, some ticks, or more than are ever made up. Centuries at most:
-    ten looks at what comes every 28 years stay within the years that a date can name."""
+    """Seconds from one look to the next: a part of a tick, some ticks, or more than are ever made up.
+
+    Centuries at most: ten looks at what comes every 28 years stay within the years that a date can name.
+    """
     near = Timing.of(schedule).trigger.upcoming(moment(schedule.next_at or NOON), 20)
     tick = (near[-1] - near[0]).total_seconds() / len(near) if len(near) > 1 else 1000.0
     ticks = st.one_of(st.floats(0, 1), st.floats(0, 9), st.sampled_from([0.0, 1.0, 3.0, 130.0]))
