@@ -193,6 +193,21 @@ def test_what_is_done_says_when_and_how_to_do_it_again() -> None:
     simulate(app, START, START + timedelta(hours=1), scenario=asks)
 
 
+def test_what_is_done_once_per_key_is_reset_by_its_period() -> None:
+    app = Rota("memory://", tz="UTC")
+
+    @app.task(once=Period.day(), key="{name}")
+    async def digest(name: str) -> None: ...
+
+    async def asks(simulation: Simulation) -> None:
+        await app.submit_many([digest.bind("Ada")])
+        await asyncio.sleep(60)
+        assert not (await app.submit_many([digest.bind("Ada")]))[0]
+        assert f"and `rota reset digest --period {DAY}` lets it run again" in str(await app.why("digest", "Ada"))
+
+    simulate(app, START, START + timedelta(hours=1), scenario=asks)
+
+
 def test_a_late_one_is_explained() -> None:
     app = Rota("memory://", tz="UTC")
 

@@ -1,6 +1,6 @@
 """Flows: steps that wait for each other, once per period. From a step's plain run to the one that waits its turn."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -73,18 +73,6 @@ def downstream(steps: Steps, first: str) -> list[str]:
         if found & set(plan.after):
             found.add(name)
     return [name for name in steps if name in found]
-
-
-def upstream(steps: Steps, last: str) -> Iterator[str]:
-    """All that this step follows, nearest first."""
-    seen: dict[str, None] = {}
-    ahead = list(steps[last].after)
-    while ahead:
-        name = ahead.pop(0)
-        if name not in seen:
-            seen[name] = None
-            ahead.extend(steps[name].after)
-    yield from seen
 
 
 def check_flow_name(name: str) -> str:

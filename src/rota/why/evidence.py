@@ -42,7 +42,7 @@ class Evidence(Struct, frozen=True):
     mark: Mark | None = None
     first: Run | None = None
     trail: Sequence[Awaited] = ()
-    done: Mapping[tuple[Reason, str], Mark] = {}
+    done: Mapping[tuple[Reason, str], Marked] = {}
 
     def live(self) -> list[WorkerSeen]:
         """Workers that know the task and were heard of lately."""
@@ -92,18 +92,26 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     )
 
 
-async def _done(store: Store, decisions: Sequence[Decided]) -> dict[tuple[Reason, str], Mark]:
+async def _done(store: Store, decisions: Sequence[Decided]) -> dict[tuple[Reason, str], Marked]:
     """What is known of the decisions that are told: of one that was refused because it is done, its mark; of one that
     was late, its last success."""
-    found: dict[tuple[Reason, str], Mark] = {}
+    found: dict[tuple[Reason, str], Marked] = {}
     for row in decisions[:DECISIONS_TOLD]:
         if row.reason is Reason.ALREADY_DONE:
-            found[row.reason, row.key] = await _mark(store, row.task, row.key) or Mark()
+            found[row.reason, row.key] = await _in_the_way(store, row.task, row.key)
         elif row.reason is Reason.LATE:
             marks = (await store.rows(Marked, RowQuery(task=row.task))).items
             ours = [each.mark for each in marks if each.mark and row.key in ("", each.key, each.key.rpartition("@")[0])]
-            found[row.reason, row.key] = Mark(max((mark.succeeded_at or 0.0 for mark in ours), default=0.0))
+            last = max((mark.succeeded_at or 0.0 for mark in ours), default=0.0)
+            found[row.reason, row.key] = Marked(row.task, row.key, Mark(last))
     return found
+
+
+async def _in_the_way(store: Store, task: str, key: str) -> Marked:
+    """The success that stands in the way: of this very key, or of it in its latest period."""
+    known = (await store.rows(Marked, RowQuery(task=task))).items
+    ours = [row for row in known if row.mark and row.mark.succeeded_at and key in (row.key, row.key.rpartition("@")[0])]
+    return max(ours, key=lambda row: (row.mark and row.mark.succeeded_at) or 0.0, default=Marked(task, key, None))
 
 
 async def _mark(store: Store, task: str, key: str) -> Mark | None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from rota.domain.decision import Decided, Reason
-from rota.domain.guards import Mark, rest_reason
+from rota.domain.guards import rest_reason
 from rota.domain.once import period_of
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
+from rota.store import Marked
 from rota.why.answer import Fact, at, away, many
 from rota.why.evidence import DECISIONS_TOLD, Evidence
 from rota.why.trail import about_needs
@@ -205,12 +206,13 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
 
 
 def _explained(row: Decided, seen: Evidence) -> str:
-    done_at = seen.done.get((row.reason, row.key), Mark()).succeeded_at
+    done = seen.done.get((row.reason, row.key), Marked(row.task, row.key, None))
+    done_at = None if done.mark is None else done.mark.succeeded_at
     match row.reason:
         case Reason.ALREADY_DONE if done_at is None:
             return "; it was reset since, so that it may run again"
         case Reason.ALREADY_DONE:
-            return f"; it was done {at(done_at or 0.0, seen.now)}, and {_undo(row, seen)} lets it run again"
+            return f"; it was done {at(done_at or 0.0, seen.now)}, and {_undo(done, seen)} lets it run again"
         case Reason.LATE if done_at is not None and done_at > row.last_at:
             return f"; it was done {at(done_at, seen.now)} after all"
         case Reason.LATE:
@@ -219,7 +221,7 @@ def _explained(row: Decided, seen: Evidence) -> str:
             return ""
 
 
-def _undo(row: Decided, seen: Evidence) -> str:
+def _undo(row: Marked, seen: Evidence) -> str:
     """What is done once per period is reset by that; what is done once and for all, by its key."""
     if "@" in row.key or (seen.spec is not None and seen.spec.once is not None):
         return f"`rota reset {row.task} --period {period_of(row.key)}`"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from rota.domain import needs
 from rota.domain.decision import Reason
+from rota.domain.flow import CHAIN
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
 from rota.store import RowQuery, RunQuery, Store
@@ -16,8 +17,6 @@ from rota.why.answer import Fact, at, away, many
 LOOKED_AT = 200
 """Runs that are read on the way up."""
 TOLD = 3
-CHAIN = "chain"
-"""Chains have no code that could be asked to do a step again."""
 LONG = 80
 """Of an error's text: enough to know it by."""
 
@@ -121,7 +120,7 @@ def again(run: Run, verb: str = "rerun") -> str:
     """How to do a step once more: by its flow, where it has one that people can name."""
     member = run.member
     flow, _, period = ("", "", "") if member is None else member.group.rpartition("@")
-    if member is not None and member.step and flow != CHAIN:
+    if member is not None and member.step and flow != CHAIN:  # chains have no code that could be asked
         which = "" if verb == "start" else f" {member.step}"
         return f"`rota flows {verb} {flow}{which} --period {period}`"
     return f"`rota runs retry {run.id}`"
