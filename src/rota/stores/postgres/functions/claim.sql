@@ -6,19 +6,24 @@ CREATE OR REPLACE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE
 $$;
 
 -- When this worker should look again: the first of what is coming for which too few others wake. Not simply the
--- (number of others + 1)-th: workers that look again would all move to the last one.
-CREATE OR REPLACE FUNCTION wake_of(who text, known text[], unpaused text[], again boolean, now float8) RETURNS float8
+-- (number of others + 1)-th: workers that look again would all move to the last one. What somebody has locked is coming
+-- soon; a transaction of a caller may hold it for long, so the longer it is due, the later it is looked for.
+CREATE OR REPLACE FUNCTION wake_of(
+    who text, known text[], unpaused text[], again boolean, skipped boolean, now float8
+) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
     others float8[];
     l_tasks text[];
     l_priorities smallint[];
     due text[];
+    unlocked float8;
     place integer := 0;
     coming float8;
 BEGIN
-    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now)
-    INTO l_tasks, l_priorities, due FROM lanes(unpaused) l;
+    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
+           now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
+    INTO l_tasks, l_priorities, due, unlocked FROM lanes(unpaused) l;
     IF again AND due IS NOT NULL THEN
         RETURN now;  -- this claim ended early, or was a repeated one: what is due waits for the next
     END IF;
@@ -31,6 +36,8 @@ BEGIN
                 WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at > now
                 ORDER BY q.due_at LIMIT cardinality(others) + 1) AS q
              ORDER BY q.due_at LIMIT cardinality(others) + 1)
+            UNION ALL
+            (SELECT unlocked WHERE skipped)
             UNION ALL
             (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL)
             UNION ALL
@@ -82,6 +89,7 @@ DECLARE
     hinted text[];
     passed_over boolean := false;
     again boolean := false;
+    skipped boolean := false;
     fresh boolean;
     answered bigint;
     wake float8;
@@ -119,7 +127,7 @@ BEGIN
         END IF;
         IF free > 0 THEN
             -- A gated task that is not locked has come to its work only since: the next claim is for it.
-            SELECT t.batch, t.passed_over, t.again INTO took, passed_over, again
+            SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
             FROM take_all(who, num, ARRAY(SELECT u FROM unnest(unpaused) u WHERE u = ANY(gates)
                 OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
         END IF;
@@ -141,7 +149,7 @@ BEGIN
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
     END IF;
     IF answered < free THEN
-        wake := wake_of(who, known, unpaused, again OR NOT fresh, now);
+        wake := wake_of(who, known, unpaused, again OR NOT fresh, skipped, now);
     ELSE
         wake := next_schedule(who, now);
     END IF;

@@ -7,6 +7,16 @@ LANGUAGE sql IMMUTABLE AS $$
                 ELSE least(burst, 1 + floor(least(1e6, (now - (full_at - (burst - 1) * pace)) / pace))::integer) END
 $$;
 
+-- May anything of this task start now? Those whose key is full are parked.
+CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (
+        SELECT FROM specs s WHERE s.name = which AND s.gated
+          AND (s.total <= (SELECT count(*) FROM leases l WHERE l.gated AND l.task = which)
+               OR NOT s.rate_per_key AND 0 = tokens(
+                   coalesce((SELECT r.full_at FROM rates r WHERE r.task = which AND r.key = ''), 0),
+                   s.rate_interval, s.rate_burst, now)))
+$$;
+
 -- Starts cost tokens; a key whose runs are parked for want of one is let go when the next comes.
 CREATE OR REPLACE FUNCTION spend(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE sql AS $$
     WITH touched AS (

@@ -74,17 +74,17 @@ CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LAN
     SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT 100)
 $$;
 
--- Which of these idle workers have something due to take that nobody was hinted for? A put and a claim that run at the
--- same time do not see each other: so a client asks once more, a moment after a worker of its own found nothing.
+-- Which of these idle workers have something due to take? A put and a claim that run at the same time do not see each
+-- other: so a client asks once more, a moment after a worker of its own found nothing.
 CREATE OR REPLACE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     now float8 := now_of(skew, seen, false);
-    fresh text[] := ARRAY(
-        SELECT DISTINCT q.task FROM (SELECT * FROM queue ORDER BY seq DESC LIMIT 100) AS q
-        WHERE q.hold = 0 AND NOT q.called AND q.due_at <= now
-          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = q.task AND s.paused));
+    known text[] := ARRAY(
+        SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
+          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
+    fresh text[] := ARRAY(SELECT l.task FROM lanes(known) l WHERE l.head <= now AND has_room(l.task, now));
     hinted text[] := '{}';
 BEGIN
     IF fresh <> '{}' THEN

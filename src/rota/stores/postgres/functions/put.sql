@@ -27,9 +27,8 @@ BEGIN
             INTO tasks, dues FROM unnest(of_task, delays, ats) AS n (task, delay, at);
             hinted := hint(tasks, dues, now);
         END IF;
-        INSERT INTO queue (id, task, key, marked, called, priority, created_at, due_at, expires_at, body)
-        SELECT n.id, n.task, n.key, coalesce(n.marked, false), cardinality(hinted) > 0 AND cardinality(known) = 1,
-               coalesce(n.priority, 0), now,
+        INSERT INTO queue (id, task, key, marked, priority, created_at, due_at, expires_at, body)
+        SELECT n.id, n.task, n.key, coalesce(n.marked, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
@@ -60,7 +59,6 @@ BEGIN
             tasks := tasks || gone.tasks; dues := dues || gone.dues; touched := touched || gone.ended;
         END IF;
         hinted := hint(tasks, dues, now);
-        IF cardinality(hinted) = 0 THEN UPDATE queue q SET called = false WHERE q.id = ANY(ids); END IF;
     END IF;
     PERFORM tell(me, hinted, touched);
 END $$;
@@ -79,7 +77,6 @@ BEGIN
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
-    UPDATE queue q SET called = false WHERE q.id = ANY(got.runs) AND q.called;
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),
             json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);

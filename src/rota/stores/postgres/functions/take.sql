@@ -104,10 +104,11 @@ LANGUAGE sql AS $$
 $$;
 
 -- Rounds of taking: what is parked or shut makes way for what stands behind it. At most 1,000 are parked at once, so
--- that the work is bounded; then `again` says that there may be more to take.
+-- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
+-- something is due, because somebody else has it locked.
 CREATE OR REPLACE FUNCTION take_all(
     who text, num bigint, unpaused text[], gates text[], free integer, seconds float8, now float8,
-    OUT batch text[], OUT passed_over boolean, OUT again boolean
+    OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l_tasks text[];
@@ -118,8 +119,9 @@ DECLARE
     look integer;
     wider integer := 0;
     parked integer := 0;
+    locked boolean := false;
 BEGIN
-    batch := '{}'; passed_over := false; again := false;
+    batch := '{}'; passed_over := false; again := false; skipped := false;
     SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities FROM lanes(unpaused) l WHERE l.head <= now;
     IF l_tasks IS NULL THEN RETURN; END IF;
     alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
@@ -128,6 +130,9 @@ BEGIN
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
         batch := take_lane(who, num, l_tasks[1], l_priorities[1], free, seconds, now);
         passed_over := NOT alone;
+        skipped := cardinality(batch) < free AND EXISTS (
+            SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.priority = l_priorities[1]
+              AND q.due_at <= now AND (q.expires_at IS NULL OR q.expires_at > now));
         RETURN;
     END IF;
     IF suspects AND alone THEN
@@ -136,6 +141,7 @@ BEGIN
             batch := got.taken; passed_over := true; again := true;
             RETURN;
         END IF;
+        locked := got.skipped;
     END IF;
     WHILE cardinality(batch) < free AND parked < 1000 LOOP
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
@@ -153,6 +159,7 @@ BEGIN
         END IF;
     END LOOP;
     again := parked >= 1000;
+    skipped := cardinality(batch) < free AND (locked OR got.skipped);
     passed_over := NOT alone OR (suspects AND (cardinality(batch) < free OR EXISTS (
         SELECT FROM queue q, leases l
         WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks) AND q.due_at <= now AND l.id = batch[cardinality(batch)]
