@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 
 from rota.stores.postgres import PostgresBackend
-from rota.testing.servers import postgres_kinds
 from tests.server_fixtures import Servers
 
 TABLES = (
@@ -57,12 +56,6 @@ def schemas(servers: Servers) -> Iterator[Schemas]:
     schemas = Schemas(servers)
     yield schemas
     asyncio.run(schemas.drop())
-
-
-@pytest.fixture(params=postgres_kinds())
-def new_postgres(request: pytest.FixtureRequest, schemas: Schemas) -> Make:
-    """Each call answers with an empty store; there is one at a time."""
-    return lambda: schemas.backend(request.param)
 
 
 @pytest.fixture

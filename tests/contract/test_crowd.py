@@ -25,7 +25,7 @@ async def test_memory_holds_its_limits_for_long(seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
 async def test_sqlite_holds_its_limits_for_long(tmp_path: Path, seed: int) -> None:
     await crowd(SqliteBackend(tmp_path / "rota.db"), 100_000, seed)
 

@@ -79,12 +79,16 @@ def test_postgres_agrees_with_the_model(schemas: Schemas) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_postgres_agrees_with_the_model_for_long(new_postgres: Make) -> None:
-    explore(new_postgres, 500, 100)
+@pytest.mark.parametrize("kind", postgres_kinds())
+def test_postgres_agrees_with_the_model_for_long(schemas: Schemas, kind: str) -> None:
+    explore(lambda: schemas.backend(kind), 500 if kind == NEWEST else 100, 100)
+
+
+FORTUNES = [*((NEWEST, seed) for seed in range(100, 103)), *((kind, 100) for kind in ELSEWHERE)]
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(100, 103))
-def test_postgres_holds_its_limits_for_long(new_postgres: Make, seed: int) -> None:
-    asyncio.run(crowd(new_postgres(), 100_000, seed))
+@pytest.mark.parametrize(("kind", "seed"), FORTUNES)
+def test_postgres_holds_its_limits_for_long(schemas: Schemas, kind: str, seed: int) -> None:
+    asyncio.run(crowd(schemas.backend(kind), 100_000, seed))
