@@ -1,9 +1,11 @@
-"""The twelve-step day of a racing service. A worker that is told to (`DIES`) kills itself soon after it began."""
+"""The twelve-step day of a racing service. A worker that is told to (`DIES`) ends so many seconds after a word."""
 
 import asyncio
 import os
 import signal
+import sys
 import threading
+import time
 
 from rota import Flow, Period, Rota
 
@@ -24,8 +26,15 @@ AFTER: dict[str, list[str]] = {
 WORK = 0.2
 """Seconds that a step takes."""
 
+
+def die(seconds: float) -> None:
+    sys.stdin.readline()
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 if (dies := os.environ.get("DIES")) is not None:
-    threading.Timer(float(dies), os.kill, (os.getpid(), signal.SIGKILL)).start()
+    threading.Thread(target=die, args=(float(dies),), daemon=True).start()
 
 
 async def work() -> int:
