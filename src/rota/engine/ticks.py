@@ -21,6 +21,8 @@ BATCH = 1000
 """Runs (or schedules that make none) of one step, so that it stays short for all who wait behind it."""
 BREATH = 100
 """Schedules that are planned at a time, so that the loop stays free for others."""
+AT_ONCE = 2
+"""Steps under way: while the store takes one, the next is planned."""
 PAGE = 1000
 LAST_RUNS = 50
 TOLD = 10
@@ -47,9 +49,10 @@ class Ticks:
             self._some.set()
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._follow_zones())
-            both.create_task(self._fire_due())
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._follow_zones())
+            for _ in range(AT_ONCE):
+                parts.create_task(self._fire_due())
 
     async def _fire_due(self) -> None:
         while True:
@@ -138,7 +141,8 @@ class Ticks:
             if not decision:
                 log.warning("schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
-        log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 
     async def _follow_zones(self) -> None:
         """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies
