@@ -9,16 +9,18 @@ import time
 from datetime import UTC, datetime
 from importlib import import_module
 
+import uvloop
+
 from rota import Rota
 
-NOTES = "100 seats (10 in w8); lease 30 s, the default (5 s in w8, which waits for it); on SQLite an fsync per commit"
+NOTES = "uvloop; 100 seats (10 in w8); lease 30 s (5 s in w8, which waits for it); on SQLite an fsync per commit"
 VARIANTS = {
     "rota-redis": {"BENCH_BACKEND": "redis"},
     "rota-postgres": {"BENCH_BACKEND": "postgres"},
     "rota-sqlite": {"BENCH_BACKEND": "sqlite"},
     "rota-memory": {"BENCH_BACKEND": "memory", "BENCH_INPROCESS": "1"},
 }
-UVLOOP = False
+UVLOOP = True
 
 probe = import_module("probe")
 
@@ -77,11 +79,11 @@ class Queue:
 
 
 def work() -> None:
-    asyncio.run(_until_terminated())
+    uvloop.run(_until_terminated())
 
 
 def schedules(count: int) -> None:
-    asyncio.run(_until_terminated(count))
+    uvloop.run(_until_terminated(count))
 
 
 async def _until_terminated(count: int = 0) -> None:

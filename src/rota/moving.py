@@ -24,10 +24,11 @@ WAITING = (State.QUEUED, State.PAUSED)
 
 class Moved(Struct):
     """How many of each; `running` ones end where they are, and so stay those that wait for them or were not taken
-    (`left`)."""
+    (`left`). Of the runs, `afresh` had been tried before: their failures, losses and checkpoints are not carried."""
 
     schedules: int = 0
     runs: int = 0
+    afresh: int = 0
     marks: int = 0
     running: int = 0
     left: int = 0
@@ -50,7 +51,8 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
     async for runs in _waiting(source):
         taken = await _copy_runs(source, target, runs, stays, by)
         moved.left += len(runs) - len(taken)
-        gone += taken
+        moved.afresh += sum(_was_tried(run) for run in taken)
+        gone += [run.id for run in taken]
     for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
         await source.ask(Wish.DROP, gone[first : first + PAGE], NOTE, by)
     moved.runs = len(gone)
@@ -80,7 +82,7 @@ async def _copy_marks(source: Store, target: Store) -> int:
     return len(marks)
 
 
-async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[str], by: str | None) -> list[str]:
+async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[str], by: str | None) -> list[Run]:
     """Which of them are held here and stand there as well now. What waits for something that stays here stays too:
     nobody would tell it there."""
     going: list[Run] = []
@@ -89,20 +91,20 @@ async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[s
             stays |= _known_by(run)
         else:
             going.append(run)
-    runs, ids = going, [run.id for run in going]
-    await source.ask(Wish.PAUSE, [run.id for run in runs if run.state is State.QUEUED], NOTE, by)
-    held = {run.id: run for run in (await source.runs(RunQuery(ids=ids))).runs}
-    still = [run for run in runs if run.id in held and held[run.id].state is State.PAUSED]  # not started meanwhile
-    answers = (await target.put([_again(run) for run in still])).items
-    taken = [run for run, answer in zip(still, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
-    refused = [run for run in still if run not in taken]
+    await source.ask(Wish.PAUSE, [run.id for run in going if run.state is State.QUEUED], NOTE, by)
+    found = {run.id: run for run in (await source.runs(RunQuery(ids=[run.id for run in going]))).runs}
+    # As they stand now that they are held: some were started meanwhile, others have newer arguments.
+    held = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
+    answers = (await target.put([_again(run) for run in held])).items
+    taken = [run for run, answer in zip(held, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+    refused = [run for run in held if run not in taken]
     for run in refused:
         stays |= _known_by(run)
-    back = [run.id for run in refused if run.state is State.QUEUED]
+    back = [run.id for run in refused if run.note == NOTE]
     await source.ask(Wish.RESUME, back, "not taken by the other store", by)
-    paused = [run.id for run in taken if run.state is State.PAUSED and run.note != NOTE]
+    paused = [run.id for run in taken if run.note != NOTE]
     await target.ask(Wish.PAUSE, paused, None, by)
-    return [run.id for run in taken]
+    return taken
 
 
 async def _running(source: Store) -> set[str]:
@@ -122,15 +124,19 @@ def _known_by(run: Run) -> set[str]:
     return {run.id, needs.done(run.task, run.mark_key), needs.ended(run.task, run.mark_key)}
 
 
+def _was_tried(run: Run) -> bool:
+    return bool(run.failures or run.losses) or run.saved is not None
+
+
 def _again(run: Run) -> NewRun:
-    """The same run; its guards were judged when it first came in."""
+    """The same run. Its guards were judged when it first came in; but no two of a key wait, there as here."""
     return NewRun(
         id=run.id,
         task=run.task,
         wire=run.wire,
         key=run.key,
         unique_key=run.unique_key,
-        guards=Guards(marks=run.marked),
+        guards=Guards(unique="queued" if run.unique_key else None, join="refuse", marks=run.marked),
         priority=run.priority,
         at=run.due_at,
         expires_at=run.expires_at,

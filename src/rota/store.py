@@ -50,6 +50,7 @@ class Claim(Struct, frozen=True):
 
     `left` says that due work was passed over which this worker may take once one of its own runs has ended.
     `due` are schedules whose time to fire has come: whoever gets them plans their ticks and fires them.
+    `hands` says that this store hands runs to workers that are ready.
     """
 
     now: float
@@ -58,6 +59,7 @@ class Claim(Struct, frozen=True):
     wake: float | None
     left: bool = False
     due: list[Schedule] = []
+    hands: bool = False
 
 
 class Fired(Struct, frozen=True):
@@ -231,12 +233,22 @@ class Swept(Struct, frozen=True):
     """The work of one sweep is bounded: there is more to do at once."""
 
 
+class Handed(Struct, frozen=True):
+    """A run that a put leased to an idle worker at once; `n` is the claim by which that worker said it was ready."""
+
+    worker: str
+    n: int
+    now: float
+    run: Run
+
+
 class Hint(Struct, frozen=True):
     """Something may have changed: work for these workers, these runs, or (`resync`) anything at all."""
 
     workers: frozenset[str] = frozenset()
     runs: frozenset[str] = frozenset()
     resync: bool = False
+    handed: Handed | None = None
 
 
 class Depth(Struct, frozen=True):
@@ -263,7 +275,15 @@ class Store(Protocol):
         ...
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         """At most `free` due runs of these tasks, highest priority first, then the longest due.
 
@@ -272,6 +292,9 @@ class Store(Protocol):
         so that a put can hint it. Paused tasks are passed over; limits are counted from real leases; runs of a
         saturated key are parked. A run with losses comes alone, and never beside another one with losses.
         `report` is applied once per n. Due schedules come whatever the tasks are: firing one needs no code.
+
+        An idle worker that is `ready` and hears hints may be handed a run by the put itself. A hint can get lost:
+        `took` is the last one that came so, and any other that it was handed comes with this claim.
         """
         ...
 

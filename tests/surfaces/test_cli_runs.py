@@ -142,7 +142,7 @@ def test_stored_text_cannot_play_tricks(rota: Called, monkeypatch: pytest.Monkey
 def test_migrate_tells_the_schema_before_and_after(rota: Called) -> None:
     assert rota.json("migrate") == {"url": rota.url, "before": 0, "after": 3}
     assert rota.json("migrate") == {"url": rota.url, "before": 3, "after": 3}
-    assert rota("migrate") == f"{rota.url} has schema 3: nothing to do\n"
+    assert rota("migrate") == f"{rota.url} has schema 3: up to date\n"
     rota.url = "memory://"
     assert rota("migrate") == "memory:// has no schema: nothing to do\n"
 

@@ -66,6 +66,17 @@ def test_a_worker_that_cannot_work_says_so(project: Project, options: list[str],
     assert says in sentence(project.rota("worker", *options), code=2)
 
 
+@pytest.mark.parametrize(("options", "loop"), [([], "uvloop"), (["--loop", "asyncio"], "asyncio.unix_events")])
+def test_a_worker_runs_on_uvloop_where_it_is_installed(project: Project, options: list[str], loop: str) -> None:
+    (project.folder / "loops.py").write_text(
+        "import asyncio\nfrom rota import Rota\napp = Rota()\n"
+        "@app.task\nasync def which() -> str: return type(asyncio.get_running_loop()).__module__\n"
+    )
+    run = project.rota("submit", "--app", "loops:app", "which").out.strip()
+    assert project.rota("worker", "--app", "loops:app", "--burst", *options).code == 0
+    assert project.rota("runs", "show", run, "--json").json["result"] == loop
+
+
 def test_the_demo_shows_tasks_that_ran_and_ends_by_itself(project: Project) -> None:
     done = project.rota("demo", "--seconds", "3", "--rate", "10")
 

@@ -145,6 +145,10 @@ def test_a_postgres_is_found_sound_but_for_what_it_does_not_sync(
     ]
     assert found["server"]["detail"].startswith("PostgreSQL 18")
     assert {"store", "clock", "writable"} <= found.keys()
+    assert re.fullmatch(rf"{namespace}, version \d+, functions \d+", found["schema"]["detail"])
+
+    asyncio.run(sql(postgres, f"UPDATE {namespace}.functions SET number = 0"))
+    assert "functions 0, older than" in doctor(rota, url)["schema"]["detail"]
 
 
 def test_a_postgres_that_does_not_wait_for_its_log_is_warned_about(

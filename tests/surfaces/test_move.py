@@ -1,23 +1,28 @@
 """`rota move`: everything that waits goes to another store, once, at its times."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from rota import DailyAt, Every, Rota, State
+from rota.cli import run as command
 from rota.domain.guards import Mark
-from rota.domain.run import Run
+from rota.domain.lifecycle import Crashed, decide
+from rota.domain.run import Failure, Run
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreUnavailable
 from rota.moving import PAGE, move
-from rota.store import Marked, RunQuery, Store
+from rota.store import Marked, Reply, RunQuery, Store, Subject, Wish
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing.faults import Fault, FaultyBackend
+from tests.surfaces.called import Called
+from tests.surfaces.called import waiting as waiting_run
 from tests.surfaces.project import Project
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -164,6 +169,60 @@ async def test_what_the_other_store_does_not_take_stays(tmp_path: Path) -> None:
         moved = await move(old, new)
         assert (moved.runs, moved.left, len(await waiting(new))) == (1, 1, 1)
     assert [run.state for run in await waiting(old)] == [State.QUEUED]
+
+
+class Busy:
+    """A store in which something happens just before runs are held."""
+
+    def __init__(self, store: Store, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._store, self._meanwhile = store, meanwhile
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._store, verb)
+
+    async def ask(self, wish: Wish, subjects: Sequence[str], *said: Any) -> Reply[int]:
+        if wish is Wish.PAUSE and Subject.SCHEDULES not in said:
+            await self._meanwhile()
+        return await self._store.ask(wish, subjects, *said)
+
+
+async def test_what_a_run_was_given_while_it_was_looked_at_goes_with_it(tmp_path: Path) -> None:
+    office = Office()
+    keyed = office.work.using(key="k", unique="queued")
+    run = await keyed.submit(1)
+    old = Busy(await office.app.client().store(), lambda: keyed.submit(2))
+    async with new_store(tmp_path) as (_, new):
+        assert (await move(cast("Store", old), new)).runs == 1
+        assert [(there.id, there.args) for there in await waiting(new)] == [(run.id, b'{"page":2}')]
+
+
+async def test_what_an_interrupted_move_held_waits_again_if_it_is_not_taken() -> None:
+    source, small = FaultyBackend(MemoryBackend()), MemoryBackend(capacity=0)
+    office = Office(source)
+    run = await office.work.submit(1)
+    async with source.open() as old, small.open() as new:
+        source.fail("ask", "reply lost")
+        with pytest.raises(StoreUnavailable):
+            await move(old, new)
+        source.heal()
+        assert [(held.id, held.state) for held in await waiting(old)] == [(run.id, State.PAUSED)]
+        assert (await move(old, new)).left == 1
+        assert [(back.id, back.state) for back in await waiting(old)] == [(run.id, State.QUEUED)]
+
+
+def test_the_command_tells_how_many_begin_afresh(
+    rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def try_one(store: Store) -> None:
+        (run,) = (await store.claim("w", 1, ["greet"], 1, 30)).runs
+        await store.settle([decide(run, Crashed(Failure("WorkerLost", "killed")))])
+
+    rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
+    rota.store(try_one)
+    assert command(["move", "--from", rota.url, "--to", f"sqlite:///{tmp_path}/new.db"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1 run had been tried before: tries and fences count from zero now, and what was saved is not carried."
+    ]
 
 
 def test_the_command_moves_and_tells(project: Project) -> None:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rota import DailyAt, Every, Rota, State
+from rota import DailyAt, Every, Retry, Rota, State
 from rota.cli import run as command
 from rota.domain import needs
-from rota.domain.lifecycle import Succeeded, decide
-from rota.domain.run import Member, Run
+from rota.domain.lifecycle import Failed, Paused, Succeeded, decide
+from rota.domain.run import Failure, Member, Note, Run
 from rota.domain.schedule import Schedule
 from rota.moving import move
 from rota.store import Marked, RunQuery, Store
@@ -115,7 +115,14 @@ def test_the_command_moves_and_tells(urls: tuple[str, str], rota: Called, capsys
     rota.url = old
     rota.put(waiting_run("abcdef-1"))
     assert command(["move", "--from", old, "--to", new, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"schedules": 0, "runs": 1, "marks": 0, "running": 0, "left": 0}
+    assert json.loads(capsys.readouterr().out) == {
+        "schedules": 0,
+        "runs": 1,
+        "afresh": 0,
+        "marks": 0,
+        "running": 0,
+        "left": 0,
+    }
     rota.url = new
     assert len(rota.json("runs", "ls")) == 1
 
@@ -138,3 +145,34 @@ async def test_steps_move_with_their_group_and_what_they_wait_for(urls: tuple[st
         await new.settle([decide(run, Succeeded())])
         await move(old, new)
         assert {run.id for run in (await new.claim("w", 2, ["work"], 9, 30)).runs} == {second.id, third.id}
+
+
+async def test_one_that_meets_its_equal_there_stays_and_that_one_is_left_as_it_is(urls: tuple[str, str]) -> None:
+    here, there = (new_run("work", key="k", unique="queued", args=args) for args in (b'{"page":1}', b'{"page":2}'))
+    async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:
+        await old.put([here])
+        await new.put([there])
+        moved = await move(old, new)
+        assert (moved.runs, moved.left) == (0, 1)
+        assert {id: run.args for id, run in (await waiting(new)).items()} == {there.id: b'{"page":2}'}
+        assert {id: run.state for id, run in (await waiting(old)).items()} == {here.id: State.QUEUED}
+        await new.claim("w", 1, ["work"], 1, 30)
+        assert (await move(old, new)).runs == 1, "beside one that runs it may wait"
+
+
+async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str, str]) -> None:
+    app = Rota(urls[0])
+    work = app.task(name="work", retry=Retry(3))(read)
+    async with app.client(), connect(urls[1]).open() as new:
+        old = await app.client().store()
+        tried, saved, new_one = [await work.using(priority=n).submit(n) for n in (3, 2, 1)]
+        first, second = (await old.claim("w", 1, ["work"], 2, 30)).runs
+        failure = decide(first, Failed(Failure("ValueError", "no")))
+        pause = decide(second, Paused(), note=Note(saved=b'"page 7"'))
+        assert (await old.settle([failure, pause])).items == ["applied", "applied"]
+
+        moved = await move(old, new)
+        assert (moved.runs, moved.afresh) == (3, 2)
+        there = await waiting(new)
+    assert set(there) == {tried.id, saved.id, new_one.id}
+    assert {(run.failures, run.saved) for run in there.values()} == {(0, None)}

@@ -11,7 +11,7 @@ import redis
 
 from rota.store import Backend
 from rota.stores.postgres import PostgresBackend
-from rota.stores.postgres.schema import migrations
+from rota.stores.postgres.schema import migrations, newest
 from rota.stores.redis import RedisBackend
 from rota.testing.contract import Stage
 from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
@@ -20,7 +20,7 @@ from tests.upgrade.old_store import fill
 FOLDER = Path(__file__).parent
 REDIS = FOLDER / "redis_1.json"
 CODED = "base64:"
-NOT_DUMPED = ("migrations", "listeners")
+NOT_DUMPED = ("migrations", "functions", "listeners")
 
 
 # -- Redis: every key without its namespace, its type, and what it holds -----------------------------------------------
@@ -97,9 +97,10 @@ async def postgres_load(connection: asyncpg.Connection, schema: str, version: in
     async with connection.transaction():
         await connection.execute(f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}, pg_temp")
         await connection.execute("CREATE TABLE migrations (version integer PRIMARY KEY)")
-        for number, script in enumerate(migrations()[:version], 1):
-            await connection.execute(script)
-            await connection.execute(f"INSERT INTO migrations VALUES ({number})")
+        for number, script in migrations().items():
+            if number <= version:
+                await connection.execute(script)
+                await connection.execute(f"INSERT INTO migrations VALUES ({number})")
         await connection.execute(dump)
 
 
@@ -119,7 +120,7 @@ async def main() -> None:
     with PostgresServer(postgres_of_wheel()) as postgres:
         await filled(PostgresBackend.from_url(postgres.url))
         connection = await asyncpg.connect(postgres.url)
-        (FOLDER / f"postgres_{len(migrations())}.sql").write_text(await postgres_dump(connection, "rota"))
+        (FOLDER / f"postgres_{newest()}.sql").write_text(await postgres_dump(connection, "rota"))
         await connection.close()
 
 

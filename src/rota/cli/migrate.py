@@ -23,7 +23,7 @@ def migrate_store(*, target: Shared[Target], show: Shared[Show]) -> None:
     elif before is None:
         show.line(f"{backend.url} has no schema: nothing to do")
     elif before == after:
-        show.line(f"{backend.url} has schema {after}: nothing to do")
+        show.line(f"{backend.url} has schema {after}: up to date")
     else:
         show.line(f"{backend.url} had schema {before}, now has {after}")
 

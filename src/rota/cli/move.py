@@ -23,8 +23,8 @@ def move_store(
 ) -> None:
     """Move schedules with their next ticks, queued and paused runs, and marks from one store to another.
 
-    Stop the workers first, or let them finish: what runs stays and ends where it is. Interrupted, it can be run again.
-    A namespace or schema goes into the URLs.
+    Stop the workers first, or let them finish, and what submits: what runs stays and ends where it is. A run that had
+    been tried before begins afresh. Interrupted, it can be run again. A namespace or schema goes into the URLs.
     """
     if source == target:
         raise InvalidOptions("--from and --to are the same store")
@@ -34,6 +34,7 @@ def move_store(
             {
                 "schedules": moved.schedules,
                 "runs": moved.runs,
+                "afresh": moved.afresh,
                 "marks": moved.marks,
                 "running": moved.running,
                 "left": moved.left,
@@ -42,6 +43,11 @@ def move_store(
         return
     what = f"{plural(moved.schedules, 'schedule')}, {plural(moved.runs, 'run')} and {plural(moved.marks, 'mark')}"
     show.line(f"Moved {what} from {masked(source)} to {masked(target)}.")
+    if moved.afresh:
+        show.line(
+            f"{plural(moved.afresh, 'run')} had been tried before: tries and fences count from zero now, and what was "
+            "saved is not carried."
+        )
     if moved.left:
         show.line(f"{plural(moved.left, 'run')} stayed there: not taken, or behind one that is running.")
     if moved.running:

@@ -10,7 +10,7 @@ from rota.cli.checks import Check, Verdict, good, latency
 from rota.errors import RotaError
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import ERRORS, Connection, connect_plainly, explain
-from rota.stores.postgres.schema import migrations, version_of
+from rota.stores.postgres.schema import FUNCTIONS, newest, standing_of
 
 OLDEST = 140000
 PROOF = 3.0
@@ -35,7 +35,8 @@ SELECT privilege || ' on ' || c.relname AS what
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
      unnest(CASE c.relkind WHEN 'S' THEN ARRAY['USAGE']
                            ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) privilege
-WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S') AND NOT (c.relname = 'migrations' AND privilege <> 'SELECT')
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S')
+  AND NOT (c.relname IN ('migrations', 'functions') AND privilege <> 'SELECT')
   AND NOT CASE c.relkind WHEN 'S' THEN has_sequence_privilege(c.oid, privilege)
                          ELSE has_table_privilege(c.oid, privilege) END
 UNION ALL
@@ -147,8 +148,9 @@ async def _schema(backend: PostgresBackend, connection: Connection) -> list[Chec
     if not may["usage"]:
         return [_forbidden(backend, f"{may['me']} may not use schema {schema}")]
     missing = [str(row["what"]) for row in await connection.fetch(MISSING, schema)]
-    if "SELECT on migrations" in missing:
-        return [_forbidden(backend, f"{may['me']} lacks SELECT on migrations")]
+    for unread in ("SELECT on migrations", "SELECT on functions"):
+        if unread in missing:
+            return [_forbidden(backend, f"{may['me']} lacks {unread}")]
     checks = [await _version(backend, connection)]
     if missing and not checks[0].blocks:
         named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
@@ -171,15 +173,18 @@ def _forbidden(backend: PostgresBackend, detail: str) -> Check:
 
 
 async def _version(backend: PostgresBackend, connection: Connection) -> Check:
-    schema, known = backend.address.schema, len(migrations())
+    schema = backend.address.schema
     try:
-        version = await version_of(connection, schema, backend.url)
+        found = await standing_of(connection, schema, backend.url)
     except RotaError as error:
         advice = "upgrade rota, or give it a schema of its own (schema=)"
         return Check("schema", Verdict.FAIL, str(error), advice, blocks=True)
-    if version < known:
-        return Check("schema", Verdict.WARN, f"{version}, older than {known}", "run rota migrate", blocks=True)
-    return good("schema", f"{schema}, version {version}")
+    if found.version < newest():
+        return Check("schema", Verdict.WARN, f"{found.version}, older than {newest()}", "run rota migrate", blocks=True)
+    if found.functions < FUNCTIONS:
+        older = f"functions {found.functions}, older than {FUNCTIONS}"
+        return Check("schema", Verdict.WARN, older, "run rota migrate", blocks=True)
+    return good("schema", f"{schema}, version {found.version}, functions {found.functions}")
 
 
 @asynccontextmanager

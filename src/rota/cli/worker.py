@@ -14,6 +14,7 @@ from rota.cli.children import Crew, hold_tether, worker_command
 from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known
 from rota.cli.logs import log_to_stderr
+from rota.cli.loops import LoopKind, check_loop, run_on
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
 from rota.cli.text import plural
@@ -38,6 +39,7 @@ def worker(
     tasks: Tasks = (),
     processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
     burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
+    loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
     tethered: Annotated[bool, Flag, Parameter(show=False)] = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -47,9 +49,10 @@ def worker(
     Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
     """
     app = checked_app(target, tasks, concurrency=concurrency, lease=lease, grace=grace)
+    check_loop(loop)
     log_to_stderr()
     if processes == 1:
-        asyncio.run(work(app, show, split(tasks), burst, tethered))
+        run_on(loop, work(app, show, split(tasks), burst, tethered))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
@@ -57,7 +60,7 @@ def worker(
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
     flags = ["--burst"] if burst else []
-    command = worker_command(target, *flags, concurrency=concurrency, lease=lease, grace=grace, tasks=only)
+    command = worker_command(target, *flags, concurrency=concurrency, lease=lease, grace=grace, tasks=only, loop=loop)
     return asyncio.run(work_in_many(command, processes, burst, show))
 
 

@@ -28,7 +28,7 @@ from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
-from rota.store import Claim, Hint, Renewal, Report, Store
+from rota.store import Claim, Handed, Hint, Renewal, Report, Store
 
 log = logging.getLogger("rota")
 
@@ -70,6 +70,10 @@ class Worker:
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0
+        self._hands = False  # this store hands runs over
+        self._ready = False  # for a run without a claim: one answered claim has said so, and none is on its way
+        self._took: str | None = None  # the last run that came so
+        self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
         self._loop = asyncio.get_running_loop()
@@ -112,13 +116,12 @@ class Worker:
         if self._settler.backlog > BACKLOG * self._tuning.concurrency:
             await self._settler.flush()
         free = max(0, self.free)
-        asked_at = self._now()
         claim = await self._ask(list(self._handlers), free)
         for run in claim.runs:
             if self._stopping:
                 self._settler.settle(decide(run, Released()), run)
             elif run.lease not in self._seats:
-                self._start(run, asked_at + (run.until or 0.0) - claim.now)
+                self._start(run)
         self._hungry = claim.left or len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
@@ -127,10 +130,13 @@ class Worker:
         n = self._claims + 1
         if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
             self._pending = self._report()
-        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending)
+        ready, self._ready = free > 0 and not self._seats, False
+        asked_at = self._now()
+        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, self._took)
         if self._pending is not None:
             self._pending, self._reported_at = None, self._now()
-        self._claims = n
+        self._claims, self._ready, self._hands = n, ready, claim.hands
+        self._since = asked_at - claim.now
         self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
         if ours:
@@ -138,6 +144,16 @@ class Worker:
         self._ticks.take(claim.due, claim.now)
         rescue([run for run in claim.lapsed if run.lease not in ours and run not in claim.runs], self._settler)
         return claim
+
+    def _take(self, handed: Handed) -> None:
+        """Start a run that came without a claim. With one on its way, or answered since, that has told it as well."""
+        if not self._ready or handed.n != self._claims:
+            self.look()
+            return
+        self._ready = False
+        self._took = handed.run.id
+        self._start(handed.run)
+        self._wake.set()  # there may be more, and one more free seat to tell of
 
     async def _farewell(self) -> None:
         """A claim for nothing: this worker is not idle but gone, and no hint should be spent on it."""
@@ -159,7 +175,8 @@ class Worker:
 
     # -- one seat --------------------------------------------------------------------------------------------------
 
-    def _start(self, run: Run, deadline: float) -> None:
+    def _start(self, run: Run) -> None:
+        deadline = min(self._now() + self._tuning.lease, self._since + (run.until or 0.0))
         seat = Seat(run, Context(run, self._resources, self._noted), deadline)
         self._tallies.claimed(run)
         with self._lock:
@@ -204,8 +221,8 @@ class Worker:
             seat.overdue.add_done_callback(self._thread_came_back)
         if not self._seats:
             self._empty.set()
-        if self._hungry:
-            self._wake.set()
+        if self._hungry or (self._hands and not self._seats and not self._ready):
+            self._wake.set()  # for more runs, or to be ready for what comes
 
     def _thread_came_back(self, call: "asyncio.Future[object]") -> None:
         if not call.cancelled():
@@ -290,7 +307,9 @@ class Worker:
 
     def hint(self, hint: Hint) -> bool:
         """Wakes the claim loop if the hint is for us; true if one of our runs has news."""
-        if self.name in hint.workers:
+        if hint.handed is not None and hint.handed.worker == self.name:
+            self._take(hint.handed)
+        elif self.name in hint.workers or hint.resync:
             self.look()
         return any(seat.stop is None and lease.run in hint.runs for lease, seat in self._seats.items())
 

@@ -38,7 +38,15 @@ class VirtualStore(MemoryStore):
         self.claims = 0
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         self.claims += 1
         claim = await super().claim(worker, n, tasks, free, lease, report)

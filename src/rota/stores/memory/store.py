@@ -78,7 +78,15 @@ class MemoryStore:
         return self._step(lambda book: admitting.fire(book, ticks))
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         with self._stepping() as book:
             settling.expire(book)

@@ -44,8 +44,14 @@ class Connection(Protocol):
 
 pg: Any = cast(Any, asyncpg)
 
-TRY_AGAIN: tuple[type[Exception], ...] = (pg.SerializationError, pg.DeadlockDetectedError)
-"""The server has rolled the whole verb back: it may be sent again as it is."""
+TRY_AGAIN: tuple[type[Exception], ...] = (
+    pg.SerializationError,
+    pg.DeadlockDetectedError,
+    pg.UndefinedFunctionError,
+    pg.InternalServerError,
+)
+"""The server has rolled the whole verb back: it may be sent again as it is. One that is under way while functions are
+replaced may not find some of them, or look for them where they were."""
 CUT: tuple[type[Exception], ...] = (
     pg.PostgresConnectionError,
     pg.InterfaceError,

@@ -1,30 +1,77 @@
-"""The schema: numbered migrations, applied by whoever opens the store first."""
+"""The schema: numbered migrations and today's functions, brought in by whoever opens the store first."""
 
+import hashlib
+import logging
+import re
+from functools import cache
 from importlib import resources
+
+from msgspec import Struct
 
 from rota.errors import SchemaTooNew, StoreCorrupt
 from rota.stores.postgres.driver import Connection, quoted
 
+log = logging.getLogger("rota")
+
+FUNCTIONS = 3
+"""Grows with every change of a file in `functions`: nobody brings older ones back."""
 LOCK = 0x726F7461
 """The advisory lock under which one process migrates."""
 
 STANDS = """
-SELECT to_regclass($1) IS NOT NULL AS ours,
-       EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2) AS used,
+SELECT to_regclass($1) IS NOT NULL AS ours, to_regclass($2) IS NOT NULL AS counted,
+       EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $3) AS used,
        current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version
+"""
+COUNTED = """
+SELECT (SELECT max(version) FROM {schema}.migrations) AS version, number AS functions, digest FROM {schema}.functions
+"""
+UNCOUNTED = "SELECT max(version) AS version, 0 AS functions, '' AS digest FROM {schema}.migrations"
+DROPS = """
+SELECT format('DROP FUNCTION %s', p.oid::regprocedure) AS command
+FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname = ANY($1)
 """
 
 
-def migrations() -> list[str]:
-    """The scripts in their order; the n-th brings the schema to version n."""
-    folder = resources.files("rota.stores.postgres") / "migrations"
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
-    return [f.read_text() for f in files]
+class Standing(Struct, frozen=True):
+    """What a schema has now: the number of its last migration, and that of its functions; 0 for none."""
+
+    version: int = 0
+    functions: int = 0
+    digest: str = ""
+
+    @property
+    def is_current(self) -> bool:
+        return self.version == newest() and self.functions >= FUNCTIONS
 
 
-async def version_of(connection: Connection, schema: str, url: str) -> int:
-    """The version that this schema has now; 0 if there is none."""
-    (stands,) = await connection.fetch(STANDS, f"{quoted(schema)}.migrations", schema)
+@cache
+def migrations() -> dict[int, str]:
+    """The scripts in their order; each brings the schema to its number."""
+    return {int(name[:4]): text for name, text in _scripts("migrations").items()}
+
+
+def newest() -> int:
+    return max(migrations())
+
+
+@cache
+def functions() -> str:
+    return "\n".join(_scripts("functions").values())
+
+
+def digest() -> str:
+    return hashlib.sha256(functions().encode()).hexdigest()
+
+
+def _scripts(folder: str) -> dict[str, str]:
+    files = (resources.files("rota.stores.postgres") / folder).iterdir()
+    return {file.name: file.read_text() for file in sorted(files, key=lambda file: file.name)}
+
+
+async def standing_of(connection: Connection, schema: str, url: str) -> Standing:
+    """What this schema has now; a newer one is refused."""
+    (stands,) = await connection.fetch(STANDS, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema)
     if stands["version"] < 140000:
         raise StoreCorrupt(f"{url} is PostgreSQL {stands['version'] // 10000}; rota needs 14 or newer")
     if stands["encoding"] != "UTF8":
@@ -32,32 +79,55 @@ async def version_of(connection: Connection, schema: str, url: str) -> int:
     if not stands["ours"]:
         if stands["used"]:
             raise StoreCorrupt(f"schema {schema} of {url} belongs to some other program; give rota one of its own")
-        return 0
-    rows = await connection.fetch(f"SELECT max(version) AS version FROM {quoted(schema)}.migrations")
-    version = int(rows[0]["version"] or 0)
-    if version > len(migrations()):
+        return Standing()
+    query = (COUNTED if stands["counted"] else UNCOUNTED).replace("{schema}", quoted(schema))
+    (row,) = await connection.fetch(query)
+    standing = Standing(row["version"] or 0, row["functions"], row["digest"])
+    if standing.version > newest():
         raise SchemaTooNew(
-            f"schema {schema} of {url} has version {version}, written by a newer rota; "
-            f"this one knows up to {len(migrations())}: upgrade rota"
+            f"schema {schema} of {url} has version {standing.version}, written by a newer rota; "
+            f"this one knows up to {newest()}: upgrade rota"
         )
-    return version
+    return standing
 
 
 async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, int]:
     """Bring the schema up to date in one transaction; the version before and after."""
-    scripts = migrations()
     async with connection.transaction():  # all of it on one server, whatever stands between
-        if await version_of(connection, schema, url) == len(scripts):
-            return len(scripts), len(scripts)
+        found = await standing_of(connection, schema, url)
+        if found.is_current:
+            _compare(found, url)
+            return found.version, found.version
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-        found = await version_of(connection, schema, url)
-        if not found:
+        found = await standing_of(connection, schema, url)
+        if not found.version:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
         await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}, pg_temp")
-        if not found:
+        if not found.version:
             await connection.execute("CREATE TABLE migrations (version integer PRIMARY KEY)")
-        for version, script in enumerate(scripts[found:], found + 1):
-            await connection.execute(script)
-            await connection.execute(f"INSERT INTO migrations VALUES ({version})")
-    return found, len(scripts)
+        for version, script in migrations().items():
+            if version > found.version:
+                await connection.execute(script)
+                await connection.execute(f"INSERT INTO migrations VALUES ({version})")
+        if found.functions < FUNCTIONS:
+            await _replace_functions(connection)
+    return found.version, newest()
+
+
+async def _replace_functions(connection: Connection) -> None:
+    """One that takes or answers something else than before cannot be replaced, or would stand beside its namesake: so
+    it is dropped first. The others are not, because a verb that is under way would miss them."""
+    heads = re.findall(r"^CREATE OR REPLACE FUNCTION (.*?) AS \$\$$", functions(), re.MULTILINE | re.DOTALL)
+    (made,) = await connection.fetch("SELECT heads FROM functions")
+    changed = [head.partition("(")[0] for head in set(made["heads"]).difference(heads)]
+    for row in await connection.fetch(DROPS, changed):
+        await connection.execute(row["command"])
+    await connection.execute("SET LOCAL check_function_bodies = off")  # they may stand in any order
+    await connection.execute(functions())
+    await connection.execute("UPDATE functions SET number = $1, digest = $2, heads = $3", FUNCTIONS, digest(), heads)
+
+
+def _compare(found: Standing, url: str) -> None:
+    if found.functions == FUNCTIONS and found.digest != digest():
+        log.warning("%s has other functions of the same number, %s; those there are used", url, FUNCTIONS)

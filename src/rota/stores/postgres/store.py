@@ -119,7 +119,15 @@ class PostgresStore:
         )
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         self._idle.pop(worker, None)
         calls = self._calls

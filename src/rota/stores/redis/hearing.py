@@ -6,13 +6,15 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import hiredis
 import msgspec
 from redis.exceptions import RedisError
 
 from rota.errors import StoreError
-from rota.store import Hint
+from rota.store import Handed, Hint
 from rota.stores.hub import Hub
 from rota.stores.redis.link import Link
+from rota.stores.redis.records import read_runs
 from rota.stores.redis.wire import Wire
 
 log = logging.getLogger("rota")
@@ -31,7 +33,7 @@ async def prove(link: Link) -> bool:
     channel, token = f"{link.place.root}proof", uuid.uuid4().hex.encode()
     heard = asyncio.Event()
     try:
-        wire = Wire(await link.finder.connection(), lambda message: heard.set() if message == token else None)
+        wire = Wire(await link.finder.connection(), lambda _, message: heard.set() if message == token else None)
         try:
             await wire.ask("SUBSCRIBE", channel)
             await link.ask("PUBLISH", channel, token)
@@ -53,6 +55,22 @@ class Ears:
         self._hub = Hub()
         self._listener: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
+        self._channel = f"{link.place.root}hints"
+        self._wire: Wire | None = None
+        self._attended: set[str] = set()
+
+    async def attends(self, worker: str) -> bool:
+        """Whether what is handed to this worker would be heard here."""
+        wire = self._wire
+        if wire is None or worker in self._attended:
+            return wire is not None
+        try:
+            await wire.ask("SUBSCRIBE", f"{self._channel}:{worker}")
+        except RedisError:
+            return False
+        if wire is self._wire:
+            self._attended.add(worker)
+        return worker in self._attended
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[AsyncIterator[Hint]]:
@@ -84,6 +102,8 @@ class Ears:
                     log.info("hints from %s are interrupted: %s", self._link.place.shown, error)
                 finally:
                     self._ready.clear()
+                    self._wire = None
+                    self._attended.clear()
                     self._link.finder.lost()
                     wire.close()
             await asyncio.sleep(pause)
@@ -91,7 +111,8 @@ class Ears:
 
     async def _hear(self, wire: Wire, again: bool) -> None:
         """Until the connection breaks: now and then it must show that it lives."""
-        await wire.ask("SUBSCRIBE", f"{self._link.place.root}hints")
+        await wire.ask("SUBSCRIBE", self._channel)
+        self._wire = wire
         self._ready.set()
         if again:
             self._hub.publish(Hint(resync=True))
@@ -101,10 +122,24 @@ class Ears:
                     await wire.ended()
             await wire.ask("PING")
 
-    def _tell(self, payload: bytes) -> None:
-        try:
-            workers, runs = _payloads.decode(payload)
-        except msgspec.DecodeError:  # of a newer version: something has changed, at least
-            self._hub.publish(Hint(resync=True))
-        else:
-            self._hub.publish(Hint(workers=frozenset(workers), runs=frozenset(runs)))
+    def _tell(self, channel: bytes, payload: bytes) -> None:
+        worker = channel.decode().removeprefix(self._channel).removeprefix(":")
+        self._hub.publish(_handed(worker, payload) if worker else _hint(payload))
+
+
+def _hint(payload: bytes) -> Hint:
+    try:
+        workers, runs = _payloads.decode(payload)
+    except msgspec.DecodeError:  # of a newer version: something has changed, at least
+        return Hint(resync=True)
+    return Hint(workers=frozenset(workers), runs=frozenset(runs))
+
+
+def _handed(worker: str, payload: bytes) -> Hint:
+    """What cannot be read comes again with the next claim, which knows what to do with it."""
+    reader = hiredis.Reader()
+    reader.feed(payload)
+    n, now, *words = reader.gets()
+    runs, _ = read_runs(words)
+    handed = Handed(worker, int(n), float(now), runs[0]) if runs else None
+    return Hint(workers=frozenset((worker,)), handed=handed)

@@ -108,12 +108,21 @@ class RedisStore:
         return Reply(now, fired)
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         crew, packed, text = self._crew(tuple(tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
-        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks)])
+        hears = await self._ears.attends(worker)
+        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), hears and ready, took])
         now, wake, left, runs, lapsed, due = await self.run("claim", request, packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
@@ -122,7 +131,7 @@ class RedisStore:
         if odd_runs or odd_lapsed or odd_plans:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
         wait = None if wake is None else float(wake)
-        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan is not None])
+        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], hears)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]

@@ -28,10 +28,10 @@ class Wire(asyncio.Protocol):
     """Takes a connection that has logged in out of the driver's hands: its streams take several turns of the loop for
     each answer, and an idle worker that gets one run waits for every one of them.
 
-    What was published goes to `told`. Whoever is cancelled leaves the others alone.
+    What was published goes to `told`, with its channel. Whoever is cancelled leaves the others alone.
     """
 
-    def __init__(self, connection: Any, told: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, connection: Any, told: Callable[[bytes, bytes], None] | None = None) -> None:
         self.broken: RedisError | None = None
         self._told = told
         self._loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class Wire(asyncio.Protocol):
                 if isinstance(reply, RedisError):
                     self._answer(None, reply)
                 elif self._told is not None and reply[0] == b"message":
-                    self._told(reply[2])
+                    self._told(reply[1], reply[2])
                 else:
                     self._answer(reply)
         except hiredis.ProtocolError as error:

@@ -55,7 +55,15 @@ class SqliteStore:
         return await self._reply(lambda book: admitting.fire(book, ticks))
 
     async def claim(
-        self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, report: Report | None = None
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         def step(book: SqliteBook) -> Claim:
             settling.expire(book)

@@ -23,6 +23,7 @@ _PARTS = (
     "flowing",
     "forgetting",
     "guarding",
+    "handing",
     "hinting",
     "keeping",
     "leasing",
@@ -58,6 +59,7 @@ from rota.testing.contract.firing import FireContract, FireGuardContract, Missed
 from rota.testing.contract.flowing import FlowContract, GroupContract  # noqa: E402
 from rota.testing.contract.forgetting import ForgetContract  # noqa: E402
 from rota.testing.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
+from rota.testing.contract.handing import HandContract  # noqa: E402
 from rota.testing.contract.hinting import HintContract  # noqa: E402
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
@@ -108,6 +110,7 @@ class StoreContract(
     TaskWishContract,
     ExpiryContract,
     WakeContract,
+    HandContract,
     HintContract,
     DeclareContract,
     ReportContract,

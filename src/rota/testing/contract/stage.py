@@ -107,11 +107,13 @@ class Stage:
         lease: float = LEASE,
         again: bool = False,
         report: Report | None = None,
+        ready: bool = False,
+        took: str | None = None,
     ) -> Claim:
         """The worker's next claim, or its last one again."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        return await self.store.claim(worker, n, tasks, free, lease, report)
+        return await self.store.claim(worker, n, tasks, free, lease, report, ready, took)
 
     async def take(self, worker: str = "ada") -> Run:
         """The one run that this worker finds."""
@@ -192,14 +194,15 @@ class Ear:
 
     async def all(self) -> Hint:
         await self._stage.cancel(self._last_word)
-        workers, runs, resync = set[str](), set[str](), False
+        workers, runs, resync, handed = set[str](), set[str](), False, None
         async for hint in self._hints:
             workers |= hint.workers
             runs |= hint.runs
             resync |= hint.resync
+            handed = handed or hint.handed
             if self._last_word.id in runs:
                 break
-        return Hint(frozenset(workers), frozenset(runs), resync)
+        return Hint(frozenset(workers), frozenset(runs), resync, handed)
 
     async def workers(self) -> frozenset[str]:
         return (await self.all()).workers

@@ -2,8 +2,7 @@
 -- claim: the best due runs that may start now, for one worker; and what else it should look after.
 local OFFERS, DUE_SCHEDULES, OFFER_AGAIN, PARKED_AT_ONCE = 100, 1000, 2, 500
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, lease, report, tallies, anything =
-  request[1], request[2], request[3], request[4], request[5], request[6], request[7], request[8]
+local worker, n, crew, free, lease, report, tallies, anything, ready, took = unpack(request, 1, 10)
 
 -- Crews are told apart by a digest of their tasks, so that the tasks themselves are read only once.
 if anything and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
@@ -13,8 +12,8 @@ end
 
 local row = call("HGET", ROOT .. "workers", worker)
 row = row and cmsgpack.unpack(row) or { 0, crew }
-local last = row[1]
-local chosen, parked, left, full = {}, {}, false, false
+local last = row[W_LAST]
+local chosen, parked, left, full, seats = {}, {}, false, false, free
 local LATE_AT_ONCE = 1000
 
 local gates, suspects, passed_over = {}, true, false
@@ -202,14 +201,29 @@ local function take_runs()
   if not alone and (passed_over or #chosen > 0 or next(gates)) then left = true end
 end
 
+-- What it was handed and did not take: it never heard of it.
+local function tell_handed(found, ids)
+  local id = row[W_HANDED]
+  local held = id and id ~= took and call("HGET", LEASES, id)
+  local holds = held and cmsgpack.unpack(held)
+  if not (holds and holds[L_WORKER] == worker and holds[L_N] <= last) then return end
+  holds[L_N] = n
+  held = cmsgpack.pack(holds)
+  call("HSET", LEASES, id, held)
+  telling.tell(found, id, call("GET", ROOT .. "r:" .. id), held)
+  ids[#ids + 1] = id
+  free = free - 1
+end
+
 local function again_or_batch()
   local found = {}
   if n > last then
-    take_runs()
     local ids = { n }
-    for i, run in ipairs(chosen) do
+    tell_handed(found, ids)
+    take_runs()
+    for _, run in ipairs(chosen) do
       telling.tell(found, run.id, run.text, run.lease)
-      ids[i + 1] = run.id
+      ids[#ids + 1] = run.id
     end
     call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(ids))
     return found
@@ -254,14 +268,14 @@ local function offer_schedules()
 end
 
 local function register(idle, wake)
-  if row[2] ~= crew then call("ZREM", ROOT .. "i:" .. row[2], worker) end
+  if row[W_CREW] ~= crew then call("ZREM", ROOT .. "i:" .. row[W_CREW], worker) end
   if idle then
     call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
     call("SADD", IDLE, crew)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, idle and ready and lease, false }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -276,7 +290,7 @@ local found = again_or_batch()
 local due = offer_schedules()
 book.write_set(LOOK)
 book.write_lanes()
-local idle = #found / 4 < free
+local idle = #found / 4 < seats
 local wake
 if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
 register(idle, wake)

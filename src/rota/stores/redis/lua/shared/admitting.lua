@@ -144,6 +144,7 @@ function admitting.bring_in(item, needs, parked, due)
     book.lane_add(item[I_PRIORITY] .. ":" .. task, seq, due)
     if expires then book.zput(EXPIRING, id, expires) end
     book.arrive(task, due)
+    newcomer = id
   else
     book.enter(book.get(id))
   end

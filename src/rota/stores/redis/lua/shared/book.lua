@@ -25,6 +25,7 @@ local GROUPED = ROOT .. "grouped"
 local sets, hashes, added = {}, {}, {} -- changes that wait to be written
 local runs, changed, restated, lanes = {}, {}, {}, {}
 local arrival_tasks, arrival_dues, touched = {}, {}, {}
+local newcomer -- the id of the last run that was just put
 
 -- The first write, before anything is changed: where the server refuses writes, it refuses here.
 call("SET", ROOT .. "clock", instant(now))

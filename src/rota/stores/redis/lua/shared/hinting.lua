@@ -4,6 +4,8 @@ local hinting = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
 local IDLE_MEMORY = 15
+-- A worker: its last claim, and the lease it gives to what it is handed, if it may be; then what it was handed last.
+local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED = 1, 2, 3, 4, 5, 6
 local known = {}
 
 function hinting.knows(crew, task)
@@ -67,17 +69,54 @@ function hinting.to_hint()
   return hinted
 end
 
+-- An answer as a server writes it, so that what is published is read as the reply to a claim is.
+function hinting.framed(words)
+  local lines = { "*" .. #words .. "\r\n" }
+  for _, word in ipairs(words) do lines[#lines + 1] = word and ("$" .. #word .. "\r\n" .. word .. "\r\n") or "$-1\r\n" end
+  return table.concat(lines)
+end
+
+-- One run that is due now and finds a worker that holds nothing is leased to it here: it needs no claim, and what is
+-- told of it is as good as the reply to one. If nobody hears that, nothing has happened; if it gets lost, the worker's
+-- next claim tells it again, because that says what it took.
+function hinting.hand_over(sleeper)
+  local worker, task = sleeper[1], arrival_tasks[1]
+  local spec = policies.spec_of(task)
+  if arrival_dues[1] > now or (spec and spec[S_PAUSED]) or policies.is_gated(spec) then return false end
+  local row = call("HGET", ROOT .. "workers", worker)
+  row = row and cmsgpack.unpack(row)
+  if not (row and row[W_READY]) then return false end
+  local text, n = call("GET", ROOT .. "r:" .. newcomer), row[W_LAST]
+  local run = book.parse(newcomer, text)
+  local lease = { 1, worker, n, now, after(now, row[W_READY]), false, false }
+  local body = run.apart and call("GET", ROOT .. "b:" .. newcomer)
+  local told = { tostring(n), instant(now), newcomer, "r" .. text:sub(2), cmsgpack.pack(lease), body or false }
+  if call("PUBLISH", ROOT .. "hints:" .. worker, hinting.framed(told)) == 0 then return false end
+  book.leave(run)
+  run.state, run.lease = "r", lease
+  book.enter(run)
+  book.restate(run)
+  row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
+  local batch = call("GET", ROOT .. "batch:" .. worker)
+  batch = batch and cmsgpack.unpack(batch) or { n }
+  batch[#batch + 1] = newcomer
+  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(batch))
+  return true
+end
+
 -- Everything is written; then hints for what came of it.
 function hinting.conclude()
   policies.write_decisions()
-  book.write_all()
   local workers, ids = {}, {}
   if #arrival_tasks > 0 then
-    for i, sleeper in ipairs(hinting.to_hint()) do
-      workers[i] = sleeper[1]
+    for _, sleeper in ipairs(hinting.to_hint()) do
       call("ZREM", ROOT .. "i:" .. sleeper[3], sleeper[1])
+      local handed = #arrival_tasks == 1 and newcomer and hinting.hand_over(sleeper)
+      if not handed then workers[#workers + 1] = sleeper[1] end
     end
   end
+  book.write_all()
   for id in pairs(touched) do ids[#ids + 1] = id end
   if #workers > 0 or #ids > 0 then call("PUBLISH", ROOT .. "hints", cmsgpack.pack({ workers, ids })) end
 end

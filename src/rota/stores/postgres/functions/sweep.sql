@@ -2,7 +2,7 @@
 
 -- Runs of one task that are beyond the number or the age to keep. The (keep + 1)-th newest and all before it are beyond
 -- the number; a batch settled together ended at one instant, so the order of arrival decides among those.
-CREATE FUNCTION forget(
+CREATE OR REPLACE FUNCTION forget(
     which text, memory float8, old_succeeded float8, old_failed float8, most integer, fewest integer, at_once integer
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -28,7 +28,7 @@ BEGIN
     RETURN gone;
 END $$;
 
-CREATE FUNCTION sweep(
+CREATE OR REPLACE FUNCTION sweep(
     me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT forgotten bigint, OUT more boolean
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
@@ -86,33 +86,3 @@ BEGIN
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
 END $$;
-
--- Which of these idle workers have something due to take that nobody was hinted for? A put and a claim that run at the
--- same time do not see each other: so a client asks once more, a moment after a worker of its own found nothing.
-CREATE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
-LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
-DECLARE
-    now float8 := now_of(skew, seen, false);
-    fresh text[] := ARRAY(
-        SELECT DISTINCT q.task FROM (SELECT * FROM queue ORDER BY seq DESC LIMIT 100) AS q
-        WHERE q.hold = 0 AND NOT q.called AND q.due_at <= now
-          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = q.task AND s.paused));
-    hinted text[] := '{}';
-BEGIN
-    IF fresh <> '{}' THEN
-        WITH woken AS (
-            UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
-                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.tasks && fresh
-                FOR UPDATE SKIP LOCKED)) RETURNING w.name
-        )
-        SELECT array_agg(w.name::text) INTO hinted FROM woken w;
-    END IF;
-    RETURN hinted;
-END $$;
-
--- This process listens from now on, for so many seconds.
-CREATE FUNCTION listen_for(me text, seconds float8) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
-    INSERT INTO listeners VALUES (me, clock_timestamp() + seconds * interval '1 second')
-    ON CONFLICT (id) DO UPDATE SET until = excluded.until
-$$;

@@ -1,4 +1,7 @@
--- Migrations run with the store's schema as the search path: no file names it.
+-- Tables, indexes, views and types; functions are elsewhere. A migration has the number that the schema has after it, runs
+-- with the store's schema as the search path (no file names it), and is not edited once it is released. This one makes a
+-- new schema: the numbers before it were never released.
+--
 -- A run moves: queue (waits) -> leases (runs) -> finished (ended). Updating an indexed column in one big table would
 -- write every index again; moving writes only those of the table it goes to. Instants are Unix seconds.
 
@@ -241,3 +244,6 @@ FROM finished;
 
 CREATE VIEW runs AS
 SELECT * FROM queue_runs UNION ALL SELECT * FROM lease_runs UNION ALL SELECT * FROM finished_runs;
+
+-- What a claim answers: a header, and a run or a schedule (its id, and all of it as JSON in its header) per row.
+CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;

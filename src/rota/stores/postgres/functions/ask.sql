@@ -1,0 +1,159 @@
+-- ask: wishes of people.
+
+-- What a wish makes of one run; how many it changed. The caller has locked its gate.
+CREATE OR REPLACE FUNCTION ask_run(
+    wish text, which text, said text, now float8,
+    OUT changed integer, OUT decided boolean, OUT of_task text, OUT of_key text, OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    q queue;
+    gone record;
+BEGIN
+    changed := 0; decided := false; tasks := '{}'; dues := '{}';
+    LOOP
+        SELECT * INTO l FROM leases WHERE id = which FOR UPDATE;
+        EXIT WHEN FOUND;
+        SELECT * INTO q FROM queue WHERE id = which FOR UPDATE;
+        EXIT WHEN FOUND OR NOT EXISTS (SELECT FROM leases WHERE id = which UNION ALL SELECT FROM queue WHERE id = which);
+    END LOOP;
+    IF l.id IS NOT NULL THEN
+        of_task := l.task; of_key := l.key;
+        IF wish = 'cancel' THEN
+            changed := 1;  -- also where it was told already
+            decided := NOT l.cancel_asked OR l.pause_asked OR l.note IS DISTINCT FROM said;
+            UPDATE leases SET cancel_asked = true, pause_asked = false, note = said WHERE decided AND id = which;
+        ELSIF wish = 'pause' THEN
+            decided := NOT l.cancel_asked AND (NOT l.pause_asked OR l.note IS DISTINCT FROM said);
+            UPDATE leases SET pause_asked = true, note = said WHERE decided AND id = which;
+        ELSIF wish = 'resume' THEN
+            decided := l.pause_asked;
+            UPDATE leases SET pause_asked = false, note = said WHERE decided AND id = which;
+        END IF;
+        IF decided THEN changed := 1; END IF;
+    ELSIF q.id IS NOT NULL THEN
+        of_task := q.task; of_key := q.key;
+        IF wish IN ('cancel', 'drop') THEN
+            SELECT * INTO gone FROM end_waiting(ARRAY[which], CASE wish WHEN 'drop' THEN 'dropped' ELSE 'cancelled' END,
+                                                said, now);
+            tasks := gone.tasks; dues := gone.dues;
+            decided := true;
+        ELSIF wish = 'pause' AND q.hold <> 3 THEN
+            UPDATE queue SET hold = 3, note = said WHERE id = which;
+            IF q.hold = 0 AND q.due_at <= now THEN
+                dues := freed(q.task, q.key, false, now);
+                tasks := array_fill(q.task::text, ARRAY[cardinality(dues)]);
+            END IF;
+            decided := true;
+        ELSIF wish = 'resume' AND q.hold = 3 THEN
+            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = said WHERE id = which;
+            tasks := ARRAY[q.task::text]; dues := ARRAY[q.due_at];
+            decided := true;
+        END IF;
+        changed := decided::integer;
+    END IF;
+END $$;
+
+-- Cancel and drop end what a task has waiting, 10,000 at a time; pause and resume hold the task.
+CREATE OR REPLACE FUNCTION ask_task(
+    wish text, which text, said text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
+    OUT touched text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    waiting text[];
+    gone record;
+BEGIN
+    changed := 0; tasks := '{}'; dues := '{}'; touched := '{}';
+    IF wish IN ('cancel', 'drop') THEN
+        waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT 10000));
+        waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting[1:10000]) ORDER BY q.id FOR UPDATE);
+        SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);
+        changed := coalesce(cardinality(gone.ended), 0);
+        touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
+    ELSE
+        INSERT INTO specs (name, spec, enabled, gated)
+        VALUES (which, json_build_object('name', which)::text, true, false) ON CONFLICT DO NOTHING;
+        UPDATE specs SET paused = (wish = 'pause') WHERE name = which AND paused <> (wish = 'pause');
+        changed := FOUND::integer;
+        IF FOUND AND wish = 'resume' THEN
+            dues := announce(which, now);
+            tasks := array_fill(which, ARRAY[cardinality(dues)]);
+        END IF;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION ask_schedule(
+    wish text, which text, said text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT due float8
+) LANGUAGE plpgsql AS $$
+BEGIN
+    IF wish IN ('cancel', 'drop') THEN
+        DELETE FROM schedules s WHERE s.id = which RETURNING s.task, s.key INTO of_task, of_key;
+    ELSIF wish = 'pause' THEN
+        UPDATE schedules s SET paused = true, note = said, version = s.version + 1, look_at = NULL
+        WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
+    ELSE
+        UPDATE schedules s SET paused = false, note = said, version = s.version + 1, since = now, look_at = s.fires_at
+        WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
+    END IF;
+    changed := FOUND::integer;
+END $$;
+
+CREATE OR REPLACE FUNCTION ask(
+    me text, skew float8, seen float8, wish text, subjects text[], said text, asker text, about text,
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    subject text;
+    got record;
+    why text := CASE wish WHEN 'cancel' THEN 'cancelled' WHEN 'drop' THEN 'dropped' WHEN 'pause' THEN 'paused'
+                ELSE 'resumed' END;
+    tasks text[] := '{}'; dues float8[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_counts bigint[] := '{}'; d_runs text[] := '{}';
+BEGIN
+    IF about = 'runs' THEN
+        PERFORM lock_gates(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(subjects)
+                                 UNION SELECT q.task::text FROM queue q WHERE q.id = ANY(subjects)));
+        PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
+        PERFORM FROM queue q WHERE q.id = ANY(subjects) ORDER BY q.id FOR UPDATE;
+    ELSIF about = 'tasks' THEN
+        PERFORM FROM specs s WHERE s.name = ANY(subjects) ORDER BY s.name FOR UPDATE;
+    ELSE
+        PERFORM FROM schedules s WHERE s.id = ANY(subjects) ORDER BY s.id FOR UPDATE;
+    END IF;
+    now := now_of(skew, seen, true);
+    answers := '{}'; touched := '{}';
+    FOREACH subject IN ARRAY subjects LOOP
+        IF about = 'runs' THEN
+            SELECT * INTO got FROM ask_run(wish, subject, said, now);
+            IF got.decided THEN
+                touched := touched || subject;
+                d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_counts := d_counts || 1::bigint;
+                d_runs := d_runs || subject;
+            END IF;
+            tasks := tasks || got.tasks; dues := dues || got.dues;
+        ELSIF about = 'tasks' THEN
+            SELECT * INTO got FROM ask_task(wish, subject, said, now);
+            IF got.changed > 0 THEN
+                d_tasks := d_tasks || subject; d_keys := d_keys || NULL::text; d_runs := d_runs || NULL::text;
+                d_counts := d_counts || got.changed::bigint;
+            END IF;
+            touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
+        ELSE
+            SELECT * INTO got FROM ask_schedule(wish, subject, said, now);
+            IF got.changed > 0 THEN
+                d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_runs := d_runs || NULL::text;
+                d_counts := d_counts || 1::bigint;
+            END IF;
+            IF got.due IS NOT NULL THEN
+                tasks := tasks || NULL::text; dues := dues || got.due;
+            END IF;
+        END IF;
+        answers := answers || got.changed;
+    END LOOP;
+    PERFORM decide(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs, said, asker, now);
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+END $$;

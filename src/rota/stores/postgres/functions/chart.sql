@@ -1,0 +1,21 @@
+-- What workers report of their work, by the minute.
+
+CREATE OR REPLACE FUNCTION added(one bigint[], two bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY place), '{}')
+    FROM unnest(one, two) WITH ORDINALITY AS t (a, b, place)
+$$;
+
+CREATE OR REPLACE FUNCTION chart(now float8, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    tally record;
+BEGIN
+    FOR tally IN SELECT * FROM unnest(t_tasks, t_counts, t_waits, t_durations) AS t (task, counts, waits, durations)
+                 ORDER BY t.task COLLATE "C" LOOP
+        INSERT INTO stats AS s (minute, task, counts, waits, durations)
+        VALUES (floor(now / 60)::bigint, tally.task, tally.counts::bigint[], tally.waits::bigint[],
+                tally.durations::bigint[])
+        ON CONFLICT (minute, task) DO UPDATE SET counts = added(s.counts, excluded.counts),
+            waits = added(s.waits, excluded.waits), durations = added(s.durations, excluded.durations);
+    END LOOP;
+END $$;

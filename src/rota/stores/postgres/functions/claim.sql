@@ -1,0 +1,182 @@
+-- claim: runs for one worker, and what any worker may look after.
+
+CREATE OR REPLACE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT '[' || s.declared || ',' || json_build_array(s.anchor, s.next_at, s.fires_at, s.version, s.since, s.paused,
+        s.note)::text || ',[' || array_to_string(s.recent, ',') || ']]'
+$$;
+
+-- When this worker should look again: the first of what is coming for which too few others wake. Not simply the
+-- (number of others + 1)-th: workers that look again would all move to the last one. What somebody has locked is coming
+-- soon; a transaction of a caller may hold it for long, so the longer it is due, the later it is looked for.
+CREATE OR REPLACE FUNCTION wake_of(
+    who text, known text[], unpaused text[], again boolean, skipped boolean, now float8
+) RETURNS float8
+LANGUAGE plpgsql AS $$
+DECLARE
+    others float8[];
+    l_tasks text[];
+    l_priorities smallint[];
+    due text[];
+    unlocked float8;
+    place integer := 0;
+    coming float8;
+BEGIN
+    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
+           now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
+    INTO l_tasks, l_priorities, due, unlocked FROM lanes(unpaused) l;
+    IF again AND due IS NOT NULL THEN
+        RETURN now;  -- this claim ended early, or was a repeated one: what is due waits for the next
+    END IF;
+    others := ARRAY(SELECT w.wake_at FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - 15
+                    AND w.wake_at > now AND w.tasks && known);
+    FOR coming IN
+        SELECT c.at FROM (
+            (SELECT q.due_at AS at FROM unnest(l_tasks, l_priorities) AS l (task, priority) CROSS JOIN LATERAL (
+                SELECT q.due_at FROM queue q
+                WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at > now
+                ORDER BY q.due_at LIMIT cardinality(others) + 1) AS q
+             ORDER BY q.due_at LIMIT cardinality(others) + 1)
+            UNION ALL
+            (SELECT unlocked WHERE skipped)
+            UNION ALL
+            (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL)
+            UNION ALL
+            (SELECT least(
+                (SELECT min(r.opens_at) FROM rates r WHERE r.opens_at IS NOT NULL AND r.task = ANY(unpaused)),
+                (SELECT min(r.full_at - (s.rate_burst - 1) * s.rate_interval) FROM specs s JOIN rates r
+                 ON r.task = s.name AND r.key = '' WHERE s.name = ANY(due) AND NOT s.rate_per_key
+                 AND r.full_at - (s.rate_burst - 1) * s.rate_interval > now)))
+        ) AS c WHERE c.at IS NOT NULL ORDER BY c.at
+    LOOP
+        IF (SELECT count(*) FROM unnest(others) AS o WHERE o <= coming) <= place THEN RETURN coming; END IF;
+        place := place + 1;
+    END LOOP;
+    RETURN NULL;
+END $$;
+
+-- A full worker fires schedules only where no idle one wakes for them in time.
+CREATE OR REPLACE FUNCTION next_schedule(who text, now float8) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+    fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL);
+BEGIN
+    IF EXISTS (SELECT FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - 15
+               AND w.wake_at <= greatest(fires, now)) THEN
+        RETURN NULL;
+    END IF;
+    RETURN fires;
+END $$;
+
+-- The answer comes as rows: one header, then the runs of the batch, the lapsed leases and the due schedules.
+CREATE OR REPLACE FUNCTION claim(
+    me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
+    report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
+) RETURNS SETOF claimed
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    now float8;
+    last bigint;
+    took text[];
+    unpaused text[];
+    late text[];
+    opened text[];
+    gates text[] := '{}';
+    tasks text[] := '{}';
+    dues float8[] := '{}';
+    more record;
+    touched text[];
+    hinted text[];
+    passed_over boolean := false;
+    again boolean := false;
+    skipped boolean := false;
+    fresh boolean;
+    answered bigint;
+    wake float8;
+BEGIN
+    SELECT w.n, w.batch INTO last, took FROM workers w WHERE w.name = who FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        INSERT INTO workers (name, n, tasks, seen_at, idle) VALUES (who, 0, known, 0, 0) ON CONFLICT DO NOTHING;
+        SELECT w.n, w.batch INTO last, took FROM workers w WHERE w.name = who FOR NO KEY UPDATE;
+    END IF;
+    fresh := num > last;
+    now := now_of(skew, seen, true);
+    unpaused := ARRAY(SELECT t FROM unnest(known) t
+                      WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
+    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT 1000);
+    opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at <= now);
+    IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
+        gates := lock_gates(opened
+            || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
+            || ARRAY(SELECT DISTINCT c.task::text FROM queue q  -- and of those that wait for their end
+                     JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
+                     JOIN queue c ON c.id = w.run WHERE q.id = ANY(late))
+            || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
+                                                    WHERE s.gated AND s.name = ANY(unpaused))) l WHERE l.head <= now));
+        now := now_of(skew, seen, false);
+    END IF;
+    IF late <> '{}' THEN
+        SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
+    END IF;
+    IF fresh THEN
+        took := '{}';
+        IF opened <> '{}' THEN
+            SELECT * INTO more FROM let_go(now);
+            tasks := tasks || more.tasks;
+            dues := dues || more.dues;
+        END IF;
+        IF free > 0 THEN
+            -- A gated task that is not locked has come to its work only since: the next claim is for it.
+            SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
+            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(unpaused) u WHERE u = ANY(gates)
+                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
+        END IF;
+    END IF;
+    IF NOT fresh THEN
+        took := ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(took) AND l.worker = who AND l.claim_n = num);
+    END IF;
+    RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
+        WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
+    GET DIAGNOSTICS answered = ROW_COUNT;
+    IF cardinality(known) > 0 OR free > 0 THEN
+        RETURN QUERY WITH due AS MATERIALIZED (
+            SELECT s.id, s.look_at FROM schedules s WHERE s.look_at <= now
+            ORDER BY s.look_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+        ), offered AS (
+            UPDATE schedules s SET look_at = after(now, 2) FROM due WHERE s.id = due.id
+            RETURNING s.id::text, as_json(s) AS json, due.look_at
+        )
+        SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
+    END IF;
+    IF answered < free THEN
+        wake := wake_of(who, known, unpaused, again OR NOT fresh, skipped, now);
+    ELSE
+        wake := next_schedule(who, now);
+    END IF;
+    UPDATE workers w SET n = greatest(num, last), batch = CASE WHEN fresh THEN took ELSE w.batch END,
+        tasks = known, seen_at = now, idle = CASE WHEN answered < free THEN 1 ELSE 0 END,
+        wake_at = CASE WHEN answered < free THEN wake END,
+        report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
+    WHERE w.name = who;
+    RETURN QUERY WITH old AS MATERIALIZED (
+        SELECT l.id FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
+        ORDER BY l.until LIMIT 100 FOR UPDATE SKIP LOCKED
+    ), offered AS (
+        UPDATE leases l SET offer_at = after(now, 2) FROM old WHERE l.id = old.id RETURNING l.id
+    )
+    SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
+    ORDER BY l.until;
+    IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+    RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
+        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over, 'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
+END $$;
+
+-- Schedules that the claim of that time was offered and could not read: not to be met at every claim. Not those that
+-- someone has said something of since.
+CREATE OR REPLACE FUNCTION set_aside(me text, skew float8, seen float8, ids text[], claimed_at float8, seconds float8)
+RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+    UPDATE schedules SET look_at = after(claimed_at, seconds) WHERE id = ANY(ARRAY(
+        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, 2) ORDER BY s.id FOR UPDATE))
+$$;

@@ -1,0 +1,111 @@
+-- declare: specs and schedules of code.
+
+-- Publish a task's spec. A pause outlives it; changed limits let everything go that the old ones had parked.
+CREATE OR REPLACE FUNCTION declare_task(
+    new specs, now float8, OUT answer text, OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    known specs;
+BEGIN
+    dues := '{}';
+    INSERT INTO specs SELECT new.* ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        answer := 'added';
+        UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM specs WHERE name = new.name FOR UPDATE;
+    answer := 'unchanged';
+    IF known.spec = new.spec THEN RETURN; END IF;
+    answer := 'changed';
+    UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated, total = new.total,
+        per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
+        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory
+    WHERE name = new.name;
+    UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
+    IF (new.rate_interval, new.rate_burst, new.rate_per_key)
+        IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key) THEN
+        DELETE FROM rates WHERE task = new.name;  -- tokens of the old rate would hold up the new one, perhaps for days
+    ELSIF (new.total, new.per_key) IS NOT DISTINCT FROM (known.total, known.per_key) THEN
+        RETURN;
+    END IF;
+    UPDATE queue SET hold = 0 WHERE hold = 1 AND task = new.name;
+    dues := announce(new.name, now);
+END $$;
+
+-- Declare a schedule: the first tick is the declarer's, as the store reads no triggers. One that fires at the same times
+-- keeps its next tick. What fell before `since` is not owed. One that has a version comes from another store, and stands
+-- where it stood there.
+CREATE OR REPLACE FUNCTION declare_schedule(new schedules, now float8, OUT answer text, OUT due float8) LANGUAGE plpgsql AS $$
+DECLARE
+    known schedules;
+BEGIN
+    IF new.version = 0 THEN
+        new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.recent := '{}'; new.last_at := NULL;
+    END IF;
+    IF NOT new.paused THEN new.look_at := new.fires_at; END IF;
+    INSERT INTO schedules SELECT new.* ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        answer := 'added'; due := new.look_at;
+        RETURN;
+    END IF;
+    SELECT * INTO known FROM schedules WHERE id = new.id FOR UPDATE;
+    IF known.owner <> new.owner THEN
+        answer := 'taken';
+    ELSIF known.times = new.times AND known.declared = new.declared THEN
+        answer := 'unchanged';
+    ELSIF known.times = new.times THEN
+        answer := 'changed';
+        UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, version = known.version + 1,
+            look_at = CASE WHEN NOT paused THEN fires_at END
+        WHERE id = new.id RETURNING look_at INTO due;
+    ELSE
+        answer := 'changed';
+        UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, times = new.times,
+            anchor = new.anchor, next_at = new.next_at, fires_at = new.fires_at, version = known.version + 1, since = now,
+            look_at = CASE WHEN NOT paused THEN new.fires_at END
+        WHERE id = new.id RETURNING look_at INTO due;
+    END IF;
+END $$;
+
+-- Tasks and schedules in order; `declared` is NULL for a task, `spec` for a schedule.
+CREATE OR REPLACE FUNCTION declare_all(
+    me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
+    totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[],
+    of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
+    fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], recents text[],
+    OUT now float8, OUT hinted text[], OUT answers text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    item record;
+    got record;
+    tasks text[] := '{}'; dues float8[] := '{}';
+BEGIN
+    PERFORM FROM specs s WHERE s.name = ANY(names) ORDER BY s.name FOR UPDATE;
+    PERFORM FROM schedules s WHERE s.id = ANY(names) ORDER BY s.id FOR UPDATE;
+    now := now_of(skew, seen, true);
+    answers := '{}';
+    FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key,
+            memories, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions, sinces, pauseds, notes,
+            recents) WITH ORDINALITY
+            AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, task, key, owner, declared,
+                  times, anchor, next_at, fires_at, version, since, paused, note, recent, place) ORDER BY i.place LOOP
+        IF item.spec IS NOT NULL THEN
+            SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
+                item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, now);
+            IF got.dues <> '{}' THEN
+                tasks := tasks || array_fill(item.name, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
+            END IF;
+        ELSE
+            SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
+                item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
+                ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
+                (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
+            IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
+        END IF;
+        answers := answers || got.answer;
+    END LOOP;
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, NULL);
+END $$;

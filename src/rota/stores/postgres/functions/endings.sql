@@ -1,0 +1,75 @@
+-- Runs that end without having run, and what was decided.
+
+-- One row per (task, key, reason), however often it was said.
+CREATE OR REPLACE FUNCTION decide(
+    tasks text[], keys text[], reasons text[], counts bigint[], runs text[], said text, asker text, now float8
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(cardinality(tasks), 0) = 0 THEN RETURN; END IF;
+    INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
+    SELECT d.task, coalesce(d.key, ''), d.reason, sum(coalesce(d.count, 1)), now, now,
+           (array_agg(d.run ORDER BY d.place DESC))[1], said, asker
+    FROM unnest(tasks, keys, reasons, counts, runs) WITH ORDINALITY AS d (task, key, reason, count, run, place)
+    GROUP BY 1, 2, 3 ORDER BY d.task COLLATE "C", coalesce(d.key, '') COLLATE "C", d.reason COLLATE "C"
+    ON CONFLICT (task, key, reason) DO UPDATE SET count = decisions.count + excluded.count,
+        last_at = excluded.last_at, run = excluded.run, note = excluded.note, by = excluded.by;
+END $$;
+
+-- Runs that wait end without having run: cancelled, dropped, expired. The caller has locked their gates, which are
+-- freed only when all of the runs are gone: else one makes room for the next.
+CREATE OR REPLACE FUNCTION end_waiting(
+    ids text[], why text, said text, now float8,
+    OUT ended text[], OUT of_task text[], OUT of_key text[], OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    met text[];
+    named text[];
+    ready_tasks text[];
+    ready_keys text[];
+    room float8[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM queue WHERE id = ANY(ids) RETURNING *
+    ), kept AS (
+        INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
+            marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, needs,
+            rest, attempts, note, error, progress, saved)
+        SELECT g.seq, g.priority, g.fence, g.failures, g.losses, g.created_at, g.due_at, now, g.expires_at,
+            g.marked, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
+            g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved
+        FROM gone g
+    ), waited AS (
+        DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id
+    )
+    SELECT array_agg(g.id::text ORDER BY g.seq), array_agg(g.task::text ORDER BY g.seq),
+           array_agg(g.key::text ORDER BY g.seq), array_agg(g.id::text) FILTER (WHERE g.awaited),
+           array_agg('*' || g.task || ' ' || coalesce(g.unique_key, g.key, '')) FILTER (WHERE g.marked),
+           array_agg(g.task::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now),
+           array_agg(g.key::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now)
+    INTO ended, of_task, of_key, met, named, ready_tasks, ready_keys FROM gone g;
+    tasks := '{}'; dues := '{}';
+    IF met IS NOT NULL OR named IS NOT NULL THEN
+        SELECT r.tasks, r.dues INTO tasks, dues FROM release(met || named, now) r;
+    END IF;
+    IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
+        FOR i IN 1 .. cardinality(ready_tasks) LOOP
+            room := freed(ready_tasks[i], ready_keys[i], false, now);
+            tasks := tasks || array_fill(ready_tasks[i], ARRAY[cardinality(room)]);
+            dues := dues || room;
+        END LOOP;
+    END IF;
+END $$;
+
+-- End queued runs that are too late to start, as far as nobody is changing them right now.
+CREATE OR REPLACE FUNCTION expire(late text[], now float8, OUT touched text[], OUT tasks text[], OUT dues float8[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    gone record;
+BEGIN
+    SELECT * INTO gone FROM end_waiting(ARRAY(
+        SELECT q.id FROM queue q WHERE q.id = ANY(late) AND q.hold <> 3 AND q.expires_at <= now
+        ORDER BY q.id FOR UPDATE SKIP LOCKED), 'expired', NULL, now);
+    touched := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
+    PERFORM decide(gone.of_task, gone.of_key, array_fill('expired'::text, ARRAY[cardinality(touched)]), NULL,
+                   touched, NULL, NULL, now);
+END $$;

@@ -1,0 +1,75 @@
+-- fire: schedules advance, and their runs come in.
+
+-- Advance each schedule and admit its runs, if it still stands where the tick was planned. Runs come flat; `r_tick` is
+-- the place of the tick that each belongs to.
+CREATE OR REPLACE FUNCTION fire(
+    me text, skew float8, seen float8,
+    ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
+    missed_count bigint[], missed_reasons text[], missed_words text[],
+    r_tick integer[], r_nominal float8[], r_ids text[], of_task text[], of_key text[], unique_keys text[],
+    marks_ boolean[], priorities smallint[], delays float8[], ats float8[], expires_after_ float8[],
+    expires_at_ float8[], bodies bytea[], uniques text[], joins text[], max_waits float8[], rests_ text[],
+    pendings integer[], needs_ text[], behinds boolean[], groups text[],
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    news incoming[];
+    tasks text[];
+    dues float8[];
+    tick record;
+    plan record;
+    first_next float8;
+BEGIN
+    PERFORM FROM schedules s WHERE s.id = ANY(ids) ORDER BY s.id FOR UPDATE;
+    now := now_of(skew, seen, true);
+    applied := '{}';
+    FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words)
+                WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
+        UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at, look_at = tick.fires_at
+        WHERE s.id = tick.id AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
+        RETURNING s.task, s.key INTO plan;
+        IF FOUND THEN
+            applied := applied || tick.place::integer;
+            first_next := least(first_next, tick.fires_at);
+            IF tick.missed IS NOT NULL THEN
+                PERFORM decide(ARRAY[plan.task::text], ARRAY[plan.key::text], ARRAY[tick.reason], ARRAY[tick.missed],
+                               NULL, tick.words, NULL, now);
+            END IF;
+        END IF;
+    END LOOP;
+    news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.marked, n.priority, n.delay, n.at, n.expires_after,
+            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs, n.behind,
+            n.grp)::incoming
+        FROM unnest(r_ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats, expires_after_, expires_at_,
+            bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups, r_tick) WITH ORDINALITY
+            AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
+                  meeting, max_wait, rests, max_pending, needs, behind, grp, tick, place)
+        WHERE n.tick = ANY(applied) ORDER BY n.place);
+    PERFORM lock_joined(news, NULL);
+    IF needs_ <> '{}' THEN PERFORM lock_needs(news, NULL); END IF;
+    SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
+    FROM admit_all(news, now) a;
+    -- What became of each nominal time; a missed range comes before the runs of its tick.
+    WITH firing AS (
+        SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, m.reason
+        FROM unnest(missed_at, missed_reasons) WITH ORDINALITY AS m (at, reason, tick) WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
+        UNION ALL
+        SELECT ids[r.tick], r.tick, row_number() OVER (ORDER BY r.place), r.nominal,
+               reasons[(row_number() OVER (ORDER BY r.place))::integer]
+        FROM unnest(r_tick, r_nominal) WITH ORDINALITY AS r (tick, nominal, place) WHERE r.tick = ANY(applied)
+    ), told AS (
+        SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"]' ORDER BY f.tick, f.place) AS firings,
+               (array_agg(f.nominal ORDER BY f.tick DESC, f.place DESC))[1] AS last_at
+        FROM firing f GROUP BY f.id
+    )
+    UPDATE schedules s SET last_at = told.last_at,
+        recent = (s.recent || told.firings)[greatest(1, cardinality(s.recent) + cardinality(told.firings) - 29):]
+    FROM told WHERE s.id = told.id;
+    IF first_next IS NOT NULL THEN  -- one worker looks after all that are due next
+        tasks := tasks || NULL::text;
+        dues := dues || first_next;
+    END IF;
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+END $$;

@@ -1,0 +1,105 @@
+-- Who is told that there is something to do.
+
+-- An idle worker for each of these arrivals, unless it wakes in time by itself; the last to wake first. A task of NULL
+-- is a schedule: anyone can fire it, and one who wakes in time is enough. Whoever is hinted is no longer idle. A worker
+-- whose row is locked is claiming right now, and passed over.
+CREATE OR REPLACE FUNCTION hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    idle_now bigint;
+    hinted text[] := '{}';
+    found_one text;
+    arrival record;
+    first_tick float8;
+BEGIN
+    IF cardinality(tasks) IS NULL OR cardinality(tasks) = 0 THEN RETURN hinted; END IF;
+    SELECT count(*) INTO idle_now FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15;
+    IF idle_now = 0 THEN RETURN hinted; END IF;
+    FOR arrival IN
+        SELECT * FROM (SELECT a.task, a.due_at, row_number() OVER (PARTITION BY a.task ORDER BY a.due_at) AS place
+                       FROM unnest(tasks, dues) AS a (task, due_at)) AS ranked
+        WHERE ranked.task IS NOT NULL AND ranked.place <= idle_now ORDER BY ranked.due_at
+    LOOP
+        UPDATE workers SET idle = 2 WHERE ctid = (
+            SELECT w.ctid FROM workers w
+            WHERE w.idle = 1 AND w.seen_at > now - 15 AND arrival.task = ANY(w.tasks)
+              AND coalesce(w.wake_at, 'Infinity') > arrival.due_at
+            ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+        ) RETURNING name INTO found_one;
+        IF FOUND THEN
+            hinted := hinted || found_one;
+            EXIT WHEN cardinality(hinted) >= idle_now;
+        END IF;
+    END LOOP;
+    SELECT min(a.due_at) INTO first_tick FROM unnest(tasks, dues) AS a (task, due_at) WHERE a.task IS NULL;
+    IF first_tick IS NOT NULL AND cardinality(hinted) = 0 AND NOT EXISTS (
+        SELECT FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15 AND w.wake_at <= first_tick
+    ) THEN
+        UPDATE workers SET idle = 2 WHERE ctid = (
+            SELECT w.ctid FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15
+            ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+        ) RETURNING name INTO found_one;
+        IF FOUND THEN hinted := hinted || found_one; END IF;
+    END IF;
+    RETURN hinted;
+END $$;
+
+-- Tell the other processes that listen; the caller's own are told by its client. Sent when the transaction commits.
+-- `unheard` are tasks that have something to start for which no idle worker was seen: each process that listens calls one
+-- of its own, if it has one by then.
+CREATE OR REPLACE FUNCTION tell(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    channel text := 'rota.' || current_schema();
+    payload text;
+BEGIN
+    IF coalesce(cardinality(hinted), 0) + coalesce(cardinality(touched), 0) + cardinality(unheard) = 0 OR NOT EXISTS (
+        SELECT FROM listeners l WHERE l.id <> me AND l.until > clock_timestamp()
+    ) THEN
+        RETURN;
+    END IF;
+    payload := json_build_object('from', me, 'workers', hinted, 'runs', touched, 'tasks', unheard)::text;
+    IF octet_length(payload) < 7900 THEN
+        PERFORM pg_notify(channel, payload);
+        RETURN;
+    END IF;
+    -- A payload has at most 8,000 bytes: workers are named a few at a time, runs are looked for by those who wait.
+    PERFORM pg_notify(channel, json_build_object('from', me, 'resync', true)::text);
+    FOR i IN 0 .. (coalesce(cardinality(hinted), 0) - 1) / 10 LOOP
+        PERFORM pg_notify(channel, json_build_object('from', me, 'workers', hinted[i * 10 + 1 : i * 10 + 10])::text);
+    END LOOP;
+END $$;
+
+-- An idle worker for each run that the task has waiting, up to 100: what it may start has changed.
+CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LANGUAGE sql AS $$
+    SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT 100)
+$$;
+
+-- Which of these idle workers have something due to take? A put and a claim that run at the same time do not see each
+-- other: so a client asks once more, a moment after a worker of its own found nothing.
+CREATE OR REPLACE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    now float8 := now_of(skew, seen, false);
+    known text[] := ARRAY(
+        SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
+          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
+    fresh text[] := ARRAY(SELECT l.task FROM lanes(known) l WHERE l.head <= now AND has_room(l.task, now));
+    hinted text[] := '{}';
+BEGIN
+    IF fresh <> '{}' THEN
+        WITH woken AS (
+            UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
+                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.tasks && fresh
+                FOR UPDATE SKIP LOCKED)) RETURNING w.name
+        )
+        SELECT array_agg(w.name::text) INTO hinted FROM woken w;
+    END IF;
+    RETURN hinted;
+END $$;
+
+-- This process listens from now on, for so many seconds.
+CREATE OR REPLACE FUNCTION listen_for(me text, seconds float8) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+    INSERT INTO listeners VALUES (me, clock_timestamp() + seconds * interval '1 second')
+    ON CONFLICT (id) DO UPDATE SET until = excluded.until
+$$;

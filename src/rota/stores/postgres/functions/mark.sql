@@ -1,0 +1,43 @@
+-- mark: what is known of a (task, key), set by hand.
+
+-- Set and clear marks; false where it was so already. Who waits for what is done thereby may start.
+CREATE OR REPLACE FUNCTION mark(
+    me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
+    finisheds float8[], failures_ integer[], OUT now float8, OUT hinted text[], OUT answers boolean[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    edit record;
+    known marks;
+    met text[] := '{}';
+    got record;
+BEGIN
+    PERFORM lock_names(ARRAY(SELECT '*' || e.task || ' ' || e.key FROM unnest(of_task, of_key) AS e (task, key)), false);
+    now := now_of(skew, seen, true);
+    answers := '{}'; hinted := '{}';
+    FOR edit IN SELECT * FROM unnest(of_task, of_key, clears, succeededs, finisheds, failures_) WITH ORDINALITY
+                AS e (task, key, clear, succeeded_at, finished_at, failures, place) ORDER BY e.place LOOP
+        SELECT * INTO known FROM marks m WHERE m.task = edit.task AND m.key = edit.key FOR UPDATE;
+        IF (known.succeeded_at, known.finished_at, coalesce(known.failures, 0))
+            IS NOT DISTINCT FROM (edit.succeeded_at, edit.finished_at, edit.failures) THEN
+            answers := answers || false;
+            CONTINUE;
+        END IF;
+        answers := answers || true;
+        IF edit.clear THEN
+            DELETE FROM marks m WHERE m.task = edit.task AND m.key = edit.key;
+        ELSE
+            INSERT INTO marks (task, key, succeeded_at, finished_at, failures)
+            VALUES (edit.task, edit.key, edit.succeeded_at, edit.finished_at, edit.failures)
+            ON CONFLICT (task, key) DO UPDATE SET succeeded_at = excluded.succeeded_at,
+                finished_at = excluded.finished_at, failures = excluded.failures;
+            met := met || met_by(NULL, false, edit.finished_at IS NOT NULL, edit.task, edit.key, NULL)
+                || CASE WHEN edit.succeeded_at IS NOT NULL THEN ARRAY['+' || edit.task || ' ' || edit.key] END;
+        END IF;
+    END LOOP;
+    IF met <> '{}' THEN
+        SELECT * INTO got FROM release(met, now);
+        hinted := hint(got.tasks, got.dues, now);
+        PERFORM tell(me, hinted, NULL);
+    END IF;
+END $$;

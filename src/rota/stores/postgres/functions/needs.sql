@@ -1,0 +1,111 @@
+-- Flows, chains and plans: runs that belong together, and needs by name. A name is spelled as in domain.needs: '+task key'
+-- is met by a success of that (task, key), '*task key' by any end.
+
+-- What the end of a run meets; `final` is its state then.
+CREATE OR REPLACE FUNCTION met_by(id text, awaited boolean, marked boolean, task text, key text, final text) RETURNS text[]
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN awaited THEN ARRAY[id] ELSE '{}' END
+        || CASE WHEN marked THEN ARRAY['*' || task || ' ' || key] ELSE '{}' END
+        || CASE WHEN marked AND final = 'succeeded' THEN ARRAY['+' || task || ' ' || key] ELSE '{}' END
+$$;
+
+-- Is this name still to be met?
+CREATE OR REPLACE FUNCTION is_to_come(need text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (
+        SELECT FROM marks m
+        WHERE m.task = substr(need, 2, strpos(need, ' ') - 2) AND m.key = substr(need, strpos(need, ' ') + 1)
+          AND CASE left(need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL)
+$$;
+
+-- What of this is still to come; a run among it is told that somebody waits for its end. A run moves between queue and
+-- leases while we look: it is nowhere only if one statement finds it nowhere.
+CREATE OR REPLACE FUNCTION unmet(wanted text[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    need text;
+    remaining text[] := '{}';
+BEGIN
+    FOREACH need IN ARRAY wanted LOOP
+        IF strpos(need, ' ') > 0 THEN
+            IF is_to_come(need) THEN remaining := remaining || need; END IF;
+            CONTINUE;
+        END IF;
+        LOOP
+            UPDATE leases SET awaited = true WHERE id = need;
+            IF NOT FOUND THEN UPDATE queue SET awaited = true WHERE id = need; END IF;
+            IF FOUND THEN
+                remaining := remaining || need;
+                EXIT;
+            END IF;
+            EXIT WHEN NOT EXISTS (SELECT FROM leases WHERE id = need UNION ALL SELECT FROM queue WHERE id = need);
+        END LOOP;
+    END LOOP;
+    RETURN remaining;
+END $$;
+
+-- These runs have ended, these names are done: those that waited for nothing else may start. A set, not a counter:
+-- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
+-- set. One with rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now
+-- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
+CREATE OR REPLACE FUNCTION release(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
+DECLARE
+    waiting text[] := ARRAY(SELECT DISTINCT w.run::text FROM waits w WHERE w.ended = ANY(gone));
+    child record;
+    due float8;
+BEGIN
+    tasks := '{}'; dues := '{}';
+    IF waiting = '{}' THEN RETURN; END IF;
+    PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
+    -- Whoever waited for any end of something has seen one, a cancel too: it is not waited for again.
+    INSERT INTO marks AS m (task, key, finished_at, failures)
+    SELECT DISTINCT substr(w.ended, 2, strpos(w.ended, ' ') - 2), substr(w.ended, strpos(w.ended, ' ') + 1), now, 0
+    FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting) AND starts_with(w.ended, '*')
+    ON CONFLICT (task, key) DO UPDATE SET finished_at = coalesce(m.finished_at, excluded.finished_at);
+    DELETE FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting);
+    WITH freed AS (
+        UPDATE queue q SET
+            needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
+            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END
+        WHERE q.id = ANY(waiting) AND q.needs && gone
+        RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.rest
+    )
+    SELECT array_agg(f.task::text) FILTER (WHERE f.hold = 0 AND f.rest IS NULL),
+           array_agg(f.due_at) FILTER (WHERE f.hold = 0 AND f.rest IS NULL)
+    INTO tasks, dues FROM freed f;
+    tasks := coalesce(tasks, '{}'); dues := coalesce(dues, '{}');
+    FOR child IN SELECT q.* FROM queue q WHERE q.id = ANY(waiting) AND q.rest IS NOT NULL AND q.needs IS NULL ORDER BY q.id
+    LOOP
+        SELECT after(greatest(child.due_at, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
+        FROM marks m CROSS JOIN json_array_elements(child.rest::json) AS rule
+        WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
+          AND m.failures >= (rule ->> 0)::integer;
+        UPDATE queue q SET due_at = due WHERE q.id = child.id AND q.due_at <> due;
+        IF child.hold = 0 THEN
+            tasks := tasks || child.task::text;
+            dues := dues || coalesce(due, child.due_at);
+        END IF;
+    END LOOP;
+END $$;
+
+-- The tasks of what these groups have waiting: their gates are locked by whoever may end that.
+CREATE OR REPLACE FUNCTION tasks_in(groups text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT ARRAY(SELECT DISTINCT q.task::text FROM grouped g JOIN queue q ON q.id = g.run WHERE g.grp = ANY(groups))
+$$;
+
+-- End what a group has waiting, but for these runs and unique keys; each with a decision of its own.
+CREATE OR REPLACE FUNCTION cancel_group(
+    which text, but text[], keep text[], why text, said text, now float8,
+    OUT ended text[], OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    waiting text[];
+    gone record;
+BEGIN
+    PERFORM lock_gates(tasks_in(ARRAY[which]));  -- held already, but for what has just come in
+    waiting := ARRAY(
+        SELECT q.id::text FROM queue q WHERE q.id = ANY(ARRAY(SELECT g.run FROM grouped g WHERE g.grp = which))
+          AND q.id NOT IN (SELECT unnest(but)) AND (q.unique_key IS NULL OR q.unique_key NOT IN (SELECT unnest(keep)))
+        ORDER BY q.id FOR UPDATE);
+    SELECT * INTO gone FROM end_waiting(waiting, why, said, now);
+    ended := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
+    PERFORM decide(gone.of_task, gone.of_key, array_fill(why, ARRAY[cardinality(ended)]), NULL, ended, said, NULL, now);
+END $$;

@@ -1,0 +1,86 @@
+-- put, and submit: the same in a caller's own transaction.
+
+-- `plain`: no run of the batch has guards or needs, so that one statement admits them all. `runs` is NULL then: all
+-- are accepted. Columns where every run has the default come as empty arrays. `planned` is the group of which these are
+-- all that shall wait: what else of it does is cancelled, but for those keys, and answered behind the others.
+CREATE OR REPLACE FUNCTION put(
+    me text, skew float8, seen float8, plain boolean, known text[],
+    ids text[], of_task text[], of_key text[], unique_keys text[], marks_ boolean[], priorities smallint[],
+    delays float8[], ats float8[], expires_after_ float8[], expires_at_ float8[], bodies bytea[],
+    uniques text[], joins text[], max_waits float8[], rests_ text[], pendings integer[], needs_ text[],
+    behinds boolean[], groups text[], planned text, keep text[], said text,
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    news incoming[];
+    tasks text[];
+    dues float8[];
+    twice text[];
+    gone record;
+BEGIN
+    hinted := '{}';
+    now := now_of(skew, seen, true);
+    IF plain AND NOT EXISTS (SELECT FROM specs s WHERE s.name = ANY(known) AND NOT s.enabled) THEN
+        IF EXISTS (SELECT FROM workers w WHERE w.idle = 1) THEN
+            SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
+            INTO tasks, dues FROM unnest(of_task, delays, ats) AS n (task, delay, at);
+            hinted := hint(tasks, dues, now);
+        END IF;
+        INSERT INTO queue (id, task, key, marked, priority, created_at, due_at, expires_at, body)
+        SELECT n.id, n.task, n.key, coalesce(n.marked, false), coalesce(n.priority, 0), now,
+               coalesce(n.at, after(now, coalesce(n.delay, 0))),
+               CASE WHEN n.expires_after IS NOT NULL
+                    THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
+                    ELSE n.expires_at END,
+               n.body
+        FROM unnest(ids, of_task, of_key, marks_, priorities, delays, ats, expires_after_, expires_at_, bodies)
+             AS n (id, task, key, marked, priority, delay, at, expires_after, expires_at, body)
+        ON CONFLICT DO NOTHING;
+        -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
+        -- statement only. A check in the insert itself made second runs of resent puts.
+        twice := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(ids)
+                       UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(ids));
+        IF twice <> '{}' THEN DELETE FROM queue q WHERE q.id = ANY(twice); END IF;
+    ELSE
+        news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
+            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups)
+            AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
+                  meeting, max_wait, rests, max_pending, needs, behind, grp));
+        PERFORM lock_joined(news, planned);
+        IF planned IS NOT NULL OR needs_ <> '{}' THEN PERFORM lock_needs(news, planned); END IF;
+        now := now_of(skew, seen, true);
+        SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
+        FROM admit_all(news, now) a;
+        IF planned IS NOT NULL THEN
+            SELECT * INTO gone FROM cancel_group(planned, runs, keep, 'cancelled', said, now);
+            runs := runs || gone.ended;
+            reasons := reasons || array_fill('cancelled'::text, ARRAY[cardinality(gone.ended)]);
+            tasks := tasks || gone.tasks; dues := dues || gone.dues; touched := touched || gone.ended;
+        END IF;
+        hinted := hint(tasks, dues, now);
+    END IF;
+    PERFORM tell(me, hinted, touched);
+END $$;
+
+-- put from any driver, in the caller's own transaction: runs as JSON in, [run, reason] pairs as JSON out. That
+-- transaction may stay open for long, so no worker's row is locked: each process that listens is told at the commit, and
+-- wakes one of its workers.
+CREATE OR REPLACE FUNCTION submit(payload text, skew float8 DEFAULT 0, seen float8 DEFAULT 0) RETURNS text
+LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    now float8 := now_of(skew, seen, false);
+    news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
+    got record;
+BEGIN
+    PERFORM lock_joined(news, NULL);
+    PERFORM lock_needs(news, NULL);
+    SELECT * INTO got FROM admit_all(news, now);
+    IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
+        PERFORM pg_notify('rota.' || current_schema(),
+            json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);
+    END IF;
+    RETURN (SELECT json_agg(json_build_array(a.run, a.reason) ORDER BY a.place)
+            FROM unnest(got.runs, got.reasons) WITH ORDINALITY AS a (run, reason, place));
+END $$;

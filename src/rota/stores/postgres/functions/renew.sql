@@ -1,0 +1,27 @@
+-- renew: leases that go on.
+
+-- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
+CREATE OR REPLACE FUNCTION renew(
+    me text, skew float8, seen float8, ids text[], fences integer[], workers_ text[], seconds float8, noted boolean[],
+    progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+BEGIN
+    PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR NO KEY UPDATE;
+    now := now_of(skew, seen, true);
+    WITH r AS MATERIALIZED (
+        SELECT * FROM unnest(ids, fences, workers_, noted, progresses, saveds) WITH ORDINALITY
+            AS r (id, fence, worker, noted, progress, saved, place)
+    ), held AS (
+        UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
+            saved = coalesce(r.saved, l.saved)
+        FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
+        WHERE l.id = r.id AND l.fence = r.fence AND l.worker = r.worker
+        RETURNING l.id, l.fence, l.worker, l.cancel_asked, l.pause_asked, r.noted
+    )
+    SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_asked THEN 'cancel' WHEN h.pause_asked THEN 'pause'
+                          ELSE 'ok' END ORDER BY r.place),
+           array_agg(r.id) FILTER (WHERE h.noted)
+    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
+    PERFORM tell(me, NULL, touched);
+END $$;

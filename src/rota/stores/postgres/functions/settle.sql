@@ -1,0 +1,147 @@
+-- settle: what becomes of runs that were claimed.
+
+-- The runs of this batch that are marked each under a name of its own, and that nobody waits for by id.
+CREATE OR REPLACE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(m.id), '{}') FROM (
+        SELECT l.id::text, l.awaited, count(*) OVER (PARTITION BY l.task, coalesce(l.unique_key, l.key, '')) AS equals
+        FROM leases l WHERE l.id = ANY(ids) AND l.marked) AS m
+    WHERE m.equals = 1 AND NOT m.awaited
+$$;
+
+-- The endings that need no thought, all at once: of runs without a mark, and of those in `alone`, with their marks.
+CREATE OR REPLACE FUNCTION finish_many(
+    alone text[], gates text[], now float8,
+    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], charges text[],
+    errors text[], attempts_ text[], losts boolean[], marks_ boolean[], progresses text[], saveds bytea[],
+    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH s AS MATERIALIZED (
+        SELECT * FROM unnest(ids, fences, workers_, states, reasons, results, charges, errors, attempts_, losts, marks_,
+            progresses, saveds) AS s (id, fence, worker, state, reason, result, charge, error, attempt, lost, mark,
+            progress, saved)
+        WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
+    ), gone AS (
+        DELETE FROM leases l USING s
+        WHERE l.id = s.id AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited
+          AND (NOT l.marked OR l.id = ANY(alone)) AND (s.lost IS NOT TRUE OR l.until <= now)
+        RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt, s.mark IS NOT FALSE AS mark,
+            s.progress AS new_progress, s.saved AS new_saved
+    ), kept AS (
+        INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
+            marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
+            needs, rest, attempts, note, error, progress, saved)
+        SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
+            g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
+            g.marked, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
+            g.body, g.result, g.needs, g.rest,
+            CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
+            || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
+                || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
+            g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
+        FROM gone g
+    ), remembered AS (
+        INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
+        SELECT g.task, coalesce(g.unique_key, g.key, ''), CASE g.state WHEN 'succeeded' THEN now END, now,
+               CASE g.state WHEN 'succeeded' THEN 0 ELSE 1 END
+        FROM gone g WHERE g.marked AND g.mark AND g.state IN ('succeeded', 'failed')
+        ORDER BY g.task COLLATE "C", coalesce(g.unique_key, g.key, '') COLLATE "C"
+        ON CONFLICT (task, key) DO UPDATE SET finished_at = now,
+            succeeded_at = coalesce(excluded.succeeded_at, m.succeeded_at),
+            failures = CASE excluded.failures WHEN 0 THEN 0 ELSE m.failures + 1 END
+    )
+    SELECT coalesce(array_agg(g.id::text), '{}'), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
+           array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
+    INTO done, freed_tasks, freed_keys FROM gone g;
+    IF alone <> '{}' THEN
+        met := ARRAY(SELECT m FROM finished f CROSS JOIN unnest(
+            met_by(f.id, false, f.marked, f.task, coalesce(f.unique_key, f.key, ''), f.state)) AS m
+            WHERE f.id = ANY(done));
+    END IF;
+END $$;
+
+-- Compare-and-set on (run, fence, worker): a standby that never heard of a claim hands its fence out again. Most endings
+-- need no thought and go in one statement; `simple` says that no run comes twice in the batch and none stops its group.
+-- `verdicts` is NULL where all are applied.
+CREATE OR REPLACE FUNCTION settle(
+    me text, skew float8, seen float8, simple boolean,
+    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
+    errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
+    saveds bytea[], stops text[],
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[], OUT unheard text[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    gates text[] := '{}';
+    done text[];
+    alone text[];
+    wanted text[];
+    locked boolean;
+    one record;
+    got record;
+    more record;
+    tasks text[] := '{}'; dues float8[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
+BEGIN
+    -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
+    -- that run waits for ever.
+    IF EXISTS (SELECT FROM specs WHERE gated) THEN
+        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(ids))
+                            || CASE WHEN stops <> '{}' THEN tasks_in(stops) END);
+    END IF;
+    now := now_of(skew, seen, true);
+    -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
+    locked := NOT simple OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.marked OR l.awaited));
+    IF locked THEN
+        wanted := lock_ends(ids);
+        alone := CASE WHEN simple THEN marked_alone(ids) END;
+    END IF;
+    IF simple THEN
+        SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, ids, fences, workers_, states, reasons, results,
+            charges, errors, attempts_, losts, marks_, progresses, saveds);
+        done := got.done;
+        IF got.freed_tasks IS NOT NULL THEN
+            SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
+        END IF;
+        IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
+            SELECT * INTO more FROM release(got.met, now);
+            tasks := tasks || more.tasks; dues := dues || more.dues;
+        END IF;
+    END IF;
+    done := coalesce(done, '{}');
+    touched := done;
+    IF cardinality(done) < cardinality(ids) THEN
+        IF NOT locked THEN wanted := lock_ends(ids); END IF;
+        verdicts := '{}';
+        FOR one IN
+            SELECT s.id, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
+                s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
+                s.saved, s.stops)::said AS said
+            FROM unnest(ids, fences, workers_, states, reasons, results, delays, charges, errors, attempts_, losts,
+                calleds, marks_, progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, worker, state, reason,
+                result, delay, charge, error, attempt, lost, called, mark, progress, saved, stops, place) ORDER BY s.place
+        LOOP
+            IF one.id = ANY(done) THEN
+                verdicts := verdicts || 'applied'::text;
+                CONTINUE;
+            END IF;
+            SELECT * INTO got FROM settle_one(one.said, now, wanted);
+            verdicts := verdicts || got.verdict;
+            touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
+            IF got.late IS NOT NULL THEN
+                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.late_key;
+                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late;
+            END IF;
+            IF got.heir IS NOT NULL THEN
+                d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.d_key;
+                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir;
+            END IF;
+        END LOOP;
+        PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
+    END IF;
+    hinted := hint(tasks, dues, now);
+    -- A worker gives back and claims at the same time: then neither sees the other, and it is not idle for us yet.
+    unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(
+        SELECT DISTINCT a.task FROM unnest(tasks, dues) AS a (task, due) WHERE a.due <= now LIMIT 20) ELSE '{}' END;
+    PERFORM tell(me, hinted, touched, unheard);
+END $$;

@@ -1,0 +1,144 @@
+-- One settlement that needs thought.
+
+-- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
+-- the fence, the worker and the outcome, which is what `was_settled` looks for.
+CREATE OR REPLACE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(l.attempts) >= 20 THEN l.attempts[cardinality(l.attempts) - 18:] ELSE l.attempts END
+        || ('{"fence":' || l.fence || ',"worker":' || to_json(l.worker)::text || ',' || attempt
+            || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
+$$;
+
+-- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+CREATE OR REPLACE FUNCTION was_settled(s said) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a
+        CROSS JOIN (VALUES ('{"fence":' || s.fence || ',"worker":' || to_json(s.worker)::text || ',')) AS claim (text)
+        WHERE r.id = s.id AND starts_with(a, claim.text) AND starts_with(a, claim.text || '"outcome":"lost"') = s.lost)
+$$;
+
+-- The end of a run that was called: into finished. Its lease is gone already.
+CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, marked,
+        awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, rest,
+        attempts, note, error, progress, saved)
+    VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
+        l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.marked, l.awaited,
+        l.cancel_asked, l.pause_asked, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
+        l.rest, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+$$;
+
+CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
+    SELECT l.task, coalesce(l.unique_key, l.key, ''), CASE final WHEN 'succeeded' THEN now END, now,
+           CASE final WHEN 'succeeded' THEN 0 ELSE 1 END
+    WHERE final IN ('succeeded', 'failed')
+    ON CONFLICT (task, key) DO UPDATE SET finished_at = now,
+        succeeded_at = CASE final WHEN 'succeeded' THEN now ELSE m.succeeded_at END,
+        failures = CASE final WHEN 'succeeded' THEN 0 ELSE m.failures + 1 END
+$$;
+
+-- A run waits again. If one with its unique key waits already, that one goes on in its stead, and this one is
+-- superseded. The insert waits for whoever is putting an equal right now; then the loop meets it.
+CREATE OR REPLACE FUNCTION requeue(
+    l leases, s said, now float8,
+    OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
+) LANGUAGE plpgsql AS $$
+DECLARE
+    due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
+    lost_count integer := l.losses + (s.charge = 'loss')::integer;
+    failed_count integer := l.failures + (s.charge = 'failure')::integer;
+    holder queue;
+    gone record;
+BEGIN
+    tasks := '{}'; dues := '{}'; touched := '{}';
+    LOOP
+        INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
+            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved)
+        VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
+            l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
+            l.unique_key, l.body, l.needs, l.rest, attempts_of(l, s.attempt, now), l.note, s.error,
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+        ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            IF NOT l.pause_asked THEN
+                tasks := tasks || l.task::text;
+                dues := dues || due;
+            END IF;
+            RETURN;
+        END IF;
+        SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key FOR UPDATE;
+        IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
+            SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
+            late := holder.id; late_key := holder.key;
+            touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
+        ELSIF FOUND THEN
+            UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
+                hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
+            WHERE id = holder.id RETURNING due_at INTO due;
+            heir := holder.id;
+            tasks := tasks || holder.task::text;
+            dues := dues || due;
+            RETURN;
+        END IF;
+    END LOOP;
+END $$;
+
+-- One settlement that needs thought: a requeue, a mark, someone who waits for the end, which is `wanted` then.
+CREATE OR REPLACE FUNCTION settle_one(
+    s said, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
+    OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text
+) LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    final text := s.state;
+    why text := s.reason;
+    got record;
+    met text[];
+    room float8[];
+BEGIN
+    tasks := '{}'; dues := '{}'; touched := '{}';
+    SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
+    IF NOT FOUND OR l.fence <> s.fence OR l.worker <> s.worker THEN
+        verdict := CASE WHEN was_settled(s) THEN 'already' ELSE 'stale' END;
+        RETURN;
+    ELSIF s.lost AND l.until > now THEN
+        verdict := 'stale';
+        RETURN;
+    END IF;
+    verdict := 'applied';
+    touched := ARRAY[s.id];
+    DELETE FROM leases WHERE id = s.id;
+    d_task := l.task; d_key := l.key;
+    IF final IS NULL AND l.cancel_asked THEN
+        final := 'cancelled'; why := 'cancelled';  -- a finish beats a wish, a requeue honours it
+    END IF;
+    IF final IS NULL THEN
+        SELECT * INTO got FROM requeue(l, s, now);
+        tasks := got.tasks; dues := got.dues; touched := touched || got.touched; heir := got.heir;
+        late := got.late; late_key := got.late_key;
+        IF heir IS NOT NULL THEN
+            l.pause_asked := false;
+            IF s.delay > 0 THEN l.due_at := after(now, s.delay); END IF;
+            IF s.called THEN l.expires_at := NULL; END IF;
+            final := 'cancelled'; why := 'superseded';
+        END IF;
+    END IF;
+    IF final IS NOT NULL THEN
+        PERFORM finish(l, s, final, why, now);
+        IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
+        met := met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final);
+        IF met && wanted THEN  -- after its mark: those behind it are judged by that
+            SELECT * INTO got FROM release(met, now);
+            tasks := tasks || got.tasks; dues := dues || got.dues;
+        END IF;
+    END IF;
+    IF l.gated OR EXISTS (SELECT FROM specs WHERE name = l.task AND gated) THEN
+        room := freed(l.task, l.key, true, now);
+        tasks := tasks || array_fill(l.task::text, ARRAY[cardinality(room)]);
+        dues := dues || room;
+    END IF;
+    IF s.stops IS NOT NULL AND final IS NOT NULL THEN
+        SELECT * INTO got FROM cancel_group(s.stops, '{}', '{}', 'stopped', l.task || ' ' || final, now);
+        tasks := tasks || got.tasks; dues := dues || got.dues; touched := touched || got.ended;
+    END IF;
+END $$;

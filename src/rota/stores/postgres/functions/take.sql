@@ -1,0 +1,194 @@
+-- What a claim takes: the best due runs that may start now.
+
+-- The lanes of these tasks, and when the first run of each is due: a look-up per lane, however long it is.
+CREATE OR REPLACE FUNCTION lanes(tasks text[]) RETURNS TABLE (task text, priority smallint, head float8)
+LANGUAGE sql STABLE ROWS 10 AS $$
+    WITH RECURSIVE lane (task, priority) AS (
+        SELECT known, (SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = known
+                       ORDER BY q.priority DESC LIMIT 1)
+        FROM unnest(tasks) AS known
+        UNION ALL
+        SELECT lane.task, (SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = lane.task
+                           AND q.priority < lane.priority ORDER BY q.priority DESC LIMIT 1)
+        FROM lane WHERE lane.priority IS NOT NULL
+    )
+    SELECT lane.task, lane.priority,
+           (SELECT q.due_at FROM queue q WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority
+            ORDER BY q.due_at LIMIT 1)
+    FROM lane WHERE lane.priority IS NOT NULL
+$$;
+
+-- The best `most` of these lanes, judged by the gates of their tasks: taken (into leases), parked, or neither because
+-- nothing of the task may start now. Gates are locked by the caller, so what they count stands still. How many of a key
+-- may start is its room: within one claim, that many of its first runs pass, and the others are parked.
+CREATE OR REPLACE FUNCTION take(
+    who text, num bigint, l_tasks text[], l_priorities smallint[], gates text[], most integer, look integer,
+    suspects boolean, seconds float8, now float8,
+    OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+    best text[];
+    few integer := CASE WHEN gates = '{}' THEN most ELSE look END;
+BEGIN
+    best := ARRAY(
+        SELECT q.id FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
+            SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
+            WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.due_at <= now
+              AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
+            ORDER BY q.due_at, q.seq LIMIT look) AS q
+        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
+    WITH ours AS MATERIALIZED (  -- as many as can be used, in their order; those that others hold are passed over
+        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
+        WHERE q.id = ANY(best) AND q.hold = 0 ORDER BY q.priority DESC, q.due_at, q.seq LIMIT few FOR UPDATE SKIP LOCKED
+    ), ranked AS (
+        SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
+               row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place,
+               row_number() OVER (PARTITION BY o.task ORDER BY o.priority DESC, o.due_at, o.seq) AS task_rank
+        FROM ours o
+    ), roomed AS (  -- looked up once per key and per task, with the first run of each
+        SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
+            SELECT least(
+                g.per_key - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = d.task AND l.key = d.key),
+                CASE WHEN g.rate_per_key THEN tokens(coalesce((
+                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = d.key), 0),
+                    g.rate_interval, g.rate_burst, now) END)
+            FROM specs g WHERE g.name = d.task) END AS key_room,
+        CASE WHEN d.task_rank = 1 AND d.task = ANY(gates) THEN (
+            SELECT least(
+                g.total - (SELECT count(*) FROM leases l WHERE g.total IS NOT NULL AND l.gated AND l.task = d.task),
+                CASE WHEN NOT g.rate_per_key THEN tokens(coalesce((
+                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = ''), 0),
+                    g.rate_interval, g.rate_burst, now) END)
+            FROM specs g WHERE g.name = d.task) END AS task_room
+        FROM ranked d
+    ), by_key AS (
+        SELECT d.*, coalesce(d.key_place <= max(d.key_room) OVER (PARTITION BY d.task, d.key), true) AS passes,
+               max(d.task_room) OVER (PARTITION BY d.task) AS task_n
+        FROM roomed d
+    ), by_task AS (
+        SELECT d.*, count(*) FILTER (WHERE d.passes) OVER (PARTITION BY d.task ORDER BY d.rank) AS task_place
+        FROM by_key d
+    ), judged AS (
+        SELECT d.*, d.passes AND (d.task_n IS NULL OR d.task_place <= d.task_n) AS starts,
+               NOT d.passes AND (d.task_n IS NULL OR d.task_place < d.task_n) AS waits
+        FROM by_task d
+    ), placed AS (
+        SELECT d.*, count(*) FILTER (WHERE d.starts) OVER (ORDER BY d.rank) AS place FROM judged d
+    )
+    SELECT array_agg(p.id::text ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most),
+           array_agg(p.id::text) FILTER (WHERE p.waits AND p.place < most),
+           array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits),
+           (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1],
+           count(*) < least(cardinality(best), few)
+    INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
+    IF losses_of_first > 0 THEN taken := taken[1:1]; END IF;
+    IF suspects AND coalesce(losses_of_first, 0) = 0 THEN
+        taken := NULL; parked := NULL;  -- only looked for a suspect in front
+        RETURN;
+    END IF;
+    UPDATE queue SET hold = 1 WHERE id = ANY(parked);
+    PERFORM lease(who, num, taken, gates, seconds, now);
+    IF gates <> '{}' THEN PERFORM spend(taken, parked, gates, now); END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds float8, now float8) RETURNS void
+LANGUAGE sql AS $$
+    WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
+    INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
+        expires_at, marked, awaited, gated, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
+        progress, saved)
+    SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now, after(now, seconds),
+        g.expires_at, g.marked, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
+        g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
+    FROM gone g
+$$;
+
+-- Rounds of taking: what is parked or shut makes way for what stands behind it. At most 1,000 are parked at once, so
+-- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
+-- something is due, because somebody else has it locked.
+CREATE OR REPLACE FUNCTION take_all(
+    who text, num bigint, unpaused text[], gates text[], free integer, seconds float8, now float8,
+    OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+    l_tasks text[];
+    l_priorities smallint[];
+    alone boolean;
+    suspects boolean;
+    got record;
+    look integer;
+    wider integer := 0;
+    parked integer := 0;
+    locked boolean := false;
+BEGIN
+    batch := '{}'; passed_over := false; again := false; skipped := false;
+    SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities FROM lanes(unpaused) l WHERE l.head <= now;
+    IF l_tasks IS NULL THEN RETURN; END IF;
+    alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
+    suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
+                        AND q.due_at <= now);
+    IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
+        batch := take_lane(who, num, l_tasks[1], l_priorities[1], free, seconds, now);
+        passed_over := NOT alone;
+        skipped := cardinality(batch) < free AND EXISTS (
+            SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.priority = l_priorities[1]
+              AND q.due_at <= now AND (q.expires_at IS NULL OR q.expires_at > now));
+        RETURN;
+    END IF;
+    IF suspects AND alone THEN
+        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, 1, 200, true, seconds, now);
+        IF got.taken IS NOT NULL THEN
+            batch := got.taken; passed_over := true; again := true;
+            RETURN;
+        END IF;
+        locked := got.skipped;
+    END IF;
+    WHILE cardinality(batch) < free AND parked < 1000 LOOP
+        look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
+        IF gates <> '{}' THEN look := least(look, 1000 - parked); END IF;
+        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
+                                    seconds, now);
+        EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
+        wider := wider + got.skipped::integer;  -- others are taking those: look behind them
+        batch := batch || got.taken;
+        parked := parked + coalesce(cardinality(got.parked), 0);
+        IF got.shut IS NOT NULL THEN
+            SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities
+            FROM unnest(l_tasks, l_priorities) AS l (task, priority) WHERE l.task <> ALL(got.shut);
+            EXIT WHEN l_tasks IS NULL;
+        END IF;
+    END LOOP;
+    again := parked >= 1000;
+    skipped := cardinality(batch) < free AND (locked OR got.skipped);
+    passed_over := NOT alone OR (suspects AND (cardinality(batch) < free OR EXISTS (
+        SELECT FROM queue q, leases l
+        WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks) AND q.due_at <= now AND l.id = batch[cardinality(batch)]
+          AND (-q.priority, q.due_at, q.seq) < (-l.priority, l.due_at, l.seq))));
+END $$;
+
+-- The common case, in one statement: one lane, no gate, nobody under suspicion. What another claim is taking right now
+-- is passed over, not waited for.
+CREATE OR REPLACE FUNCTION take_lane(
+    who text, num bigint, which text, level smallint, free integer, seconds float8, now float8
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    batch text[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM queue WHERE ctid = ANY(ARRAY(
+            SELECT q.ctid FROM queue q
+            WHERE q.hold = 0 AND q.task = which AND q.priority = level AND q.due_at <= now
+              AND (q.expires_at IS NULL OR q.expires_at > now)
+            ORDER BY q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
+    ), kept AS (
+        INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
+            expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
+            progress, saved)
+        SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
+            after(now, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
+            g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
+        FROM gone g
+    )
+    SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;
+    RETURN coalesce(batch, '{}');
+END $$;

@@ -1,0 +1,65 @@
+"""A put and a claim that run at the same time do not see each other: `missed` finds what that claim would have had."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from rota.domain.gates import Limit, Rate
+from rota.store import Subject, Wish
+from rota.stores.postgres import PostgresBackend
+from rota.stores.postgres.columns import as_payload, of_put
+from rota.stores.postgres.driver import placeholders
+from rota.testing.contract import Stage, new_run
+from rota.testing.contract.stage import GREET
+
+
+@pytest.fixture
+async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
+    async with postgres_backend.open() as store:
+        yield Stage(postgres_backend, store)
+
+
+@pytest.fixture
+async def beside(postgres_backend: PostgresBackend) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(
+        postgres_backend.address.dsn, server_settings={"search_path": postgres_backend.address.schema}
+    )
+    yield connection
+    await connection.close()
+
+
+async def missed(beside: asyncpg.Connection, *names: str) -> list[str]:
+    return await beside.fetchval("SELECT missed('me', 0, 0, $1)", names) or []
+
+
+async def test_however_much_came_in_behind_it(stage: Stage, beside: asyncpg.Connection) -> None:
+    late = [new_run("other", delay=3600) for _ in range(200)]
+    async with beside.transaction():
+        await beside.execute("SELECT submit($1)", as_payload([new_run(), *late]))
+        assert (await stage.claim("ada")).runs == []
+        assert (await stage.claim("bob", tasks=["other"])).runs == []
+    assert await missed(beside, "ada", "bob") == ["ada"]
+    assert await missed(beside, "ada") == [], "it was called already"
+
+
+async def test_one_who_was_called_does_not_take_it_all(stage: Stage, beside: asyncpg.Connection) -> None:
+    assert (await stage.claim("ada")).runs == []
+    said = ("other", 0.0, 0.0, *of_put([new_run(), new_run()]))
+    async with beside.transaction():
+        assert await beside.fetchval(f"SELECT hinted FROM put({placeholders(said)})", *said) == ["ada"]
+        assert (await stage.claim("bob")).runs == []
+    assert await missed(beside, "bob") == ["bob"]
+
+
+async def test_nothing_is_missed_that_may_not_start(stage: Stage, beside: asyncpg.Connection) -> None:
+    assert await missed(beside, "ada") == []
+    await stage.put(
+        new_run("off"), new_run("full"), new_run("full"), new_run("slow"), new_run("slow"), new_run(delay=60)
+    )
+    await stage.store.ask(Wish.PAUSE, ["off"], of=Subject.TASKS)
+    await stage.declare(Limit(1), task="full")
+    await stage.declare(rate=Rate(1, 3600), task="slow")
+    claim = await stage.claim("ada", 5, tasks=["off", "full", "slow", GREET])
+    assert sorted(run.task for run in claim.runs) == ["full", "slow"]
+    assert await missed(beside, "ada") == []

@@ -1,0 +1,205 @@
+"""Migrations stay as they were released; functions are those of the newest build that has opened the schema."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from rota.domain.lifecycle import Succeeded
+from rota.errors import StoreUnavailable
+from rota.stores.postgres import PostgresBackend, schema
+from rota.testing.contract import Stage, new_run
+from rota.testing.servers import PostgresServer
+from tests.upgrade.dumps import postgres_load
+
+MIGRATIONS = {
+    7: "2871c1f68e6e5a0b80fa959e0ac47dfe1a209654589e9e808d77b18a75aa01c1",
+    8: "70e8a9bd4493973f29aa58e5b4b445cc5ce7fb46756f5c6c62405a48f8669abf",
+    9: "c2b303a4a8de4c8c94324aa1ec4d58e8f1fe19a1151672fd79cca444f0d7b48d",
+    10: "cf7d44d2b2dd73ed839a88b800860a75a749842aca9e9e8cb828c47b05f1c90d",
+}
+"""Never change a line of these: a schema that has the old form does not get the new one. Add the next number."""
+FUNCTIONS = (3, "f8b0fc8823b1e24ebbedbcdf054d69ba6dbdc202009010ebb2ce807f0778715b")
+"""The number and the digest of all functions. Whoever changes a function adds one to the number in schema.py."""
+
+MADE = """
+SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS signature, p.oid, p.prosrc
+FROM pg_proc p WHERE p.pronamespace = $1::regnamespace
+"""
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+NEWER = "CREATE OR REPLACE FUNCTION newer() RETURNS int LANGUAGE sql AS $$\nSELECT 1\n$$;"
+OTHER_HEADS = "ARRAY(SELECT head || ' STRICT' FROM unnest(heads) AS head)"
+OLDER = """
+SET search_path TO {schema};
+DROP FUNCTION missed, tell, renew;
+CREATE FUNCTION missed(names text[]) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION tell(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql AS 'SELECT 1 / 0';
+CREATE FUNCTION tell(me text, hinted text[], touched text[], unheard text[]) RETURNS text
+    LANGUAGE sql AS 'SELECT 1 / 0';
+CREATE FUNCTION forgotten() RETURNS text LANGUAGE sql AS 'SELECT 1 / 0';
+CREATE FUNCTION somebody_elses() RETURNS text LANGUAGE sql AS 'SELECT 1';
+UPDATE functions SET number = number - 1, digest = 'older', heads = heads || ARRAY[
+    'forgotten() RETURNS text LANGUAGE sql', 'missed(names text[]) RETURNS integer LANGUAGE sql',
+    'tell(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql'];
+"""
+
+
+def test_migrations_are_as_they_were_released() -> None:
+    found = {number: hashlib.sha256(text.encode()).hexdigest() for number, text in schema.migrations().items()}
+    assert found == MIGRATIONS
+
+
+def test_changed_functions_have_a_larger_number() -> None:
+    assert (schema.FUNCTIONS, schema.digest()) == FUNCTIONS, "add one to the number, and write down the digest here"
+
+
+@pytest.fixture
+async def connection(postgres: PostgresServer) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(postgres.url, statement_cache_size=0)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def backend(postgres: PostgresServer, namespace: str) -> PostgresBackend:
+    backend = PostgresBackend.from_url(f"{postgres.url}&schema={namespace}")
+    await backend.migrate()
+    return backend
+
+
+async def made(connection: asyncpg.Connection, backend: PostgresBackend) -> dict[str, tuple[int, str]]:
+    """The functions that are there: what each does, and which creation it is."""
+    rows = await connection.fetch(MADE, backend.address.schema)
+    return {row["signature"].replace(f"{backend.address.schema}.", ""): (row["oid"], row["prosrc"]) for row in rows}
+
+
+def sources(functions: dict[str, tuple[int, str]]) -> dict[str, str]:
+    return {signature: source for signature, (_, source) in functions.items()}
+
+
+async def works(backend: PostgresBackend) -> bool:
+    async with backend.open() as store:
+        stage, new = Stage(backend, store), new_run(key="k", unique="queued")
+        await stage.put(new)
+        (run,) = (await stage.claim(f"worker of {new.id}")).runs
+        return await stage.end(run, Succeeded()) == "applied"
+
+
+async def test_a_schema_with_older_functions_gets_those_of_today(
+    connection: asyncpg.Connection, backend: PostgresBackend
+) -> None:
+    today = await made(connection, backend)
+    await connection.execute(OLDER.replace("{schema}", backend.schema))
+    assert await works(backend)
+    there = await made(connection, backend)
+    assert sources(there) == {**sources(today), "somebody_elses()": "SELECT 1"}
+    again = {signature.partition("(")[0] for signature in today if there[signature] != today[signature]}
+    assert again == {"missed", "tell", "renew"}, "a verb that is under way would miss the others"
+
+
+async def test_what_versions_that_were_never_released_made_is_replaced(
+    connection: asyncpg.Connection, backend: PostgresBackend, postgres: PostgresServer, namespace: str
+) -> None:
+    older = PostgresBackend.from_url(f"{postgres.url}&schema={namespace}_8")
+    await postgres_load(connection, older.address.schema, 8, "SELECT 1")
+    await connection.execute(f"SET search_path TO {older.schema}; CREATE TYPE said AS (id text, fence integer)")
+    await connection.execute("CREATE FUNCTION finish(s said) RETURNS void LANGUAGE sql AS 'SELECT 1 / 0'")
+    assert await older.migrate() == (8, schema.newest())
+    assert sources(await made(connection, older)) == sources(await made(connection, backend))
+    assert await works(older)
+
+
+async def test_builds_that_open_a_schema_in_turns_leave_it_the_newest_functions(
+    connection: asyncpg.Connection, backend: PostgresBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = schema.functions()
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "FUNCTIONS", schema.FUNCTIONS + 1)
+        newer.setattr(schema, "functions", lambda: files + NEWER)
+        assert await works(backend)
+        newest = await made(connection, backend)
+        assert "newer()" in newest
+    assert await works(backend), "the older one works with them"
+    assert await made(connection, backend) == newest
+
+
+async def test_of_two_builds_with_the_same_number_the_first_stays(
+    connection: asyncpg.Connection, backend: PostgresBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = await made(connection, backend)
+    await connection.execute(f"UPDATE {backend.schema}.functions SET digest = 'of another build'")
+    with caplog.at_level(logging.WARNING, "rota"):
+        assert await works(backend)
+    assert "other functions of the same number" in caplog.text
+    assert await made(connection, backend) == before
+
+
+async def test_many_that_open_an_older_schema_at_once_replace_its_functions_once(
+    connection: asyncpg.Connection, backend: PostgresBackend, postgres: PostgresServer
+) -> None:
+    log = f"{backend.schema}.log"
+    await connection.execute(OLDER.replace("{schema}", backend.schema))
+    await connection.execute(f"""
+        CREATE TABLE {log} (pid int);
+        CREATE FUNCTION {backend.schema}.noted() RETURNS event_trigger LANGUAGE plpgsql AS
+            $$BEGIN INSERT INTO {log} VALUES (pg_backend_pid()); END$$;
+        CREATE EVENT TRIGGER noted ON ddl_command_end WHEN TAG IN ('CREATE FUNCTION')
+            EXECUTE FUNCTION {backend.schema}.noted()""")
+    other = await asyncpg.connect(postgres.url)
+    try:
+        async with connection.transaction():
+            await connection.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
+            opening = [asyncio.create_task(backend.migrate()) for _ in range(3)]
+            while await other.fetchval(WAITING) < 3:
+                pass
+        await asyncio.gather(*opening)
+        assert await other.fetchval(f"SELECT count(DISTINCT pid) FROM {log}") == 1
+    finally:
+        await other.execute("DROP EVENT TRIGGER noted")
+        await other.close()
+
+
+async def test_who_may_not_create_opens_what_is_up_to_date_and_what_is_newer(
+    connection: asyncpg.Connection, backend: PostgresBackend, postgres: PostgresServer
+) -> None:
+    role = f"{backend.address.schema}_worker"
+    await connection.execute(f"""
+        CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {backend.schema} TO {role};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {backend.schema} TO {role};
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA {backend.schema} TO {role}""")
+    worker = PostgresBackend.from_url(
+        backend.address.dsn.replace("rota@", f"{role}@") + f"&schema={backend.address.schema}"
+    )
+    assert await works(worker)
+    await connection.execute(f"UPDATE {backend.schema}.functions SET number = number + 1")
+    assert await works(worker)
+    await connection.execute(f"UPDATE {backend.schema}.functions SET number = 0")
+    with pytest.raises(StoreUnavailable, match="see the grants"):
+        await works(worker)
+
+
+async def test_verbs_under_way_survive_that_their_functions_are_replaced(
+    connection: asyncpg.Connection, backend: PostgresBackend
+) -> None:
+    done = asyncio.Event()
+
+    async def work(name: str) -> int:
+        async with backend.open() as store:
+            stage, rounds = Stage(backend, store), 0
+            while not done.is_set():
+                run = new_run(name, key=f"{name}{rounds}", unique="done")
+                await stage.put(run)
+                (claimed,) = (await stage.claim(name, 5, tasks=[name])).runs
+                assert await stage.end(claimed, Succeeded()) == "applied"
+                rounds += 1
+            return rounds
+
+    working = [asyncio.create_task(work(name)) for name in ("a", "b", "c")]
+    for _ in range(20):
+        await connection.execute(f"UPDATE {backend.schema}.functions SET number = 0, heads = {OTHER_HEADS}")
+        await backend.migrate()
+    done.set()
+    assert min(await asyncio.gather(*working)) > 0
