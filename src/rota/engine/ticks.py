@@ -37,6 +37,7 @@ class Ticks:
         self._hooks = hooks
         self._due: deque[tuple[Schedule, float]] = deque()
         self._some = asyncio.Event()
+        self._turn = asyncio.Lock()  # to plan
         self._odd: set[tuple[str, int]] = set()  # versions that cannot be planned here
 
     def take(self, due: Iterable[Schedule], now: float) -> None:
@@ -56,20 +57,25 @@ class Ticks:
 
     async def _fire_due(self) -> None:
         while True:
-            await self._some.wait()
-            planned: list[tuple[Schedule, Tick]] = []
-            weight = 0
-            while self._due and weight < BATCH:
-                schedule, now = self._due.popleft()
-                tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
-                if tick is not None:
-                    planned.append((schedule, tick))
-                    weight += max(1, len(tick.runs))
-                if len(planned) % BREATH == 0:
-                    await asyncio.sleep(0)
+            async with self._turn:
+                await self._some.wait()
+                planned = await self._step()
+                if not self._due:
+                    self._some.clear()
             await self._fire(planned)
-            if not self._due:
-                self._some.clear()
+
+    async def _step(self) -> list[tuple[Schedule, Tick]]:
+        planned: list[tuple[Schedule, Tick]] = []
+        weight = 0
+        while self._due and weight < BATCH:
+            schedule, now = self._due.popleft()
+            tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
+            if tick is not None:
+                planned.append((schedule, tick))
+                weight += max(1, len(tick.runs))
+            if len(planned) % BREATH == 0:
+                await asyncio.sleep(0)
+        return planned
 
     async def _fire(self, planned: Sequence[tuple[Schedule, Tick]]) -> None:
         """What the store did not take, or whose reply was lost, is offered again soon; a tick applies once."""
