@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from rota.domain.gates import Limit
+from rota.domain.policy import Limit
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
 from rota.testing.contract import Stage, new_run

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from rota.domain.gates import Limit, Rate
+from rota.domain.policy import Limit, Rate
 from rota.store import Subject, Wish
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload, of_put

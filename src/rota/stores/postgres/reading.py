@@ -12,7 +12,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Marked, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
 from rota.stores.postgres.driver import Record
-from rota.stores.postgres.rows import read_schedule, read_spec
+from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 
 _report = msgspec.json.Decoder(Report)
 
@@ -40,7 +40,7 @@ _TABLES = {State.QUEUED: "queue", State.PAUSED: "queue", State.RUNNING: "lease"}
 def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
     """Newest first; only the tables that can hold what is asked for are read."""
     if query.ids is not None:
-        return "SELECT * FROM {schema}.runs WHERE id = ANY($3)", "", [list(query.ids)]
+        return f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.runs WHERE id = ANY($3)", "", [list(query.ids)]
     tables = sorted({_TABLES.get(state, "finished") for state in query.states})
     conditions: list[tuple[str, Any]] = []
     if query.states:
@@ -54,9 +54,8 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
     if (before := after_cursor(query.cursor)) is not None:
         conditions.append(("seq < ${}", before))
     where = " AND ".join(["true", *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])
-    source = " UNION ALL ".join(f"SELECT * FROM {{schema}}.{table}_runs" for table in tables) or (
-        "SELECT * FROM {schema}.runs"
-    )
+    views = [f"{table}_runs" for table in tables] or ["runs"]
+    source = " UNION ALL ".join(f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.{view}" for view in views)
     inner = f"SELECT * FROM ({source}) AS runs WHERE {where} ORDER BY seq DESC LIMIT $3"
     return inner, "ORDER BY found.seq DESC", [query.limit + 1, *(value for _, value in conditions)]
 

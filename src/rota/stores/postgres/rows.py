@@ -26,9 +26,16 @@ _ORIGIN, _POLICY = Origin(), Policy()
 _Standing = tuple[float | None, float | None, float | None, int, float, bool, str | None]
 _schedule = msgspec.json.Decoder(tuple[Schedule, _Standing, tuple[Firing, ...]])
 
+RUN_COLUMNS = (
+    "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_asked, "
+    "pause_asked, parked, reason, note, error, finished_at, attempts, progress, task, key, unique_key, marked, "
+    "priority, created_at, needs, awaited, rest, result, saved, body"
+)
+"""Of the views of runs, in the order in which `read_run` takes them."""
+
 
 def read_run(row: Iterable[Any]) -> Run:
-    """One row of the view `runs`, behind `seq`; by place, because names would cost as much as all the rest."""
+    """A row of RUN_COLUMNS, by place: names would take 7.5 µs a run instead of 4.4."""
     (
         id,
         state,
@@ -60,9 +67,9 @@ def read_run(row: Iterable[Any]) -> Run:
         rest,
         result,
         saved,
-        wire_form,
+        body,
     ) = row
-    body = wire.decode_or_blank(wire_form)
+    known = wire.decode_or_blank(body)
     return Run(
         id,
         _states[state],
@@ -94,11 +101,11 @@ def read_run(row: Iterable[Any]) -> Run:
         () if rest is None else _rest.decode(rest),
         result,
         saved,
-        bytes(body.args),
-        body.origin or _ORIGIN,
-        body.policy or _POLICY,
-        body.member,
-        wire_form,
+        bytes(known.args),
+        known.origin or _ORIGIN,
+        known.policy or _POLICY,
+        known.member,
+        body,
     )
 
 

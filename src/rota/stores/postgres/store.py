@@ -42,7 +42,7 @@ from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.grouping import Group
 from rota.stores.postgres.lines import Lines
 from rota.stores.postgres.listening import Listener
-from rota.stores.postgres.rows import read_run, read_schedule, read_tally
+from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
 
 if TYPE_CHECKING:
     from rota.stores.postgres.backend import PostgresBackend
@@ -133,14 +133,13 @@ class PostgresStore:
         calls = self._calls
         tallies = report.tallies if report else ()
         said = None if report is None else columns.to_json(replace(report, tallies=()))
-        rows = await self._call(
-            "claim", worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies)
-        )
+        asked = (worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies))
+        rows = await self._call("claim", *asked, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         aside: list[str] = []
         for row in rows[:-1]:
             if row["kind"] != "schedule":
-                found[row["kind"]].append(read_run(row[4:]))
+                found[row["kind"]].append(read_run(row[3:]))
             elif (schedule := read_schedule(row["header"])) is not None:
                 found["schedule"].append(schedule)
             else:

@@ -16,7 +16,8 @@ DECLARE
     news incoming[];
     tasks text[];
     dues float8[];
-    twice text[];
+    first text COLLATE "C";
+    last text COLLATE "C";
     gone record;
 BEGIN
     hinted := '{}';
@@ -39,9 +40,13 @@ BEGIN
         ON CONFLICT DO NOTHING;
         -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
         -- statement only. A check in the insert itself made second runs of resent puts.
-        twice := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(ids)
-                       UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(ids));
-        IF twice <> '{}' THEN DELETE FROM queue q WHERE q.id = ANY(twice); END IF;
+        -- Ids are in the order of time: where none stands between the first and the last, none of them does.
+        SELECT min(i.id COLLATE "C"), max(i.id COLLATE "C") INTO first, last FROM unnest(ids) AS i (id);
+        IF EXISTS (SELECT FROM leases l WHERE l.id BETWEEN first AND last)
+            OR EXISTS (SELECT FROM finished f WHERE f.id BETWEEN first AND last) THEN
+            DELETE FROM queue q WHERE q.id = ANY(ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(ids)
+                UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(ids)));
+        END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
             expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups)
