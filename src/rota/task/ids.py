@@ -7,7 +7,6 @@ from contextvars import ContextVar
 
 from rota.domain.ids import uuid7
 
-
 _chances: list[bytes] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_chances.clear)  # or parent and child would give the same ids
