@@ -57,6 +57,42 @@ async def test_a_step_is_bounded_by_the_runs_it_makes() -> None:
     assert len(store.sizes) == 5
 
 
+class SlowFires(Fires):
+    """It takes every step that it is given, and answers none before it is told to."""
+
+    def __init__(self, enough: int) -> None:
+        super().__init__(enough)
+        self.two = asyncio.Event()
+        self.answer = asyncio.Event()
+
+    async def fire(self, ticks: list[Any]) -> Reply[Fired]:
+        reply = await super().fire(ticks)
+        if len(self.sizes) == 2:
+            self.two.set()
+        await self.answer.wait()
+        return reply
+
+
+async def test_while_the_store_takes_a_step_the_next_is_planned() -> None:
+    app = Rota("memory://")
+    task = app.task(name="each")(lambda: None)
+    begin = 1_700_000_000.0
+    minutely = replace(task.bind().to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin)
+    due = [replace(minutely, id=f"s{i}") for i in range(3 * BATCH)]
+    store = SlowFires(len(due))
+    ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
+    ticks.take(due, begin + 1)
+    running = asyncio.create_task(ticks.run())
+    async with asyncio.timeout(30):
+        await store.two.wait()
+        assert store.sizes == [BATCH, BATCH], "whole steps, and no more than two at once"
+        store.answer.set()
+        await store.all.wait()
+    running.cancel()
+    await asyncio.wait((running,))
+    assert store.sizes == [BATCH] * 3
+
+
 async def test_a_tick_in_hand_is_not_taken_twice_and_one_that_did_not_apply_is_taken_again() -> None:
     """A store offers once more what is not fired soon: whoever has it in hand would plan and fire it in vain."""
     app = Rota("memory://")

@@ -52,6 +52,16 @@ async def test_one_who_was_called_does_not_take_it_all(stage: Stage, beside: asy
     assert await missed(beside, "bob") == ["bob"]
 
 
+async def test_those_who_were_called_are_waited_for(stage: Stage, beside: asyncpg.Connection) -> None:
+    for worker in ("ada", "bob", "cyd"):
+        assert (await stage.claim(worker)).runs == []
+    await stage.put(new_run(), new_run(priority=5))
+    names = ("ada", "bob", "cyd")
+    assert await missed(beside, *names) == []
+    assert len((await stage.claim("ada")).runs) == 1
+    assert await missed(beside, *names) == [], "one of the two has come"
+
+
 async def test_nothing_is_missed_that_may_not_start(stage: Stage, beside: asyncpg.Connection) -> None:
     assert await missed(beside, "ada") == []
     await stage.put(

@@ -122,6 +122,10 @@ class Ending(Struct, frozen=True):
     lost: bool = False
     mark: bool = True
 
+    @property
+    def fails(self) -> bool:
+        return isinstance(self.action, Finish) and self.action.state is State.FAILED
+
 
 def decide(
     run: Run,
@@ -135,7 +139,6 @@ def decide(
     A step of a flow is marked even where it skipped its work: that it need not be done today is known then.
     """
     end, member = _ending(run, outcome), run.member
-    failed = isinstance(end.action, Finish) and end.action.state is State.FAILED
     return Settlement(
         run=run.id,
         fence=run.fence,
@@ -147,10 +150,10 @@ def decide(
         error=end.error,
         called=end.called,
         lost=end.lost,
-        mark=end.mark or bool(member and member.step),
+        mark=end.mark or (member is not None and bool(member.step)),
         note=note,
         warnings=warnings,
-        stops=member.group if member and member.stops and failed else None,
+        stops=member.group if member is not None and member.stops and end.fails else None,
     )
 
 

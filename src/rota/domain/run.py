@@ -96,11 +96,13 @@ class Member(Struct, frozen=True, omit_defaults=True):
     coded: bool = False
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class Standing(Struct, frozen=True, gc=False):
     """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
 
     `needs` is what it waits for (`domain.needs`); `awaited` says that others wait for this very run's end. `rest` are
     the rules by which one that waits behind an equal one is judged again when that has ended.
+
+    A value made of values can be in no cycle: the collector need not follow the many that a store or a worker holds.
     """
 
     id: str
@@ -145,7 +147,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         return self.unique_key or self.key or ""
 
 
-class Run(Standing, frozen=True, kw_only=True):
+class Run(Standing, frozen=True, gc=False):
     """A run as a store tells it. `wire` is its stored form, with fields that this version may not know."""
 
     args: bytes = b"{}"
@@ -174,7 +176,7 @@ class Lease(Struct, frozen=True):
     worker: str
 
 
-class NewRun(Struct, frozen=True, kw_only=True):
+class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     """A run on its way into a store. Delays are relative, so that only the store's clock decides."""
 
     id: str

@@ -39,7 +39,7 @@ class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
     held: bool = False
 
 
-class Settlement(Struct, frozen=True, omit_defaults=True):
+class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
     """How the claim of one run by one worker ended. `outcome` is the word its attempt is remembered by.
 
     A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.

@@ -12,6 +12,8 @@ GRAIN = 0.00002
 _GRAIN = timedelta(seconds=GRAIN)
 COUNTED = 100
 """Ticks that are counted one by one; beyond, a range says "at least"."""
+SHARED = 1000
+"""Answers that are kept: schedules that fire together mostly have the same trigger, and stand at the same tick."""
 
 
 def moment(instant: float) -> datetime:
@@ -32,8 +34,8 @@ class Timing:
     def __init__(self, trigger: Trigger, seed: str, start: float | None = None, end: float | None = None) -> None:
         self.trigger = trigger
         self._seed = seed
-        self._start = None if start is None else moment(start)
-        self._end = None if end is None else moment(end)
+        self._start = start
+        self._end = end
 
     @classmethod
     def of(cls, schedule: Schedule) -> "Timing":
@@ -41,18 +43,10 @@ class Timing:
         return cls(_read(schedule.trigger, schedule.anchor), schedule.id, schedule.start, schedule.end)
 
     def next_after(self, instant: float) -> float | None:
-        since = moment(instant)
-        if self._start is not None and since < self._start:
-            since = self._start - _GRAIN
-        found = self.trigger.next_after(since)
-        return None if found is None or (self._end is not None and found > self._end) else stored(found)
+        return _next_after(self.trigger, instant, self._start, self._end)
 
     def previous_before(self, instant: float) -> float | None:
-        until = moment(instant) - _GRAIN
-        if self._end is not None and until > self._end:
-            until = self._end + _GRAIN
-        found = self.trigger.previous_before(until)
-        return None if found is None or (self._start is not None and found < self._start) else stored(found)
+        return _previous_before(self.trigger, instant, self._start, self._end)
 
     def fires_at(self, nominal: float) -> float:
         """With the jitter that is this tick's own."""
@@ -96,6 +90,24 @@ def interval_of(schedule: Schedule) -> timedelta | None:
     trigger = _read(schedule.trigger, None)
     every = trigger.trigger if isinstance(trigger, Excluding) else trigger
     return every.interval if isinstance(every, Every) and every.anchor is None else None
+
+
+@lru_cache(maxsize=SHARED)
+def _next_after(trigger: Trigger, instant: float, start: float | None, end: float | None) -> float | None:
+    since = moment(instant)
+    if start is not None and since < moment(start):
+        since = moment(start) - _GRAIN
+    found = trigger.next_after(since)
+    return None if found is None or (end is not None and found > moment(end)) else stored(found)
+
+
+@lru_cache(maxsize=SHARED)
+def _previous_before(trigger: Trigger, instant: float, start: float | None, end: float | None) -> float | None:
+    until = moment(instant) - _GRAIN
+    if end is not None and until > moment(end):
+        until = moment(end) + _GRAIN
+    found = trigger.previous_before(until)
+    return None if found is None or (start is not None and found < moment(start)) else stored(found)
 
 
 @lru_cache(maxsize=20_000)

@@ -21,6 +21,7 @@ class Stop(Enum):
 class Seat:
     def __init__(self, run: Run, context: Context, deadline: float) -> None:
         self.run = run
+        self.lease = run.lease
         self.args = run.args  # what the handler is called with: of a step, known only when it starts
         self.context = context
         self.deadline = deadline  # by our monotonic clock: after it, the lease may be another's

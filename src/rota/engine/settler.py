@@ -47,8 +47,7 @@ class Settler:
         while True:
             if not self._under_way:
                 await self._some.wait()
-                while self._waiting and len(self._under_way) < BATCH:
-                    self._under_way.append(self._waiting.popleft())
+                self._under_way = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             await self._send(self._under_way)
             self._under_way = []
             if not self._waiting:

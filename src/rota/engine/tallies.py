@@ -1,49 +1,48 @@
 """Tallies: what a worker counts between two reports, for the charts."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.store import Tally, bucket
 
+_WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed"}
+
+
+class _Counts:
+    """Of one task."""
+
+    def __init__(self) -> None:
+        self.endings: Counter[str] = Counter()
+        self.waits: Counter[int] = Counter()
+        self.durations: Counter[int] = Counter()
+
 
 class Tallies:
     def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._waits: dict[str, Counter[int]] = {}
-        self._durations: dict[str, Counter[int]] = {}
+        self._tasks: defaultdict[str, _Counts] = defaultdict(_Counts)
 
     def claimed(self, run: Run) -> None:
         waited = max(0.0, (run.claimed_at or 0.0) - run.due_at)
-        self._waits.setdefault(run.task, Counter())[bucket(waited)] += 1
+        self._tasks[run.task].waits[bucket(waited)] += 1
 
     def ended(self, run: Run, settlement: Settlement) -> None:
-        self._counts[run.task, _word(settlement)] += 1
-        self._durations.setdefault(run.task, Counter())[bucket(settlement.seconds or 0.0)] += 1
+        counts = self._tasks[run.task]
+        counts.endings[_word(settlement)] += 1
+        counts.durations[bucket(settlement.seconds or 0.0)] += 1
 
     def take(self) -> tuple[Tally, ...]:
         """What was counted since the last time."""
-        tasks = {task for task, _ in self._counts} | self._waits.keys()
         tallies = tuple(
-            Tally(
-                task,
-                succeeded=self._counts[task, "succeeded"],
-                failed=self._counts[task, "failed"],
-                retried=self._counts[task, "retried"],
-                other=self._counts[task, "other"],
-                waits=dict(self._waits.get(task, {})),
-                durations=dict(self._durations.get(task, {})),
-            )
-            for task in sorted(tasks)
+            Tally(task, **counts.endings, waits=dict(counts.waits), durations=dict(counts.durations))
+            for task, counts in sorted(self._tasks.items())
         )
-        self._clear()
+        self._tasks.clear()
         return tallies
 
 
 def _word(settlement: Settlement) -> str:
+    """The field of a tally that counts it."""
     if isinstance(settlement.action, Finish):
-        return settlement.action.state if settlement.action.state in (State.SUCCEEDED, State.FAILED) else "other"
+        return _WORDS.get(settlement.action.state, "other")
     return "retried" if settlement.error is not None else "other"

@@ -21,6 +21,8 @@ BATCH = 1000
 """Runs (or schedules that make none) of one step, so that it stays short for all who wait behind it."""
 BREATH = 100
 """Schedules that are planned at a time, so that the loop stays free for others."""
+AT_ONCE = 2
+"""Steps under way: while the store takes one, the next is planned."""
 PAGE = 1000
 LAST_RUNS = 50
 TOLD = 10
@@ -35,6 +37,7 @@ class Ticks:
         self._hooks = hooks
         self._due: deque[tuple[Schedule, float]] = deque()
         self._some = asyncio.Event()
+        self._turn = asyncio.Lock()  # to plan
         self._odd: set[tuple[str, int]] = set()  # versions that cannot be planned here
 
     def take(self, due: Iterable[Schedule], now: float) -> None:
@@ -47,26 +50,32 @@ class Ticks:
             self._some.set()
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._follow_zones())
-            both.create_task(self._fire_due())
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._follow_zones())
+            for _ in range(AT_ONCE):
+                parts.create_task(self._fire_due())
 
     async def _fire_due(self) -> None:
         while True:
-            await self._some.wait()
-            planned: list[tuple[Schedule, Tick]] = []
-            weight = 0
-            while self._due and weight < BATCH:
-                schedule, now = self._due.popleft()
-                tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
-                if tick is not None:
-                    planned.append((schedule, tick))
-                    weight += max(1, len(tick.runs))
-                if len(planned) % BREATH == 0:
-                    await asyncio.sleep(0)
+            async with self._turn:
+                await self._some.wait()
+                planned = await self._step()
+                if not self._due:
+                    self._some.clear()
             await self._fire(planned)
-            if not self._due:
-                self._some.clear()
+
+    async def _step(self) -> list[tuple[Schedule, Tick]]:
+        planned: list[tuple[Schedule, Tick]] = []
+        weight = 0
+        while self._due and weight < BATCH:
+            schedule, now = self._due.popleft()
+            tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
+            if tick is not None:
+                planned.append((schedule, tick))
+                weight += max(1, len(tick.runs))
+            if len(planned) % BREATH == 0:
+                await asyncio.sleep(0)
+        return planned
 
     async def _fire(self, planned: Sequence[tuple[Schedule, Tick]]) -> None:
         """What the store did not take, or whose reply was lost, is offered again soon; a tick applies once."""
@@ -138,7 +147,8 @@ class Ticks:
             if not decision:
                 log.warning("schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
-        log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 
     async def _follow_zones(self) -> None:
         """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies

@@ -76,6 +76,7 @@ class Worker:
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
+        self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # the heart reads the seats from its own thread
         self._wake = asyncio.Event()
         self._empty = asyncio.Event()
@@ -179,11 +180,11 @@ class Worker:
         seat = Seat(run, Context(run, self._resources, self._noted), deadline)
         self._tallies.claimed(run)
         with self._lock:
-            self._seats[run.lease] = seat
+            self._seats[seat.lease] = seat
         if self._empty.is_set():
             self._empty.clear()
             self.filled()
-        seat.task = asyncio.create_task(self._serve(seat), name=f"{run.task} {run.id}")
+        seat.task = self._loop.create_task(self._serve(seat), name=f"{run.task} {run.id}")
 
     async def _serve(self, seat: Seat) -> None:
         started = self._stopwatch()
@@ -212,7 +213,7 @@ class Worker:
     def _leave(self, seat: Seat) -> None:
         """The seat is free again, unless a thread still sits on it."""
         with self._lock:
-            del self._seats[seat.run.lease]
+            del self._seats[seat.lease]
         if seat.overdue is not None:
             self.overdue += 1
             log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
@@ -268,7 +269,7 @@ class Worker:
         with self._lock:
             seats = list(self._seats.values())
         mine = (seat for seat in seats if seat.stop is not Stop.LOST)
-        return {seat.run.lease: note for seat in mine if (note := seat.context.fresh_note())}
+        return {seat.lease: note for seat in mine if (note := seat.context.fresh_note())}
 
     def carried(self, notes: Mapping[Lease, tuple[Note, int]]) -> None:
         """These notes have arrived."""

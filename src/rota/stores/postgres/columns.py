@@ -1,19 +1,19 @@
 """What goes into the store's functions: a batch as one array per column."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from rota.domain.guards import Mark
-from rota.domain.run import Lease, NewRun, Note
+from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
 from rota.store import Marked, Plan, Tally
 from rota.stores.retention import mark_memory
 
-T = TypeVar("T")
 Column = list[Any]
 
 _encoder = msgspec.json.Encoder()
@@ -28,12 +28,8 @@ def clean(text: str | None) -> str | None:
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text and "\x00" in text else text
 
 
-def _sparse(items: Sequence[T], read: Callable[[T], Any], default: Any = None) -> Column:
-    """One value per item, None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
-    return _thin([read(item) for item in items], default)
-
-
 def _thin(column: Column, default: Any = None) -> Column:
+    """None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
     if column.count(default) == len(column):
         return []
     return [None if value == default else value for value in column]
@@ -65,14 +61,14 @@ def of_runs(runs: Sequence[NewRun]) -> list[Column]:
 
 def of_guards(runs: Sequence[NewRun]) -> list[Column]:
     return [
-        _sparse(runs, lambda run: run.guards.unique),
-        _sparse(runs, lambda run: run.guards.join),
-        _sparse(runs, lambda run: run.guards.max_wait),
-        _sparse(runs, lambda run: to_json(run.guards.rest) if run.guards.rest else None),
-        _sparse(runs, lambda run: run.guards.max_pending),
-        _sparse(runs, lambda run: to_json(run.needs) if run.needs else None),
-        _sparse(runs, lambda run: run.guards.behind and run.unique_key is not None, False),
-        _sparse(runs, lambda run: run.group),
+        _thin([run.guards.unique for run in runs]),
+        _thin([run.guards.join for run in runs]),
+        _thin([run.guards.max_wait for run in runs]),
+        _thin([to_json(run.guards.rest) if run.guards.rest else None for run in runs]),
+        _thin([run.guards.max_pending for run in runs]),
+        _thin([to_json(run.needs) if run.needs else None for run in runs]),
+        _thin([run.guards.behind and run.unique_key is not None for run in runs], False),
+        _thin([run.group for run in runs]),
     ]
 
 
@@ -124,10 +120,10 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
         [tick.next_at for tick in ticks],
         [tick.then for tick in ticks],
         [tick.fires_at for tick in ticks],
-        _sparse(ticks, lambda tick: tick.missed and tick.missed.last),
-        _sparse(ticks, lambda tick: tick.missed and tick.missed.count),
-        _sparse(ticks, lambda tick: tick.missed and tick.missed.reason.value),
-        _sparse(ticks, lambda tick: tick.missed and tick.missed.words),
+        _thin([tick.missed and tick.missed.last for tick in ticks]),
+        _thin([tick.missed and tick.missed.count for tick in ticks]),
+        _thin([tick.missed and tick.missed.reason.value for tick in ticks]),
+        _thin([tick.missed and tick.missed.words for tick in ticks]),
         [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
         [nominal for tick in ticks for nominal in tick.nominals],
         *of_runs(runs),
@@ -135,39 +131,40 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
     ]
 
 
+class _Attempt(Struct, frozen=True, omit_defaults=True):
+    outcome: str
+    seconds: float | None = None
+    error: Failure | None = None
+    warnings: tuple[str, ...] = ()
+
+
 def _attempt(settlement: Settlement) -> str:
     """What the client knows of an attempt, without the braces; the outcome first, which the store looks for."""
-    known: dict[str, Any] = {"outcome": settlement.outcome}
-    if settlement.seconds is not None:
-        known["seconds"] = settlement.seconds
-    if settlement.error is not None:
-        known["error"] = settlement.error
-    if settlement.warnings:
-        known["warnings"] = settlement.warnings
+    known = _Attempt(settlement.outcome, settlement.seconds, settlement.error, settlement.warnings)
     return to_json(known)[1:-1]
 
 
 def of_settlements(said: Sequence[Settlement]) -> list[Any]:
     ids = [one.run for one in said]
     ended = [one.action if isinstance(one.action, Finish) else None for one in said]
-    stops = _sparse(said, lambda one: one.stops)
+    stops = _thin([one.stops for one in said])
     return [
         len(set(ids)) == len(ids) and not any(stops),
         ids,
         [one.fence for one in said],
         [one.worker for one in said],
         [None if finish is None else finish.state.value for finish in ended],
-        _sparse(ended, lambda finish: finish and finish.reason and finish.reason.value),
-        _sparse(ended, lambda finish: finish and finish.result),
-        _sparse(said, lambda one: one.action.delay if isinstance(one.action, Requeue) else 0.0, 0.0),
-        _sparse(said, lambda one: one.charge.value, Charge.NONE.value),
-        _sparse(said, lambda one: one.error and to_json(one.error)),
+        _thin([finish and finish.reason and finish.reason.value for finish in ended]),
+        _thin([finish and finish.result for finish in ended]),
+        _thin([one.action.delay if isinstance(one.action, Requeue) else 0.0 for one in said], 0.0),
+        _thin([one.charge.value for one in said], Charge.NONE.value),
+        _thin([one.error and to_json(one.error) for one in said]),
         [_attempt(one) for one in said],
-        _sparse(said, lambda one: one.lost, False),
-        _sparse(said, lambda one: one.called, True),
-        _sparse(said, lambda one: one.mark, True),
-        _sparse(said, lambda one: one.note and one.note.progress and to_json(one.note.progress)),
-        _sparse(said, lambda one: one.note and one.note.saved),
+        _thin([one.lost for one in said], False),
+        _thin([one.called for one in said], True),
+        _thin([one.mark for one in said], True),
+        _thin([one.note and one.note.progress and to_json(one.note.progress) for one in said]),
+        _thin([one.note and one.note.saved for one in said]),
         stops,
     ]
 
@@ -178,9 +175,9 @@ def of_leases(leases: Sequence[Lease]) -> list[Column]:
 
 def of_notes(notes: Sequence[Note | None]) -> list[Column]:
     return [
-        _sparse(notes, lambda note: note is not None, False),
-        _sparse(notes, lambda note: note and note.progress and to_json(note.progress)),
-        _sparse(notes, lambda note: note and note.saved),
+        _thin([note is not None for note in notes], False),
+        _thin([note and note.progress and to_json(note.progress) for note in notes]),
+        _thin([note and note.saved for note in notes]),
     ]
 
 

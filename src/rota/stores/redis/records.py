@@ -153,6 +153,7 @@ _marks = msgspec.msgpack.Decoder(_MarkRow)
 _decided = msgspec.msgpack.Decoder(_DecidedRow)
 _schedules = msgspec.json.Decoder(Schedule)
 
+_ORIGIN, _POLICY = Origin(), Policy()
 _UNGUARDED = Guards()
 _PREFIX = b'{"v":1,"args":{'
 """What nearly every body begins with; it is not stored."""
@@ -232,8 +233,8 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         result=_bytes(record.result),
         saved=_bytes(record.saved),
         args=bytes(read.args),
-        origin=read.origin or Origin(),
-        policy=read.policy or Policy(),
+        origin=read.origin or _ORIGIN,
+        policy=read.policy or _POLICY,
         member=read.member,
         wire=stored,
     )
@@ -241,17 +242,20 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
 
 def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: wire.Body) -> Run:
     """The run that most claims bring, without a word on what has not happened to it yet."""
+    due_at = record.created_at if record.due_at is False else record.due_at
     return Run(
-        id=id,
-        state=State.RUNNING,
-        due_at=record.created_at if record.due_at is False else record.due_at,
-        expires_at=_instant(record.expires_at),
-        fence=held.fence,
-        worker=held.worker,
-        claimed_at=held.claimed_at,
-        until=held.until,
-        cancel_asked=held.cancel,
-        pause_asked=held.pause,
+        id,
+        State.RUNNING,
+        due_at,
+        _instant(record.expires_at),
+        held.fence,
+        0,
+        0,
+        held.worker,
+        held.claimed_at,
+        held.until,
+        held.cancel,
+        held.pause,
         task=record.task,
         key=_text(record.key),
         unique_key=_text(record.unique_key),
@@ -259,8 +263,8 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         priority=record.priority,
         created_at=record.created_at,
         args=bytes(read.args),
-        origin=read.origin or Origin(),
-        policy=read.policy or Policy(),
+        origin=read.origin or _ORIGIN,
+        policy=read.policy or _POLICY,
         member=read.member,
         wire=stored,
     )
@@ -276,8 +280,16 @@ def legible(read: Callable[..., T], *stored: Any) -> T | None:
 
 def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
     """Runs as the scripts tell them: id, record, lease, body, again and again. And the ids of those not to be read."""
-    found = [(flat[at], legible(read_run, *flat[at : at + 4])) for at in range(0, len(flat), 4)]
-    return [run for _, run in found if run is not None], [id for id, run in found if run is None]
+    runs: list[Run] = []
+    odd: list[bytes] = []
+    words = iter(flat)
+    for id, text, lease, body in zip(words, words, words, words, strict=True):
+        run = legible(read_run, id, text, lease, body)
+        if run is None:
+            odd.append(id)
+        else:
+            runs.append(run)
+    return runs, odd
 
 
 def read_seq(text: bytes) -> int:

@@ -61,6 +61,9 @@ Q = TypeVar("Q")
 PART = 1000
 E_STOPS = 18
 
+_VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
+_REASONS = {reason.encode(): reason for reason in Reason}
+
 
 class Clock(Protocol):
     """What a store shares with others of its backend."""
@@ -90,7 +93,7 @@ class RedisStore:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
-            decisions[place : place + 1] = [Decision(run.decode(), Reason(reason.decode()))]  # or one more behind them
+            decisions[place : place + 1] = [Decision(run.decode(), _reason(reason))]  # or one more behind them
         return Reply(now, decisions)
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
@@ -101,7 +104,7 @@ class RedisStore:
         fired: list[Fired] = []
         for applied, *words in answers:
             pairs = zip(words[::2], words[1::2], strict=True)
-            fired.append(Fired(applied == 1, tuple(Decision(run.decode(), Reason(why.decode())) for run, why in pairs)))
+            fired.append(Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
         return Reply(now, fired)
 
     async def claim(
@@ -168,7 +171,7 @@ class RedisStore:
 
     async def _settle_part(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
-        return Reply(now, [Verdict(verdict.decode()) for verdict in verdicts])
+        return Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
 
     async def ask(
         self,
@@ -229,6 +232,10 @@ class RedisStore:
         answer[0] = float(answer[0])
         self._clock.latest = answer[0]  # the script has judged it by the one before
         return answer
+
+
+def _reason(word: bytes) -> Reason:
+    return _REASONS.get(word, Reason.UNKNOWN)
 
 
 async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[Reply[T]]], questions: Sequence[Q]) -> Reply[T]:

@@ -75,7 +75,8 @@ CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LAN
 $$;
 
 -- Which of these idle workers have something due to take? A put and a claim that run at the same time do not see each
--- other: so a client asks once more, a moment after a worker of its own found nothing.
+-- other: so a client asks once more, a moment after a worker of its own found nothing. Who was hinted and has not claimed
+-- yet comes for one run.
 CREATE OR REPLACE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -84,7 +85,15 @@ DECLARE
     known text[] := ARRAY(
         SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
-    fresh text[] := ARRAY(SELECT l.task FROM lanes(known) l WHERE l.head <= now AND has_room(l.task, now));
+    fresh text[] := ARRAY(
+        SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM workers w WHERE w.idle = 2 AND w.seen_at > now - 15 AND l.task = ANY(w.tasks)
+        ) AS coming CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM (
+                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at <= now
+                LIMIT coming.n + 1) AS q
+        ) AS due
+        WHERE l.head <= now AND has_room(l.task, now) GROUP BY l.task, coming.n HAVING sum(due.n) > coming.n);
     hinted text[] := '{}';
 BEGIN
     IF fresh <> '{}' THEN
