@@ -147,6 +147,12 @@ class DecisionContract(Staged):
         (row,) = await decisions(stage)
         assert (row.key, row.count) == ("again", 2)
 
+    async def test_of_one_batch_the_last_run_is_remembered_in_its_order(self, stage: Stage) -> None:
+        first, last, *joining = (replace(new_run(unique="queued"), unique_key=name) for name in ("v", "u", "v", "u"))
+        await stage.store.put([first, last])
+        await stage.store.put(joining)
+        assert [(row.count, row.run) for row in (await stage.store.rows(Decided)).items] == [(2, last.id)]
+
 
 class RowContract(Staged):
     async def test_marks_are_read_by_task_and_key(self, stage: Stage) -> None:

@@ -122,10 +122,12 @@ BEGIN
                 d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late[i];
             END LOOP;
         END IF;
-        IF got.reason <> 'accepted' THEN
-            d_tasks := d_tasks || new.task; d_keys := d_keys || new.key;
-            d_reasons := d_reasons || got.reason; d_runs := d_runs || got.run;
-        END IF;
     END LOOP;
+    -- In the order of the batch, whatever that of the locks was: the latest run of each reason is remembered.
+    SELECT d_tasks || array_agg(n.task ORDER BY n.ordinality), d_keys || array_agg(n.key ORDER BY n.ordinality),
+           d_reasons || array_agg(reasons[n.ordinality] ORDER BY n.ordinality),
+           d_runs || array_agg(runs[n.ordinality] ORDER BY n.ordinality)
+    INTO d_tasks, d_keys, d_reasons, d_runs
+    FROM unnest(news) WITH ORDINALITY AS n WHERE reasons[n.ordinality] <> 'accepted';
     PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
 END $$;
