@@ -274,3 +274,51 @@ def test_a_forked_child_is_a_client(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+FORKED_IN_A_TRANSACTION = """
+import asyncio, os, sys, threading
+from rota import Rota
+
+app = Rota(sys.argv[1])
+
+@app.task
+async def quick(n: int) -> int:
+    return n
+
+async def main():
+    async with app.client() as client:
+        store = await client.store()
+        entered, never = threading.Event(), threading.Event()
+
+        def hold(book: object) -> None:
+            entered.set()
+            never.wait(1)
+
+        held = asyncio.create_task(store._step(hold))
+        await asyncio.to_thread(entered.wait)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                asyncio.events._set_running_loop(None)
+                quick.submit_sync(2)
+                code = 0
+            finally:
+                os._exit(code)
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        await held
+        assert status == 0, status
+asyncio.run(main())
+"""
+
+
+def test_a_child_that_is_forked_beside_a_transaction_inherits_no_lock(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_IN_A_TRANSACTION, f"sqlite:///{tmp_path}/rota.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

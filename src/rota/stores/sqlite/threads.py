@@ -13,6 +13,7 @@ import msgspec
 from rota.domain.run import DIGITS
 from rota.errors import StoreCorrupt, StoreUnavailable
 from rota.stores.sqlite.connection import begin, explain
+from rota.stores.sqlite.forking import fork_lock
 
 T = TypeVar("T")
 GROUP = 256
@@ -68,6 +69,7 @@ class SqlThread:
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._connection = connection
+        self._at_work = fork_lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._closed = False
         self._thread.start()
@@ -90,7 +92,8 @@ class SqlThread:
         try:
             while (jobs := self._next()) is not None:
                 if jobs:
-                    self._perform(jobs)
+                    with self._at_work:
+                        self._perform(jobs)
                     self._deliver(jobs)
         finally:
             self._connection.close()
@@ -208,10 +211,11 @@ class Reader(SqlThread):
     def _look(self) -> None:
         self._looked_at = time.monotonic()
         try:
-            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            if version != self._seen:
-                self._seen = version
-                self._noticed(self._transaction())
+            with self._at_work:
+                version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+                if version != self._seen:
+                    self._seen = version
+                    self._noticed(self._transaction())
         except sqlite3.Error:
             return  # a hint may be lost; whoever polls will meet the error
 
