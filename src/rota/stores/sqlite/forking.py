@@ -1,5 +1,8 @@
-"""A fork waits until no transaction is under way: SQLite notes in memory which locks its process holds, and a child that
-was forked in the middle of one would wait for ever for a lock that it seems to hold itself."""
+"""A fork waits until no transaction is under way.
+
+SQLite notes in memory which locks its process holds: a child that was forked in the middle of a transaction would wait
+for ever for a lock that it seems to hold itself.
+"""
 
 import os
 import threading
