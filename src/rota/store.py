@@ -293,7 +293,7 @@ class Store(Protocol):
         saturated key are parked. A run with losses comes alone, and never beside another one with losses.
         `report` is applied once per n. Due schedules come whatever the tasks are: firing one needs no code.
 
-        An idle worker that is `ready` and hears hints may be handed a run by the put itself. A hint can get lost:
+        A worker that is `ready`, hears hints and finds nothing here may be handed a run by the put itself. A hint can get lost:
         `took` is the last one that came so, and any other that it was handed comes with this claim.
         """
         ...

@@ -37,9 +37,11 @@ if (dies := os.environ.get("DIES")) is not None:
     threading.Thread(target=die, args=(float(dies),), daemon=True).start()
 
 
-async def work() -> int:
+async def work() -> float:
+    """When it started."""
+    began = time.time()
     await asyncio.sleep(WORK)
-    return os.getpid()
+    return began
 
 
 def define(app: Rota) -> Flow:

@@ -135,7 +135,7 @@ class Worker:
         claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, self._took)
         if self._pending is not None:
             self._pending, self._reported_at = None, self._now()
-        self._claims, self._ready, self._hands = n, ready, claim.hands
+        self._claims, self._ready, self._hands = n, ready and not claim.runs, claim.hands
         self._since = asked_at - claim.now
         self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
@@ -147,7 +147,7 @@ class Worker:
 
     def _take(self, handed: Handed) -> None:
         """Start a run that came without a claim. With one on its way, or answered since, that has told it as well."""
-        if not self._ready or handed.n != self._claims:
+        if not self._ready or handed.n != self._claims or self._stopping:
             self.look()
             return
         self._ready = False

@@ -51,13 +51,12 @@ class HandContract(Staged):
 
     async def test_a_claim_whose_reply_was_lost_tells_what_was_handed_since(self, stage: Stage) -> None:
         async with stage.store.changes():
-            first, second = new_run(), new_run()
-            await stage.put(first)
             await stage.claim("ada", free=5, ready=True)
-            await stage.put(second)
+            new = new_run()
+            await stage.put(new)
             found = (await stage.claim("ada", free=5, ready=True, again=True)).runs
-            found += [run for run in (await stage.claim("ada", free=5)).runs if run not in found]
-        assert sorted(ids(found)) == sorted(ids([first, second]))
+            found += (await stage.claim("ada", free=5, ready=True)).runs
+        assert ids(found) == [new.id]
 
     async def test_a_handed_run_takes_one_of_the_free_seats(self, stage: Stage) -> None:
         async with stage.store.changes():
@@ -106,6 +105,14 @@ class HandContract(Staged):
             await stage.put(parent, new_run("other", delay=60), new_run("other", needs=[parent.id]))
             assert (await ear.all()).handed is None
         assert (await stage.claim("ada", tasks=[GREET, "other"])).runs == []
+
+    async def test_a_worker_that_has_found_something_is_handed_nothing(self, stage: Stage) -> None:
+        await stage.put(new_run())
+        async with stage.listening() as ear:
+            assert len((await stage.claim("ada", free=5, ready=True)).runs) == 1
+            await stage.put(new_run())
+            assert (await ear.all()).handed is None
+        assert len((await stage.claim("bob")).runs) == 1
 
     async def test_a_worker_that_is_not_ready_is_handed_nothing(self, stage: Stage) -> None:
         async with stage.listening() as ear:

@@ -127,10 +127,9 @@ BEGIN
         END IF;
         IF free > 0 THEN
             -- A gated task that is not locked has come to its work only since: the next claim is for it.
-            SELECT t.batch, t.passed_over, t.again, t.skipped, coalesce(t.at, now)
-            INTO took, passed_over, again, skipped, now
+            SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
             FROM take_all(who, num, ARRAY(SELECT u FROM unnest(unpaused) u WHERE u = ANY(gates)
-                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, skew, now) t;
+                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
         END IF;
     END IF;
     IF NOT fresh THEN

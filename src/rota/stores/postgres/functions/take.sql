@@ -21,12 +21,10 @@ $$;
 -- The best `most` of these lanes, judged by the gates of their tasks: taken (into leases), parked, or neither because
 -- nothing of the task may start now. Gates are locked by the caller, so what they count stands still. How many of a key
 -- may start is its room: within one claim, that many of its first runs pass, and the others are parked.
--- What is leased is leased `at` a time behind the look: a run that another one's end let go between the claim's own time
--- and the look would else be claimed before that end.
 CREATE OR REPLACE FUNCTION take(
     who text, num bigint, l_tasks text[], l_priorities smallint[], gates text[], most integer, look integer,
-    suspects boolean, seconds float8, skew float8, now float8,
-    OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean, OUT at float8
+    suspects boolean, seconds float8, now float8,
+    OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     best text[];
@@ -89,8 +87,7 @@ BEGIN
         RETURN;
     END IF;
     UPDATE queue SET hold = 1 WHERE id = ANY(parked);
-    at := now_of(skew, now, false);
-    PERFORM lease(who, num, taken, gates, seconds, at);
+    PERFORM lease(who, num, taken, gates, seconds, now);
     IF gates <> '{}' THEN PERFORM spend(taken, parked, gates, now); END IF;
 END $$;
 
@@ -110,8 +107,8 @@ $$;
 -- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
 -- something is due, because somebody else has it locked.
 CREATE OR REPLACE FUNCTION take_all(
-    who text, num bigint, unpaused text[], gates text[], free integer, seconds float8, skew float8, now float8,
-    OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean, OUT at float8
+    who text, num bigint, unpaused text[], gates text[], free integer, seconds float8, now float8,
+    OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l_tasks text[];
@@ -131,8 +128,7 @@ BEGIN
     suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
                         AND q.due_at <= now);
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
-        SELECT t.batch, t.at INTO batch, at
-        FROM take_lane(who, num, l_tasks[1], l_priorities[1], free, seconds, skew, now) t;
+        batch := take_lane(who, num, l_tasks[1], l_priorities[1], free, seconds, now);
         passed_over := NOT alone;
         skipped := cardinality(batch) < free AND EXISTS (
             SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.priority = l_priorities[1]
@@ -140,9 +136,9 @@ BEGIN
         RETURN;
     END IF;
     IF suspects AND alone THEN
-        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, 1, 200, true, seconds, skew, now);
+        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, 1, 200, true, seconds, now);
         IF got.taken IS NOT NULL THEN
-            batch := got.taken; passed_over := true; again := true; at := got.at;
+            batch := got.taken; passed_over := true; again := true;
             RETURN;
         END IF;
         locked := got.skipped;
@@ -151,11 +147,10 @@ BEGIN
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
         IF gates <> '{}' THEN look := least(look, 1000 - parked); END IF;
         SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
-                                    seconds, skew, now);
+                                    seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
         wider := wider + got.skipped::integer;  -- others are taking those: look behind them
         batch := batch || got.taken;
-        at := coalesce(got.at, at);
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN
             SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities
@@ -174,10 +169,12 @@ END $$;
 -- The common case, in one statement: one lane, no gate, nobody under suspicion. What another claim is taking right now
 -- is passed over, not waited for.
 CREATE OR REPLACE FUNCTION take_lane(
-    who text, num bigint, which text, level smallint, free integer, seconds float8, skew float8, now float8,
-    OUT batch text[], OUT at float8
-) LANGUAGE sql AS $$
-    WITH looked AS MATERIALIZED (SELECT now_of(skew, now, false) AS at), gone AS (
+    who text, num bigint, which text, level smallint, free integer, seconds float8, now float8
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    batch text[];
+BEGIN
+    WITH gone AS (
         DELETE FROM queue WHERE ctid = ANY(ARRAY(
             SELECT q.ctid FROM queue q
             WHERE q.hold = 0 AND q.task = which AND q.priority = level AND q.due_at <= now
@@ -187,10 +184,11 @@ CREATE OR REPLACE FUNCTION take_lane(
         INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
             expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
             progress, saved)
-        SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, k.at,
-            after(k.at, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
+        SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
+            after(now, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
             g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
-        FROM gone g CROSS JOIN looked k
+        FROM gone g
     )
-    SELECT coalesce(array_agg(g.id::text ORDER BY g.due_at, g.seq), '{}'), (SELECT k.at FROM looked k) FROM gone g
-$$;
+    SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;
+    RETURN coalesce(batch, '{}');
+END $$;

@@ -267,7 +267,7 @@ local function offer_schedules()
   return found
 end
 
-local function register(idle, wake)
+local function register(idle, ready, wake)
   if row[W_CREW] ~= crew then call("ZREM", ROOT .. "i:" .. row[W_CREW], worker) end
   if idle then
     call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
@@ -275,7 +275,7 @@ local function register(idle, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, idle and ready and lease, false }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, ready and lease, false }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -293,7 +293,7 @@ book.write_lanes()
 local idle = #found / 4 < seats
 local wake
 if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
-register(idle, wake)
+register(idle, idle and ready and #found == 0, wake)
 local lapsed = offer_lapsed()
 hinting.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }

@@ -98,10 +98,7 @@ function hinting.hand_over(sleeper)
   book.restate(run)
   row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
   call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
-  local batch = call("GET", ROOT .. "batch:" .. worker)
-  batch = batch and cmsgpack.unpack(batch) or { n }
-  batch[#batch + 1] = newcomer
-  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(batch))
+  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ n, newcomer })) -- the claim by which it was ready found nothing
   return true
 end
 
