@@ -3,7 +3,8 @@
 Each thing is held where it is, put where it goes, and only then dropped: whoever is interrupted moves again.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,16 +96,28 @@ async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[s
     found = {run.id: run for run in (await source.runs(RunQuery(ids=[run.id for run in going]))).runs}
     # As they stand now that they are held: some were started meanwhile, others have newer arguments.
     held = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
-    answers = (await target.put([_again(run) for run in held])).items
-    taken = [run for run, answer in zip(held, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+    async with _shut(target, {run.task for run in held if run.note != NOTE}, by):
+        answers = (await target.put([_again(run) for run in held])).items
+        taken = [run for run, answer in zip(held, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+        await target.ask(Wish.PAUSE, [run.id for run in taken if run.note != NOTE], None, by)
     refused = [run for run in held if run not in taken]
     for run in refused:
         stays |= _known_by(run)
     back = [run.id for run in refused if run.note == NOTE]
     await source.ask(Wish.RESUME, back, "not taken by the other store", by)
-    paused = [run.id for run in taken if run.note != NOTE]
-    await target.ask(Wish.PAUSE, paused, None, by)
     return taken
+
+
+@asynccontextmanager
+async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerator[None]:
+    """Nothing of these tasks starts there meanwhile: a run that is paused comes in before it can be paused."""
+    names = sorted(tasks)
+    changed = (await target.ask(Wish.PAUSE, names, NOTE, by, Subject.TASKS)).items
+    try:
+        yield
+    finally:
+        ours = [name for name, paused in zip(names, changed, strict=True) if paused]
+        await target.ask(Wish.RESUME, ours, NOTE, by, Subject.TASKS)
 
 
 async def _running(source: Store) -> set[str]:

@@ -234,11 +234,10 @@ class Swept(Struct, frozen=True):
 
 
 class Handed(Struct, frozen=True):
-    """A run that a put leased to an idle worker at once; `n` is the claim by which that worker said it was ready."""
+    """A run that a put leased to an idle worker at once; `token` is what that worker's claim gave for it."""
 
     worker: str
-    n: int
-    now: float
+    token: str
     run: Run
 
 
@@ -282,7 +281,7 @@ class Store(Protocol):
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         """At most `free` due runs of these tasks, highest priority first, then the longest due.
@@ -293,8 +292,9 @@ class Store(Protocol):
         saturated key are parked. A run with losses comes alone, and never beside another one with losses.
         `report` is applied once per n. Due schedules come whatever the tasks are: firing one needs no code.
 
-        A worker that is `ready`, hears hints and finds nothing here may be handed a run by the put itself. A hint can get lost:
-        `took` is the last one that came so, and any other that it was handed comes with this claim.
+        A worker that is `ready` (a token: by that it knows what is meant for it), hears hints and finds nothing here
+        may be handed a run by the put itself. A hint can get lost: `took` is the one that came so since the last claim,
+        and any other that it was handed comes with this one. Until then its lease is short.
         """
         ...
 

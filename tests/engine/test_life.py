@@ -322,3 +322,50 @@ def test_a_child_that_is_forked_beside_a_transaction_inherits_no_lock(tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+FORKED_AND_LEFT = """
+import asyncio, os, sys
+from rota import Rota
+
+app = Rota(sys.argv[1])
+(to_parent, from_child), (to_child, from_parent) = os.pipe(), os.pipe()
+
+@app.task
+async def quick(n: int) -> int:
+    return n
+
+async def child():
+    async with app.client():
+        await quick.submit(2)
+        os.write(from_child, b".")
+        os.read(to_child, 1)
+        await quick.submit(3)  # the parent has closed the file
+
+async def main():
+    async with app.client():
+        await quick.submit(1)
+        pid = os.fork()
+        if pid == 0:
+            asyncio.events._set_running_loop(None)
+            asyncio.run(child())
+            os._exit(0)
+        os.read(to_parent, 1)
+    os.write(from_parent, b".")
+    assert os.waitpid(pid, 0)[1] == 0
+    async with app.client():
+        (depth,) = (await (await app.client().store()).depths()).items
+        assert depth.queued == 3, depth
+asyncio.run(main())
+"""
+
+
+def test_a_forked_child_keeps_its_file_when_the_parent_closes_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_AND_LEFT, f"sqlite:///{tmp_path}/rota.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

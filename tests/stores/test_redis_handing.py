@@ -17,7 +17,7 @@ from rota.testing.faults import FaultyBackend
 from rota.testing.servers import RedisServer
 from tests.stores.redis_stages import at, staged
 
-_row = msgspec.msgpack.Decoder(tuple[int, str, float, bool, float | bool, str | bool])
+_row = msgspec.msgpack.Decoder(tuple[int, str, float, bool, str | bool | None, str | bool, float])
 
 
 async def heard(stage: Stage, *news: NewRun) -> Hint:
@@ -60,6 +60,36 @@ async def test_a_worker_whose_ear_is_gone_is_handed_nothing(valkey: RedisServer,
         new = new_run()
         await other.put(new)
         assert [run.id for run in (await other.claim("bob")).runs] == [new.id], "it waits for no lease"
+
+
+async def test_who_listens_to_everything_is_no_worker(valkey: RedisServer, namespace: str) -> None:
+    async with staged(at(valkey.url, namespace)) as stage, staged(at(valkey.url, namespace)) as other:
+        async with stage.store.changes():
+            await stage.claim("ada", ready=True)
+        await _deaf(valkey, f"{{{namespace}}}hints:ada", stage.store)
+        async with Redis.from_url(valkey.url) as client, client.pubsub() as onlooker:
+            await onlooker.psubscribe("*")
+            assert await onlooker.get_message(timeout=10) is not None
+            new = new_run()
+            await other.put(new)
+            assert [run.id for run in (await other.claim("bob")).runs] == [new.id]
+
+
+async def test_a_message_that_no_claim_asked_for_starts_nothing(valkey: RedisServer, namespace: str) -> None:
+    done = list[int]()
+    app = idle_app(at(valkey.url, namespace), done)
+    async with app, Redis.from_url(valkey.url) as client, client.pubsub() as onlooker:
+        await onlooker.psubscribe(f"{{{namespace}}}hints:*")
+        await onlooker.get_message(timeout=10)
+        await is_ready(valkey, namespace)
+        await (await app.tasks["note"].submit(41)).result(timeout=10)
+        message = await onlooker.get_message(timeout=10)
+        assert message is not None
+        await is_ready(valkey, namespace)
+        for forged in (message["data"].replace(b"41", b"99"), message["data"], b"junk", b"*1\r\n$1\r\nx\r\n"):
+            await client.publish(message["channel"], forged)
+        await (await app.tasks["note"].submit(42)).result(timeout=10)
+    assert done == [41, 42]
 
 
 async def _deaf(server: RedisServer, channel: str, store: Store) -> None:

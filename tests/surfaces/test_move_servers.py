@@ -12,8 +12,9 @@ from rota.domain import needs
 from rota.domain.lifecycle import Failed, Paused, Succeeded, decide
 from rota.domain.run import Failure, Member, Note, Run
 from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
 from rota.moving import move
-from rota.store import Marked, RunQuery, Store
+from rota.store import Marked, RunQuery, Store, Wish
 from rota.stores import connect
 from rota.testing.contract import new_run
 from tests.faults.conftest import in_place
@@ -176,3 +177,15 @@ async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str
         there = await waiting(new)
     assert set(there) == {tried.id, saved.id, new_one.id}
     assert {(run.failures, run.saved) for run in there.values()} == {(0, None)}
+
+
+async def test_a_paused_run_starts_nowhere_on_its_way(urls: tuple[str, str]) -> None:
+    run = new_run("work")
+    async with connect(urls[0]).open() as old, connect(urls[1]).open() as new, new.changes():
+        await new.claim("w", 1, ["work"], 1, 30, None, "token")
+        await old.put([run])
+        await old.ask(Wish.PAUSE, [run.id])
+        assert (await move(old, new)).runs == 1
+        assert [one.state for one in (await waiting(new)).values()] == [State.PAUSED]
+        assert not any(spec.paused for spec in (await new.rows(TaskSpec)).items), "its task is open again"
+        assert (await new.claim("w", 2, ["work"], 1, 30)).runs == []

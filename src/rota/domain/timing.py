@@ -12,7 +12,7 @@ GRAIN = 0.00002
 _GRAIN = timedelta(seconds=GRAIN)
 COUNTED = 100
 """Ticks that are counted one by one; beyond, a range says "at least"."""
-SHARED = 1000
+SHARED = 20_000
 """Answers that are kept: schedules that fire together mostly have the same trigger, and stand at the same tick."""
 
 

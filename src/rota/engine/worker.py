@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import threading
 from collections import Counter
@@ -71,8 +72,8 @@ class Worker:
         self._reported_at = 0.0
         self._claims = 0
         self._hands = False  # this store hands runs over
-        self._ready = False  # for a run without a claim: one answered claim has said so, and none is on its way
-        self._took: str | None = None  # the last run that came so
+        self._ready: str | None = None  # for a run without a claim: one answered claim has said so, none is on its way
+        self._took: Seat | None = None  # the run that came so, until a claim has told that it did
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
@@ -130,12 +131,18 @@ class Worker:
         n = self._claims + 1
         if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
             self._pending = self._report()
-        ready, self._ready = free > 0 and not self._seats, False
-        asked_at = self._now()
-        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, self._took)
+        ready, self._ready = secrets.token_hex(8) if free > 0 and not self._seats else None, None
+        took, asked_at = self._took, self._now()
+        known = None if took is None else took.run.id
+        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, known)
         if self._pending is not None:
             self._pending, self._reported_at = None, self._now()
-        self._claims, self._ready, self._hands = n, ready and not claim.runs, claim.hands
+        self._claims, self._hands = n, claim.hands
+        if not claim.runs:
+            self._ready = ready
+        if took is not None:
+            took.deadline = max(took.deadline, asked_at + self._tuning.lease)
+            self._took = None
         self._since = asked_at - claim.now
         self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
@@ -147,12 +154,11 @@ class Worker:
 
     def _take(self, handed: Handed) -> None:
         """Start a run that came without a claim. With one on its way, or answered since, that has told it as well."""
-        if not self._ready or handed.n != self._claims or self._stopping:
+        if self._ready != handed.token or self._stopping:
             self.look()
             return
-        self._ready = False
-        self._took = handed.run.id
-        self._start(handed.run)
+        self._ready = None
+        self._took = self._start(handed.run)
         self._wake.set()  # there may be more, and one more free seat to tell of
 
     async def _farewell(self) -> None:
@@ -175,7 +181,7 @@ class Worker:
 
     # -- one seat --------------------------------------------------------------------------------------------------
 
-    def _start(self, run: Run) -> None:
+    def _start(self, run: Run) -> Seat:
         deadline = min(self._now() + self._tuning.lease, self._since + (run.until or 0.0))
         seat = Seat(run, Context(run, self._resources, self._noted), deadline)
         self._tallies.claimed(run)
@@ -185,6 +191,7 @@ class Worker:
             self._empty.clear()
             self.filled()
         seat.task = self._loop.create_task(self._serve(seat), name=f"{run.task} {run.id}")
+        return seat
 
     async def _serve(self, seat: Seat) -> None:
         started = self._stopwatch()

@@ -45,7 +45,7 @@ class VirtualStore(MemoryStore):
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         self.claims += 1

@@ -85,7 +85,7 @@ class MemoryStore:
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         with self._stepping() as book:

@@ -126,7 +126,7 @@ class PostgresStore:
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         self._idle.pop(worker, None)

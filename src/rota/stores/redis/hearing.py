@@ -139,7 +139,10 @@ def _handed(worker: str, payload: bytes) -> Hint:
     """What cannot be read comes again with the next claim, which knows what to do with it."""
     reader = hiredis.Reader()
     reader.feed(payload)
-    n, now, *words = reader.gets()
-    runs, _ = read_runs(words)
-    handed = Handed(worker, int(n), float(now), runs[0]) if runs else None
+    try:
+        token, *words = reader.gets()
+        (run,), _ = read_runs(words)
+        handed = Handed(worker, token.decode(), run)
+    except (hiredis.HiredisError, TypeError, ValueError, AttributeError):
+        handed = None
     return Hint(workers=frozenset((worker,)), handed=handed)

@@ -115,14 +115,14 @@ class RedisStore:
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         crew, packed, text = self._crew(tuple(tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
         hears = await self._ears.attends(worker)
-        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), hears and ready, took])
+        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), ready if hears else None, took])
         now, wake, left, runs, lapsed, due = await self.run("claim", request, packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)

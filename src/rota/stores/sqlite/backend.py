@@ -52,8 +52,8 @@ class SqliteBackend:
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
         writing, reading = await asyncio.to_thread(self._connect)
-        writer = Writer(writing, self.path, self._clock)
-        reader = Reader(reading, self.path, self._clock, self._noticed)
+        writer = Writer(self._writing, writing, self.path, self._clock)
+        reader = Reader(self._reading, reading, self.path, self._clock, self._noticed)
         try:
             yield SqliteStore(writer, reader, self._hub)
         finally:
@@ -64,14 +64,21 @@ class SqliteBackend:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"the folder of {self.path} cannot be made ({error})", passing=False) from error
-        writing = connect(self.path)
-        if self.max_pages is not None:
-            writing.execute(f"PRAGMA max_page_count = {self.max_pages:d}")
+        writing = self._writing()
         try:
-            return writing, connect(self.path)
+            return writing, self._reading()
         except BaseException:
             writing.close()
             raise
+
+    def _writing(self) -> sqlite3.Connection:
+        connection = connect(self.path)
+        if self.max_pages is not None:
+            connection.execute(f"PRAGMA max_page_count = {self.max_pages:d}")
+        return connection
+
+    def _reading(self) -> sqlite3.Connection:
+        return connect(self.path)
 
     def _clock(self) -> float:
         """Also for reads, which do not write the clock down: never back."""

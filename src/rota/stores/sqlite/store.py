@@ -62,7 +62,7 @@ class SqliteStore:
         free: int,
         lease: float,
         report: Report | None = None,
-        ready: bool = False,
+        ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
         def step(book: SqliteBook) -> Claim:

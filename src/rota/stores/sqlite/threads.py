@@ -11,11 +11,13 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rota.domain.run import DIGITS
-from rota.errors import StoreCorrupt, StoreUnavailable
+from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
 from rota.stores.sqlite.connection import begin, explain
-from rota.stores.sqlite.forking import fork_lock
+from rota.stores.sqlite.forking import beware_of_forks
 
 T = TypeVar("T")
+Connect = Callable[[], sqlite3.Connection]
+Clock = Callable[[], float]
 GROUP = 256
 """At most so many jobs share a commit, so that the first of them does not wait long."""
 
@@ -63,13 +65,15 @@ class Job(Generic[T]):
 class SqlThread:
     """A connection on a thread of its own, and the jobs that wait for it."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, name: str, clock: Clock) -> None:
         self.path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
-        self._connection = connection
-        self._at_work = fork_lock()
+        self._connect = connect
+        self._connection, self._open = first, True
+        self.at_work = threading.Lock()
+        beware_of_forks(self)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._closed = False
         self._thread.start()
@@ -92,11 +96,29 @@ class SqlThread:
         try:
             while (jobs := self._next()) is not None:
                 if jobs:
-                    with self._at_work:
-                        self._perform(jobs)
+                    with self.at_work:
+                        self._reopened(jobs)
                     self._deliver(jobs)
         finally:
             self._connection.close()
+
+    def let_go(self) -> None:
+        """For a fork, which must find no file open."""
+        self._connection.close()
+        self._open = False
+
+    def _reopened(self, jobs: list[Job[Any]]) -> None:
+        try:
+            self._open_again()
+        except Exception as error:
+            self._fail(jobs, error)
+        else:
+            self._perform(jobs)
+
+    def _open_again(self) -> None:
+        if not self._open:
+            self._connection = self._connect()
+            self._open = True
 
     def _next(self) -> list[Job[Any]] | None:
         """Everything that waits now; None after the last."""
@@ -140,8 +162,8 @@ class SqlThread:
 class Writer(SqlThread):
     """Group commit: jobs that wait together share one transaction, and each still stands or falls alone."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str, clock: Callable[[], float]) -> None:
-        super().__init__(connection, path, "rota-sqlite-writer", clock)
+    def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, clock: Clock) -> None:
+        super().__init__(connect, first, path, "rota-sqlite-writer", clock)
 
     def _perform(self, jobs: list[Job[Any]]) -> None:
         try:
@@ -182,16 +204,17 @@ class Reader(SqlThread):
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connect: Connect,
+        first: sqlite3.Connection,
         path: str,
-        clock: Callable[[], float],
+        clock: Clock,
         noticed: Callable[[Transaction], None],
     ) -> None:
         self._noticed = noticed
         self._watching = threading.Event()
         self._looked_at = 0.0
         self._seen = 0
-        super().__init__(connection, path, "rota-sqlite-reader", clock)
+        super().__init__(connect, first, path, "rota-sqlite-reader", clock)
 
     def watch(self) -> None:
         self._watching.set()
@@ -211,12 +234,13 @@ class Reader(SqlThread):
     def _look(self) -> None:
         self._looked_at = time.monotonic()
         try:
-            with self._at_work:
+            with self.at_work:
+                self._open_again()
                 version = self._connection.execute("PRAGMA data_version").fetchone()[0]
                 if version != self._seen:
                     self._seen = version
                     self._noticed(self._transaction())
-        except sqlite3.Error:
+        except (sqlite3.Error, StoreError):
             return  # a hint may be lost; whoever polls will meet the error
 
     def _perform(self, jobs: list[Job[Any]]) -> None:

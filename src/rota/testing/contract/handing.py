@@ -3,12 +3,14 @@
 What a hint tells may be lost: on this stage a worker takes what it hears, or does as if it had heard nothing.
 """
 
+import pytest
+
 from rota.domain.lifecycle import Lost, Succeeded
 from rota.domain.policy import Limit
 from rota.domain.run import Run, State
 from rota.domain.settlement import Verdict
 from rota.store import Renewal, Subject, Wish
-from rota.testing.contract.stage import GREET, LEASE, Ear, Stage, Staged, ids, new_run
+from rota.testing.contract.stage import GREET, LEASE, Ear, Stage, Staged, ids, new_run, token
 
 
 async def taken(stage: Stage, ear: Ear, worker: str = "ada") -> Run:
@@ -16,7 +18,7 @@ async def taken(stage: Stage, ear: Ear, worker: str = "ada") -> Run:
     handed = (await ear.all()).handed
     if handed is None:
         return await stage.take(worker)
-    assert (handed.worker, handed.n) == (worker, stage.claims[worker])
+    assert (handed.worker, handed.token) == (worker, token(worker, stage.claims[worker]))
     assert (await stage.claim(worker, took=handed.run.id)).runs == []
     return handed.run
 
@@ -28,8 +30,12 @@ class HandContract(Staged):
             new = new_run(key="k", args=b'{"name":"' + b"x" * 5000 + b'"}')
             await stage.put(new)
             run = await taken(stage, ear)
+        seen = await stage.see(new)
         assert (run.id, run.fence, run.worker, run.state, run.key) == (new.id, 1, "ada", State.RUNNING, "k")
-        assert run == await stage.see(new)
+        assert (run.args, run.lease, run.claimed_at) == (seen.args, seen.lease, seen.claimed_at)
+        assert (seen.until or 0) >= (run.claimed_at or 0) + LEASE, (
+            "a whole lease, once the worker has said that it took it"
+        )
         assert (await stage.claim("bob")).runs == []
         assert await stage.renew(run) is Renewal.OK
         assert await stage.end(run, Succeeded(b"1")) is Verdict.APPLIED
@@ -97,14 +103,55 @@ class HandContract(Staged):
             found = [run for worker in ("ada", "bob") for run in (await stage.claim(worker)).runs]
         assert len(found) == 1
 
-    async def test_nothing_is_handed_out_that_may_not_start(self, stage: Stage) -> None:
-        await stage.store.ask(Wish.PAUSE, [GREET], of=Subject.TASKS)
+    @pytest.mark.parametrize("case", ["paused", "waiting", "not due", "too late"])
+    async def test_nothing_is_handed_out_that_may_not_start(self, stage: Stage, case: str) -> None:
+        other = new_run("other")
+        await stage.put(other)
+        await stage.store.ask(Wish.PAUSE, ["held"], of=Subject.TASKS)
+        now = await stage.now()
+        new = {
+            "paused": new_run("held"),
+            "waiting": new_run(needs=[other.id]),
+            "not due": new_run(delay=60),
+            "too late": new_run(at=now - 100, expires_at=now - 50),
+        }[case]
         async with stage.listening() as ear:
-            await stage.claim("ada", tasks=[GREET, "other"], ready=True)
-            parent = new_run()
-            await stage.put(parent, new_run("other", delay=60), new_run("other", needs=[parent.id]))
+            await stage.claim("ada", tasks=[GREET, "held"], ready=True)
+            await stage.put(new)
             assert (await ear.all()).handed is None
-        assert (await stage.claim("ada", tasks=[GREET, "other"])).runs == []
+        assert (await stage.claim("ada", tasks=[GREET, "held"])).runs == []
+
+    async def test_what_a_batch_says_of_its_own_runs_goes_with_the_handed_one(self, stage: Stage) -> None:
+        async with stage.listening() as ear:
+            await stage.claim("ada", ready=True)
+            parent = new_run()
+            child = new_run(needs=[parent.id])
+            await stage.put(parent, child)
+            run = await taken(stage, ear)
+        assert run.id == parent.id
+        assert await stage.end(run, Succeeded()) is Verdict.APPLIED
+        assert ids((await stage.claim("bob")).runs) == [child.id]
+
+    async def test_the_newest_arguments_of_a_batch_are_handed_over(self, stage: Stage) -> None:
+        async with stage.listening() as ear:
+            await stage.claim("ada", ready=True)
+            first, second = [new_run(key="k", unique="queued", args=args) for args in (b'{"n":1}', b'{"n":2}')]
+            await stage.store.put([first, second])
+            run = await taken(stage, ear)
+        assert (run.id, run.args) == (first.id, b'{"n":2}')
+        assert await stage.end(run, Succeeded()) is Verdict.APPLIED
+
+    async def test_what_is_not_taken_comes_back_soon(self, stage: Stage) -> None:
+        async with stage.listening() as ear:
+            await stage.claim("ada", ready=True)
+            new = new_run()
+            await stage.put(new)
+            handed = (await ear.all()).handed
+        if handed is None:
+            assert ids((await stage.claim("bob")).runs) == [new.id]
+            return
+        stage.wait(LEASE / 2)
+        assert ids((await stage.claim("bob")).lapsed) == [new.id]
 
     async def test_a_worker_that_has_found_something_is_handed_nothing(self, stage: Stage) -> None:
         await stage.put(new_run())

@@ -89,6 +89,12 @@ class PutContract(Staged):
         again = await stage.running(new_run(id=run.id))
         assert (again.fence, again.attempts, again.result) == (1, (), None)
 
+    async def test_a_mixed_batch_arrives_in_its_order(self, stage: Stage) -> None:
+        guarded = [{"max_pending": 100}, {"unique": "queued"}, {}]
+        news = [new_run(key=f"k{place}", **guarded[place % 3]) for place in range(30)]  # type: ignore[arg-type]
+        await stage.put(*news)
+        assert ids((await stage.claim(free=30)).runs) == ids(news)
+
     async def test_nothing_is_put_by_an_empty_batch(self, stage: Stage) -> None:
         assert (await stage.store.put([])).items == []
         assert (await stage.store.runs(RunQuery())).runs == []

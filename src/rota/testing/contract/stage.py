@@ -64,6 +64,11 @@ def new_run(
     )
 
 
+def token(worker: str, n: int) -> str:
+    """By which a worker of this stage knows what it is handed since that claim."""
+    return f"{worker} {n}"
+
+
 def ids(runs: Sequence[Run | NewRun]) -> list[str]:
     return [run.id for run in runs]
 
@@ -113,7 +118,7 @@ class Stage:
         """The worker's next claim, or its last one again."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        return await self.store.claim(worker, n, tasks, free, lease, report, ready, took)
+        return await self.store.claim(worker, n, tasks, free, lease, report, token(worker, n) if ready else None, took)
 
     async def take(self, worker: str = "ada") -> Run:
         """The one run that this worker finds."""

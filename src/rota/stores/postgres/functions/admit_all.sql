@@ -11,7 +11,7 @@ $$;
 -- names at most. All others are judged one by one.
 -- OFFSET 0 keeps each look a look-up: as a join, and with statistics from when the queue was empty, it reads the whole
 -- index for every run (3,000 ticks in 4.9 s, not 0.6).
-CREATE OR REPLACE FUNCTION admit_easy(news incoming[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION admit_easy(news incoming[], arrived bigint[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     came text[];
     back text[];
@@ -20,7 +20,7 @@ BEGIN
         SELECT n.*, count(*) OVER (PARTITION BY n.task, n.unique_key) AS equals, count(*) OVER (PARTITION BY n.id) AS twins
         FROM unnest(news) WITH ORDINALITY AS n
     ), numbered AS MATERIALIZED (  -- they arrive in the order of the batch, and lock in that of their keys
-        SELECT n.*, nextval('arrivals') AS seq, (
+        SELECT n.*, arrived[n.ordinality] AS seq, (
             SELECT CASE WHEN bool_and(strpos(w.need, ' ') > 0)  -- else it waits for a run, which has to be told
                         THEN coalesce(array_agg(w.need) FILTER (WHERE NOT w.met), '{}') END
             FROM (SELECT j.need, EXISTS (
@@ -82,14 +82,14 @@ DECLARE
     easy integer[] := '{}';
     chained boolean;
     arrived bigint[];
-    arrival bigint;
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
 BEGIN
     runs := ARRAY(SELECT n.id FROM unnest(news) AS n);
     reasons := array_fill('accepted'::text, ARRAY[cardinality(runs)]);
     tasks := '{}'; dues := '{}'; touched := '{}';
+    arrived := ARRAY(SELECT nextval('arrivals') FROM generate_series(1, cardinality(news)));
     IF cardinality(news) >= 20 THEN
-        came := admit_easy(news, now);
+        came := admit_easy(news, arrived, now);
         easy := places_of(runs, came);
         SELECT coalesce(array_agg(q.task::text), '{}'), coalesce(array_agg(q.due_at), '{}') INTO tasks, dues
         FROM queue q WHERE q.id = ANY(came) AND q.hold = 0;
@@ -97,16 +97,13 @@ BEGIN
     -- They arrive in the order of the batch, and lock in that of their keys: two batches of the same keys would else meet in
     -- a ring. Not where some wait for others of the batch, which have to be there first.
     chained := EXISTS (SELECT FROM unnest(news) AS n WHERE n.needs IS NOT NULL);
-    arrived := ARRAY(SELECT nextval('arrivals') FROM generate_series(1, cardinality(news) - cardinality(easy)));
-    FOR place, arrival IN
-        SELECT w.place, arrived[w.turn] FROM (
-            SELECT n.task, n.unique_key, n.ordinality::integer AS place, row_number() OVER (ORDER BY n.ordinality) AS turn
-            FROM unnest(news) WITH ORDINALITY AS n WHERE n.ordinality <> ALL(easy)) AS w
-        ORDER BY CASE WHEN NOT chained THEN w.task END COLLATE "C" NULLS FIRST,
-                 CASE WHEN NOT chained THEN w.unique_key END COLLATE "C" NULLS FIRST, w.place
+    FOR place IN
+        SELECT n.ordinality FROM unnest(news) WITH ORDINALITY AS n WHERE n.ordinality <> ALL(easy)
+        ORDER BY CASE WHEN NOT chained THEN n.task END COLLATE "C" NULLS FIRST,
+                 CASE WHEN NOT chained THEN n.unique_key END COLLATE "C" NULLS FIRST, n.ordinality
     LOOP
         new := news[place];
-        SELECT * INTO got FROM admit(new, now, arrival);
+        SELECT * INTO got FROM admit(new, now, arrived[place]);
         runs[place] := got.run;
         reasons[place] := got.reason;
         FOREACH due IN ARRAY got.dues LOOP

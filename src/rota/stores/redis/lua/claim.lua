@@ -201,25 +201,28 @@ local function take_runs()
   if not alone and (passed_over or #chosen > 0 or next(gates)) then left = true end
 end
 
--- What it was handed and did not take: it never heard of it.
-local function tell_handed(found, ids)
+-- What it was handed is leased as long as any other from here on: it took it, or is told now.
+local function lease_handed()
   local id = row[W_HANDED]
-  local held = id and id ~= took and call("HGET", LEASES, id)
+  local held = id and call("HGET", LEASES, id)
   local holds = held and cmsgpack.unpack(held)
-  if not (holds and holds[L_WORKER] == worker and holds[L_N] <= last) then return end
-  holds[L_N] = n
+  if not (holds and holds[L_WORKER] == worker) then return end
+  holds[L_N], holds[L_UNTIL] = math.max(n, last), after(now, lease)
   held = cmsgpack.pack(holds)
   call("HSET", LEASES, id, held)
-  telling.tell(found, id, call("GET", ROOT .. "r:" .. id), held)
-  ids[#ids + 1] = id
-  free = free - 1
+  book.zput(LAPSE, id, holds[L_UNTIL])
+  return id, held
 end
 
 local function again_or_batch()
   local found = {}
+  local handed, held = lease_handed()
   if n > last then
     local ids = { n }
-    tell_handed(found, ids)
+    if handed and handed ~= took then
+      telling.tell(found, handed, call("GET", ROOT .. "r:" .. handed), held)
+      ids[2], free = handed, free - 1
+    end
     take_runs()
     for _, run in ipairs(chosen) do
       telling.tell(found, run.id, run.text, run.lease)
@@ -275,7 +278,7 @@ local function register(idle, ready, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, ready and lease, false }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, ready, false, lease }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -293,7 +296,7 @@ book.write_lanes()
 local idle = #found / 4 < seats
 local wake
 if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
-register(idle, idle and ready and #found == 0, wake)
+register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
 hinting.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }

@@ -4,8 +4,9 @@ local hinting = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
 local IDLE_MEMORY = 15
--- A worker: its last claim, and the lease it gives to what it is handed, if it may be; then what it was handed last.
-local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED = 1, 2, 3, 4, 5, 6
+-- A worker: READY is a word of its own by which it knows what it is handed, if it may be; HANDED the run that it was.
+local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED, W_LEASE = 1, 2, 3, 4, 5, 6, 7
+local UNHEARD = 6 -- seconds for which a run is leased to a worker that has not said yet that it took it
 local known = {}
 
 function hinting.knows(crew, task)
@@ -76,29 +77,39 @@ function hinting.framed(words)
   return table.concat(lines)
 end
 
+-- Not by what PUBLISH answers: that counts those who listen to a pattern as well, whoever they are.
+function hinting.is_heard(channel)
+  local counted = redis.pcall("PUBSUB", "NUMSUB", channel)
+  return not counted.err and counted[2] > 0
+end
+
 -- One run that is due now and finds a worker that holds nothing is leased to it here: it needs no claim, and what is
--- told of it is as good as the reply to one. If nobody hears that, nothing has happened; if it gets lost, the worker's
--- next claim tells it again, because that says what it took.
+-- told of it is as good as the reply to one. If that gets lost, the worker's next claim tells it again, because that says
+-- what it took; and until then the lease is short.
 function hinting.hand_over(sleeper)
-  local worker, task = sleeper[1], arrival_tasks[1]
-  local spec = policies.spec_of(task)
+  local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
+  local channel = ROOT .. "hints:" .. worker
   if arrival_dues[1] > now or (spec and spec[S_PAUSED]) or policies.is_gated(spec) then return false end
   local row = call("HGET", ROOT .. "workers", worker)
   row = row and cmsgpack.unpack(row)
-  if not (row and row[W_READY]) then return false end
-  local text, n = call("GET", ROOT .. "r:" .. newcomer), row[W_LAST]
+  if not (row and row[W_READY] and hinting.is_heard(channel)) then return false end
+  book.write_runs() -- others of the batch may have changed it
+  local text = call("GET", ROOT .. "r:" .. newcomer)
   local run = book.parse(newcomer, text)
-  local lease = { 1, worker, n, now, after(now, row[W_READY]), false, false }
+  if run.state ~= "q" or (run[EXPIRES] and run[EXPIRES] <= now) then return false end
+  local till = after(now, math.min(row[W_LEASE], UNHEARD))
+  run.lease = { run[FENCE] + 1, worker, row[W_LAST], now, till, false, false }
   local body = run.apart and call("GET", ROOT .. "b:" .. newcomer)
-  local told = { tostring(n), instant(now), newcomer, "r" .. text:sub(2), cmsgpack.pack(lease), body or false }
-  if call("PUBLISH", ROOT .. "hints:" .. worker, hinting.framed(told)) == 0 then return false end
+  call("PUBLISH", channel, hinting.framed({
+    row[W_READY], newcomer, "r" .. text:sub(2), cmsgpack.pack(run.lease), body or false,
+  }))
   book.leave(run)
-  run.state, run.lease = "r", lease
+  run.state = "r"
   book.enter(run)
   book.restate(run)
   row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
   call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
-  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ n, newcomer })) -- the claim by which it was ready found nothing
+  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ row[W_LAST], newcomer })) -- that claim had found nothing
   return true
 end
 
