@@ -96,6 +96,7 @@ WEIGHTS = {
     "put": 3,
     "put_again": 1,
     "claim": 4,
+    "wait_for_work": 2,
     "claim_again": 1,
     "claim_with_an_old_number": 1,
     "renew": 2,
@@ -148,6 +149,8 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         self.opened = self.backend.open()
         self.store: Store = self.wait(self.opened.__aenter__())
         specs = [TaskSpec(task, limit=Limit(per_key=most)) for task, most in LIMITS.items()]
+        self.listening = self.store.changes()  # so that a store may hand runs over
+        self.wait(self.listening.__aenter__())
         self.wait(self.store.declare(specs))
         self.admit([replace(new, id=self.fresh_id()) for new in news])
 
@@ -160,6 +163,7 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "runner"):
+            self.wait(self.listening.__aexit__(None, None, None))
             self.wait(self.opened.__aexit__(None, None, None))
             self.runner.close()
         super().teardown()
@@ -197,14 +201,29 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(WORKERS), label="worker")
         tasks = data.draw(st.sampled_from([TASKS, TASKS, TASKS, TASKS[:1], TASKS[2:], ()]), label="tasks")
         free, lease = data.draw(st.integers(0, 4), label="free"), data.draw(st.sampled_from(LEASES), label="lease")
-        claim = self.take(worker, tasks, free, lease)
-        self.claimed.extend(claim.runs)
+        self.claimed.extend(self.take(worker, tasks, free, lease, *self.draw_hand(data, worker)).runs)
 
-    def take(self, worker: str, tasks: Sequence[str], free: int, lease: float) -> Claim:
+    def draw_hand(self, data: st.DataObject, worker: str) -> tuple[bool, str | None]:
+        """Whether it is ready, and what it took of what it was handed: it may not have heard of it."""
+        handed = self.model.handed.get(worker)
+        return data.draw(st.booleans(), label="ready"), handed[0] if handed and data.draw(st.booleans()) else None
+
+    def wait_for_work(self, data: st.DataObject) -> None:
+        """All workers take what they find until there is nothing, and then something comes."""
+        for worker in [WORKERS[0], *WORKERS]:
+            _, took = self.draw_hand(data, worker)
+            self.claimed.extend(self.take(worker, TASKS, 20, LEASES[0], True, took).runs)
+            self.the_store_shows_what_the_model_knows()
+        self.admit(self.newcomers(data, data.draw(st.lists(new_runs(), min_size=1, max_size=2))))
+
+    def take(
+        self, worker: str, tasks: Sequence[str], free: int, lease: float, ready: bool = False, took: str | None = None
+    ) -> Claim:
         n = self.claims[worker][0] + 1 if worker in self.claims else 1
         self.claims[worker] = n, tasks, free, lease
-        claim = self.wait(self.store.claim(worker, n, tasks, free, lease))
-        expected = self.model.claim(worker, n, tasks, free, lease, claim.now)
+        token = f"{worker} {n}" if ready else None
+        claim = self.wait(self.store.claim(worker, n, tasks, free, lease, None, token, took))
+        expected = self.model.claim(worker, n, tasks, free, lease, claim.now, ready, took)
         assert [run.id for run in claim.runs] == expected, f"expected {expected}"
         self.check_offers(claim, self.claims[worker])
         return claim
@@ -212,6 +231,8 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
     def claim_again(self, data: st.DataObject) -> None:
         for worker in data.draw(some_of(sorted(self.claims))):
             claim = self.wait(self.store.claim(worker, *self.claims[worker]))
+            self.model.kept(worker, self.claims[worker][3], claim.now)
+            self.model.may_hand(worker, ())
             batch = [pair for pair in self.model.batches[worker][1] if self.model.held(*pair, worker)]
             assert [(run.id, run.fence) for run in claim.runs] == batch
             self.check_offers(claim, self.claims[worker])
@@ -318,6 +339,10 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
                 assert run.finished_at is not None
                 assert row.expires <= run.finished_at <= page.now
                 self.model.expire(row, run.finished_at)
+        for run, row in zip(page.runs, newest_first, strict=True):
+            if run.state is State.RUNNING and row.state == "queued":
+                self.model.hand(row, run.worker or "", run.until or 0.0, run.claimed_at or 0.0)
+                self.claimed.append(run)
         for run, row in zip(page.runs, newest_first, strict=True):  # now that it is known who waits for nobody
             assert show(run) == row.shown()
             self.check_history(run)

@@ -92,6 +92,8 @@ class Model:
         self.rows: dict[str, Row] = {}
         self.arrivals = 0
         self.batches: dict[str, tuple[int, list[tuple[str, int]]]] = {}
+        self.ready: dict[str, Sequence[str]] = {}  # the tasks of workers that may be handed a run
+        self.handed: dict[str, tuple[str, int]] = {}  # what they were, since their last claim
         self.per_key = per_key
         self.timetable = Timetable()
         self.decisions = Decisions()
@@ -160,31 +162,70 @@ class Model:
         row.expires = row.expires if expires is None else expires
         return "joined"
 
-    def claim(self, worker: str, n: int, tasks: Sequence[str], free: int, lease: float, now: float) -> list[str]:
-        """One by one, the best first; a run with losses only as the first of them, and then alone.
+    def hand(self, row: Row, worker: str, until: float, now: float) -> None:
+        """A put leased this run to a worker: one that was ready, and has been handed nothing since."""
+        assert row.new.task in self.ready.pop(worker)
+        assert (row.state, row.losses, row.waits_for, row.fence) == ("queued", 0, (), 0)
+        assert row.due <= now
+        assert not row.too_late(now)
+        assert row.new.task not in self.per_key
+        row.state, row.holder, row.until, row.fence = "running", worker, until, 1
+        self.handed[worker] = row.new.id, row.fence
+        self.batches[worker] = self.batches[worker][0], [self.handed[worker]]
+
+    def kept(self, worker: str, lease: float, now: float) -> Row | None:
+        """What it was handed and still holds: from this claim on for a whole lease."""
+        row = self.held(*self.handed.pop(worker), worker) if worker in self.handed else None
+        if row is not None:
+            row.until = after(now, lease)
+        return row
+
+    def claim(
+        self,
+        worker: str,
+        n: int,
+        tasks: Sequence[str],
+        free: int,
+        lease: float,
+        now: float,
+        ready: bool = False,
+        took: str | None = None,
+    ) -> list[str]:
+        """One by one, the best first; a run with losses only as the first of them, and then alone. In front of them
+        what it was handed and did not take.
 
         What is too late to start ends first, so that those who waited for it can come.
         """
+        handed = self.kept(worker, lease, now)
+        told = [] if handed is None or handed.new.id == took else [handed]
+        free -= len(told)
         for row in self.rows.values():
             if row.too_late(now):
                 self.expire(row, now)
         taken: list[Row] = []
         suspicious = any(row.state == "running" and row.holder == worker and row.losses for row in self.rows.values())
-        ready = [
+        coming = [
             row
             for row in self.rows.values()
             if row.state == "queued" and row.due <= now and row.new.task in tasks and not row.waits_for
         ]
-        for row in sorted(ready, key=lambda row: (-row.new.priority, row.due, row.order)):
-            if len(taken) == free or (taken and taken[0].losses):
+        for row in sorted(coming, key=lambda row: (-row.new.priority, row.due, row.order)):
+            if len(taken) >= free or (taken and taken[0].losses):
                 break
             if (row.losses and (taken or suspicious)) or self.saturated(row):
                 continue
             row.state, row.holder, row.until = "running", worker, after(now, lease)
             row.fence += 1
             taken.append(row)
-        self.batches[worker] = n, [(row.new.id, row.fence) for row in taken]
-        return [row.new.id for row in taken]
+        found = told + taken
+        self.batches[worker] = n, [(row.new.id, row.fence) for row in found]
+        self.may_hand(worker, tasks if ready and free > 0 and not found else ())
+        return [row.new.id for row in found]
+
+    def may_hand(self, worker: str, tasks: Sequence[str]) -> None:
+        self.ready.pop(worker, None)
+        if tasks:
+            self.ready[worker] = tasks
 
     def saturated(self, row: Row) -> bool:
         place = row.new.task, row.new.key

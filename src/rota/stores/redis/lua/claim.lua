@@ -203,11 +203,11 @@ end
 
 -- What it was handed is leased as long as any other from here on: it took it, or is told now.
 local function lease_handed()
-  local id = row[W_HANDED]
+  local id = n >= last and row[W_HANDED]
   local held = id and call("HGET", LEASES, id)
   local holds = held and cmsgpack.unpack(held)
   if not (holds and holds[L_WORKER] == worker) then return end
-  holds[L_N], holds[L_UNTIL] = math.max(n, last), after(now, lease)
+  holds[L_N], holds[L_UNTIL] = n, after(now, lease)
   held = cmsgpack.pack(holds)
   call("HSET", LEASES, id, held)
   book.zput(LAPSE, id, holds[L_UNTIL])
@@ -271,6 +271,7 @@ local function offer_schedules()
 end
 
 local function register(idle, ready, wake)
+  if n < last then return end -- an old claim that comes late: more is known of its worker by now
   if row[W_CREW] ~= crew then call("ZREM", ROOT .. "i:" .. row[W_CREW], worker) end
   if idle then
     call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
@@ -278,7 +279,7 @@ local function register(idle, ready, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ math.max(n, last), crew, now, idle, ready, false, lease }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, lease }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
