@@ -1,6 +1,11 @@
 """How hard hypothesis looks: modestly by default, long under `-m soak`; and the fixtures that start servers."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: children would not hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.server_fixtures", "tests.postgres_schemas"]
 
