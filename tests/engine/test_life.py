@@ -233,8 +233,8 @@ def test_the_app_of_the_process_can_be_had_anywhere() -> None:
     assert Rota.current() is app
 
 
-FORKED = """
-import asyncio, os, sys
+APP = """
+import asyncio, os, sys, threading
 from rota import Rota
 
 app = Rota(sys.argv[1])
@@ -242,6 +242,17 @@ app = Rota(sys.argv[1])
 @app.task
 async def quick(n: int) -> int:
     return n
+"""
+
+
+def run_on_a_new_file(code: str, folder: Path) -> None:
+    """In a process of its own, with the app above; it must end well."""
+    command = [sys.executable, "-c", APP + code, f"sqlite:///{folder}/rota.db"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+FORKED = """
 
 async def main():
     async with app:
@@ -266,25 +277,10 @@ asyncio.run(main())
 
 
 def test_a_forked_child_is_a_client(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED, f"sqlite:///{tmp_path}/rota.db"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_a_new_file(FORKED, tmp_path)
 
 
 FORKED_IN_A_TRANSACTION = """
-import asyncio, os, sys, threading
-from rota import Rota
-
-app = Rota(sys.argv[1])
-
-@app.task
-async def quick(n: int) -> int:
-    return n
 
 async def main():
     async with app.client() as client:
@@ -314,26 +310,11 @@ asyncio.run(main())
 
 
 def test_a_child_that_is_forked_beside_a_transaction_inherits_no_lock(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED_IN_A_TRANSACTION, f"sqlite:///{tmp_path}/rota.db"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_a_new_file(FORKED_IN_A_TRANSACTION, tmp_path)
 
 
 FORKED_AND_LEFT = """
-import asyncio, os, sys
-from rota import Rota
-
-app = Rota(sys.argv[1])
 (to_parent, from_child), (to_child, from_parent) = os.pipe(), os.pipe()
-
-@app.task
-async def quick(n: int) -> int:
-    return n
 
 async def child():
     async with app.client():
@@ -361,11 +342,4 @@ asyncio.run(main())
 
 
 def test_a_forked_child_keeps_its_file_when_the_parent_closes_it(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED_AND_LEFT, f"sqlite:///{tmp_path}/rota.db"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_a_new_file(FORKED_AND_LEFT, tmp_path)
