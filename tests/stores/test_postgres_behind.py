@@ -1,7 +1,6 @@
 """Runs that wait behind equal ones, while others put, claim and end those at the same time."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from random import Random
 
 import asyncpg
@@ -25,20 +24,6 @@ CLAIM = "SELECT FROM {schema}.claim('other', 0, 0, 'bob', 1, '{{greet}}', 1, 30,
 
 def behind(key: str = "k", rest: tuple[Rest, ...] = (), policy: Policy = AT_ONCE) -> NewRun:
     return new_run(key=key, unique="queued", behind=True, rest=rest, policy=policy)
-
-
-@pytest.fixture
-async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
-    async with postgres_backend.open() as store:
-        yield Stage(postgres_backend, store)
-
-
-@pytest.fixture
-async def beside(postgres_backend: PostgresBackend) -> AsyncIterator[asyncpg.Connection]:
-    """A connection beside the store's own."""
-    connection = await asyncpg.connect(postgres_backend.address.dsn)
-    yield connection
-    await connection.close()
 
 
 async def until_it_waits(connection: asyncpg.Connection) -> None:

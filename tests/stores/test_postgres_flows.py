@@ -65,12 +65,6 @@ class Beside:
 
 
 @pytest.fixture
-async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
-    async with postgres_backend.open() as store:
-        yield Stage(postgres_backend, store)
-
-
-@pytest.fixture
 async def besides(stage: Stage, postgres_backend: PostgresBackend) -> AsyncIterator[list[Beside]]:
     connections = [await asyncpg.connect(postgres_backend.address.dsn) for _ in range(2)]
     yield [Beside(connection, postgres_backend.schema) for connection in connections]

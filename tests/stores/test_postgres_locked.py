@@ -1,32 +1,14 @@
 """What is due and locked by somebody else is passed over by a claim, and looked for again soon."""
 
-from collections.abc import AsyncIterator
-
 import asyncpg
 import pytest
 
 from rota.domain.policy import Limit
-from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
 from rota.testing.contract import Stage, new_run
 from rota.testing.contract.stage import ids
 
 FIRST_LOOK, LAST_LOOK = 0.02, 1.0
-
-
-@pytest.fixture
-async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
-    async with postgres_backend.open() as store:
-        yield Stage(postgres_backend, store)
-
-
-@pytest.fixture
-async def beside(postgres_backend: PostgresBackend) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(
-        postgres_backend.address.dsn, server_settings={"search_path": postgres_backend.address.schema}
-    )
-    yield connection
-    await connection.close()
 
 
 @pytest.mark.parametrize("way", ["one lane", "many lanes", "limited", "suspect"])

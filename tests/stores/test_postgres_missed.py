@@ -1,32 +1,13 @@
 """A put and a claim that run at the same time do not see each other: `missed` finds what that claim would have had."""
 
-from collections.abc import AsyncIterator
-
 import asyncpg
-import pytest
 
 from rota.domain.policy import Limit, Rate
 from rota.store import Subject, Wish
-from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload, of_put
 from rota.stores.postgres.driver import placeholders
 from rota.testing.contract import Stage, new_run
 from rota.testing.contract.stage import GREET
-
-
-@pytest.fixture
-async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
-    async with postgres_backend.open() as store:
-        yield Stage(postgres_backend, store)
-
-
-@pytest.fixture
-async def beside(postgres_backend: PostgresBackend) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(
-        postgres_backend.address.dsn, server_settings={"search_path": postgres_backend.address.schema}
-    )
-    yield connection
-    await connection.close()
 
 
 async def missed(beside: asyncpg.Connection, *names: str) -> list[str]:
