@@ -5,6 +5,7 @@ What a hint tells may be lost: on this stage a worker takes what it hears, or do
 
 import pytest
 
+from rota.domain.guards import Join
 from rota.domain.lifecycle import Lost, Succeeded
 from rota.domain.policy import Limit
 from rota.domain.run import Run, State
@@ -140,6 +141,17 @@ class HandContract(Staged):
             run = await taken(stage, ear)
         assert (run.id, run.args) == (first.id, b'{"n":2}')
         assert await stage.end(run, Succeeded()) is Verdict.APPLIED
+
+    @pytest.mark.parametrize("join", ["push", "set"])
+    async def test_what_its_own_batch_moves_to_later_is_not_handed_over(self, stage: Stage, join: Join) -> None:
+        first, second = new_run(key="k", unique="queued"), new_run(key="k", unique="queued", join=join, delay=60)
+        async with stage.listening() as ear:
+            await stage.claim("ada", ready=True)
+            await stage.store.put([first, second])
+            assert (await ear.all()).handed is None
+        assert (await stage.claim("ada", ready=True)).runs == []
+        stage.wait(61)
+        assert (await stage.take()).id == first.id
 
     async def test_what_is_not_taken_comes_back_soon(self, stage: Stage) -> None:
         async with stage.listening() as ear:

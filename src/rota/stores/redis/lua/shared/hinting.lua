@@ -85,7 +85,8 @@ end
 
 -- One run that is due now and finds a worker that holds nothing is leased to it here: it needs no claim, and what is
 -- told of it is as good as the reply to one. If that gets lost, the worker's next claim tells it again, because that says
--- what it took; and until then the lease is short.
+-- what it took; and until then the lease is short. The run is judged as it stands now, not as it came: a later run of
+-- the same batch may have joined it, and moved it to later.
 function hinting.hand_over(sleeper)
   local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
   local channel = ROOT .. "hints:" .. worker
@@ -93,10 +94,10 @@ function hinting.hand_over(sleeper)
   local row = call("HGET", ROOT .. "workers", worker)
   row = row and cmsgpack.unpack(row)
   if not (row and row[W_READY] and hinting.is_heard(channel)) then return false end
-  book.write_runs() -- others of the batch may have changed it
+  book.write_runs()
   local text = call("GET", ROOT .. "r:" .. newcomer)
   local run = book.parse(newcomer, text)
-  if run.state ~= "q" or (run[EXPIRES] and run[EXPIRES] <= now) then return false end
+  if run.state ~= "q" or run[DUE] > now or (run[EXPIRES] and run[EXPIRES] <= now) then return false end
   local till = after(now, math.min(row[W_LEASE], UNHEARD))
   run.lease = { run[FENCE] + 1, worker, row[W_LAST], now, till, false, false }
   local body = run.apart and call("GET", ROOT .. "b:" .. newcomer)
