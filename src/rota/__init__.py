@@ -5,6 +5,7 @@ from rota.domain.activity import Activity, Breaker
 from rota.domain.decision import Decision, Reason
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Rate, Retry
+from rota.domain.results import StatusReport, status_dict
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
@@ -82,6 +83,7 @@ __all__ = [
     "SchemaTooNew",
     "Snooze",
     "State",
+    "StatusReport",
     "Step",
     "StepStatus",
     "StoreCorrupt",
@@ -94,4 +96,5 @@ __all__ = [
     "UsageError",
     "UserKey",
     "Weekly",
+    "status_dict",
 ]

@@ -16,6 +16,7 @@ from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Span
+from rota.domain.results import FailOn
 from rota.domain.spec import TaskSpec
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.supervisor import Resources, Supervisor
@@ -52,6 +53,8 @@ class Rota(Definitions):
     `namespace` keeps apps apart on one Redis or PostgreSQL.
     `async with app:` runs the engine; submitting needs nothing but the app. `resources` is an async context manager
     that is entered once per worker process; handlers find what it gives as `ctx.resources`.
+    `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own and is no step
+    of a flow that has one: `fail_on=status_dict` reads `{"status": "failed", "message": "no data"}`.
     """
 
     _current: ClassVar["Rota | None"] = None
@@ -68,6 +71,7 @@ class Rota(Definitions):
         grace: float | None = None,
         enabled: bool | None = None,
         resources: Resources | None = None,
+        fail_on: FailOn | None = None,
     ) -> None:
         if namespace is not None and not (url is None or isinstance(url, str)):
             raise InvalidOptions(f"namespace={namespace!r}: a Backend is taken as it is; name it in the URL instead")
@@ -83,7 +87,7 @@ class Rota(Definitions):
         )
         self.tuning = tuning_from(self.settings)
         self.backend = connect(self.settings.store_url) if url is None or isinstance(url, str) else url
-        super().__init__()
+        super().__init__(fail_on)
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
         self._resources = resources

@@ -14,6 +14,7 @@ from rota.domain.intake import Span
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Lost, Rate, Retry
+from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
@@ -54,7 +55,11 @@ class Definitions:
     portal: Portal
     _client: Client
 
-    def __init__(self) -> None:
+    def __init__(self, fail_on: FailOn | None = None) -> None:
+        try:
+            self.fail_on = check_fail_on(fail_on)
+        except TypeError as error:
+            raise InvalidOptions(str(error)) from None
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
         self.flows: dict[str, Flow] = {}
 
@@ -87,7 +92,7 @@ class Definitions:
         limit: Limit | None = None,
         rate: Rate | None = None,
         enabled: bool = True,
-        fail_on: Callable[[Any], bool] | None = None,
+        fail_on: FailOn | None = None,
         aliases: Sequence[str] = (),
         schedule: Trigger | str | None = None,
         overlap: Overlap | None = None,
@@ -106,7 +111,10 @@ class Definitions:
             options["aliases"] = tuple(options.get("aliases", ()))
             said = TaskOptions(**options)
             chosen = self.settings.override(str(said.name or getattr(fn, "__name__", ""))).over(said)
-            return self._add(Task(fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz))
+            task: Task[..., ..., Any, Any] = Task(
+                fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz, self.fail_on
+            )
+            return self._add(task)
 
         return define if fn is None else define(fn)
 
@@ -128,12 +136,14 @@ class Definitions:
         recheck: Trigger | str | None = None,
         on_failure: OnFailure = "block",
         description: str = "",
+        fail_on: FailOn | None = None,
     ) -> Flow:
         """Define a flow: steps that follow each other, once per period. `recheck` is when a period is started and, if
-        something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`."""
+        something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`.
+        `fail_on` judges what its steps return, where their tasks have no `fail_on` of their own."""
         try:
             kind = once.in_zone(self.settings.tz) if isinstance(once, Period) else check_once(once)
-            flow = Flow(name, kind, on_failure, lambda: self._client, self.tasks.get)
+            flow = Flow(name, kind, on_failure, lambda: self._client, self.tasks.get, check_fail_on(fail_on))
             trigger = trigger_of(recheck)
             if trigger is not None and isinstance(kind, Period):
                 trigger = trigger.in_zone(kind.tz or self.settings.tz)

@@ -10,7 +10,7 @@ from tests.surfaces.called import Called
 APP = """
 from pathlib import Path
 
-from rota import Context, Rota
+from rota import Context, Rota, status_dict
 
 app = Rota()
 
@@ -41,6 +41,11 @@ def trip(message: str) -> None:
 @app.task
 def odd() -> object:
     return object()
+
+
+@app.task(fail_on=status_dict)
+def graded(status: str) -> dict[str, str]:
+    return {"status": status, "message": "no data"}
 
 
 @app.task
@@ -98,3 +103,10 @@ def test_a_function_may_submit(call: Called) -> None:
     id = call.json("call", "relay")
 
     assert call.json("runs", "show", id)["args"] == {"name": "Ada"}
+
+
+def test_a_returned_failure_is_shown_and_exits_with_1(call: Called) -> None:
+    assert call("call", "graded", "status=failed", code=1) == '{"status": "failed", "message": "no data"}\n'
+    assert call.err == "failed: no data\n"
+    call("call", "graded", "status=skipped")
+    call("call", "graded", "status=success")

@@ -1,10 +1,11 @@
 """`rota diff`, `rota sync` and `rota lint`: code against store."""
 
 import asyncio
+from typing import TypedDict
 
 import pytest
 
-from rota import Cron, DailyAt, Every, Rota
+from rota import Cron, DailyAt, Every, Period, Rota, status_dict
 from rota.domain.intake import Timed
 from rota.store import bucket
 from tests.surfaces.called import Called
@@ -185,3 +186,46 @@ def test_lint_leaves_alone_what_has_done_its_work(rota: Called, monkeypatch: pyt
     on_terminal(monkeypatch)
 
     assert rota("lint") == "1 schedule of 1 without a finding\n"
+
+
+class Verdict(TypedDict):
+    status: str
+
+
+def returned() -> dict[str, str]:
+    return {"status": "failed"}
+
+
+def annotated() -> Verdict:
+    return Verdict(status="success")
+
+
+def test_lint_finds_a_once_task_whose_returned_status_nobody_reads(
+    rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Rota(rota.url, name="shop")
+    for name, fn in (("returned", returned), ("annotated", annotated)):
+        app.task(name=name, once=Period.day())(fn)
+        app.task(name=f"{name}_read", once=Period.day(), fail_on=status_dict)(fn)
+        app.task(name=f"{name}_often")(fn)
+    step = app.task(name="step")(returned)
+    app.flow("unread", once=Period.day()).step(step)
+    app.flow("read", once=Period.day(), fail_on=status_dict).step(step)
+    beside(monkeypatch, app)
+
+    found = rota.json("lint")
+    on_terminal(monkeypatch)
+
+    assert [(each["task"], each["schedule"], each["level"], each["code"]) for each in found] == [
+        (task, None, "warning", "unread-status") for task in ("annotated", "returned", "step")
+    ]
+    assert "as step step of flow unread" in found[2]["message"]
+    assert "Give fail_on=status_dict" in rota("lint")
+
+
+def test_lint_is_content_once_the_app_reads_them(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Rota(rota.url, name="shop", fail_on=status_dict)
+    app.task(once=Period.day())(returned)
+    beside(monkeypatch, app)
+
+    assert rota.json("lint") == []

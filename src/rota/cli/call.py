@@ -19,6 +19,7 @@ from rota.cli.show import Show
 from rota.cli.values import gather_for
 from rota.domain.arguments import encode_result
 from rota.domain.ids import uuid7
+from rota.domain.results import judged
 from rota.domain.run import Progress, Run, State
 from rota.engine.context import Context
 from rota.errors import RotaError
@@ -38,7 +39,8 @@ def call(
     """Call a task's function in this process and print its result as JSON; nothing is stored.
 
     Its arguments go the way of a submit and are checked like there. Retries, timeouts and limits do not apply; what
-    the function raises is shown with its traceback, and the exit code is 1.
+    the function raises is shown with its traceback, and the exit code is 1, as it is for a result that the task's
+    fail_on takes for a failure.
 
     Parameters
     ----------
@@ -61,7 +63,10 @@ def call(
         show.value(from_json(encode_result(result)))
     except (TypeError, ValueError) as error:
         raise RotaError(f"{chosen.name} returned what cannot be stored as JSON: {error}") from None
-    return 0
+    report = judged(result, chosen.reader)
+    if report.status != "success":
+        show.note(f"{report.status}: {report.words}")
+    return 0 if report.ok else 1
 
 
 def _called(app: Rota, bound: Bound[Any], show: Show) -> object:

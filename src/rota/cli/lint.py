@@ -1,4 +1,4 @@
-"""`rota lint`: what may be wrong with the schedules, before it shows at night."""
+"""`rota lint`: what may be wrong with the schedules and with the tasks that are done once, before it shows at night."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ from rich.text import Text
 from rota.cli.apps import Target
 from rota.cli.cron import finding_lines
 from rota.cli.groups import Shared
+from rota.cli.lint_tasks import lint_tasks
 from rota.cli.schedule_facts import policy_of, words_of
 from rota.cli.show import Column, Show
 from rota.cli.text import one_line, plural
@@ -26,6 +27,7 @@ COLUMNS = [
     Column("code"),
     Column("message"),
     Column("hint"),
+    Column("task"),
 ]
 
 
@@ -35,16 +37,20 @@ class Linted(Struct, frozen=True):
 
 
 def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
-    """Say what may be wrong with the schedules that the code declares and the store keeps; exits with 1 on an error.
+    """Say what may be wrong with the schedules that the code declares and the store keeps, and with tasks that are done
+    once; exits with 1 on an error.
 
     Clock changes, uneven steps, days that are not meant, schedules that never fire, fires closer than a run usually
-    takes, policies that contradict each other. Those of other apps are left to them.
+    takes, policies that contradict each other; tasks that may return a failure which nothing reads, and so count as
+    done. Those of other apps are left to them.
     """
     app = target.app() if target.reference is not None else None
     table = asyncio.run(read_timetable(target, app))
     found = list(linted(table))
+    tasks = [] if app is None else list(lint_tasks(app))
     records = [_record(each.schedule, finding) for each in found for finding in each.findings]
-    show.records(records, COLUMNS, render=lambda: _page(found))
+    records += [_told(finding) | {"schedule": None, "task": task, "trigger": None} for task, finding in tasks]
+    show.records(records, COLUMNS, render=lambda: _page(found, tasks))
     return int(any(finding.level == "error" for each in found for finding in each.findings))
 
 
@@ -81,26 +87,25 @@ def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
 
 
 def _record(schedule: Schedule, finding: Finding) -> dict[str, object]:
-    return {
-        "schedule": schedule.id,
-        "task": schedule.task,
-        "trigger": schedule.trigger,
-        "level": finding.level,
-        "code": finding.code,
-        "message": finding.message,
-        "hint": finding.hint,
-    }
+    return {"schedule": schedule.id, "task": schedule.task, "trigger": schedule.trigger} | _told(finding)
 
 
-def _page(found: Sequence[Linted]) -> RenderableType:
+def _told(finding: Finding) -> dict[str, object]:
+    return {"level": finding.level, "code": finding.code, "message": finding.message, "hint": finding.hint}
+
+
+def _page(found: Sequence[Linted], tasks: Sequence[tuple[str, Finding]]) -> RenderableType:
     parts: list[RenderableType] = []
     for each in found:
         if each.findings:
             head = Text(one_line(each.schedule.id), style="bold")
             head.append(f"  {one_line(words_of(each.schedule.trigger))}", style="dim")
             parts += [head, finding_lines(each.findings), Text()]
+    for task, finding in tasks:
+        parts += [Text(one_line(task), style="bold"), finding_lines([finding]), Text()]
     clean = sum(not each.findings for each in found)
-    if not found:
-        return Text("No schedules.")
-    parts.append(Text(f"{plural(clean, 'schedule')} of {len(found)} without a finding", style="dim"))
+    if found:
+        parts.append(Text(f"{plural(clean, 'schedule')} of {len(found)} without a finding", style="dim"))
+    else:
+        parts.append(Text("No schedules."))
     return Group(*parts)

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from rota.domain.arguments import Signature
 from rota.domain.policy import Retry
+from rota.domain.results import FailOn
 
 ExecutorName = Literal["loop", "thread", "process"]
 
@@ -18,4 +19,5 @@ class Handler(Struct, frozen=True, kw_only=True):
     executor: ExecutorName
     takes_context: bool = False
     retry: Retry = Retry()
-    fail_on: Callable[[Any], bool] | None = None
+    fail_on: FailOn | None = None
+    """Judges the result of a run that no flow judges."""

@@ -1,7 +1,7 @@
 """What a handler returned or raised, as an Outcome."""
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -9,8 +9,8 @@ from rota.domain import wire
 from rota.domain.arguments import encode_result
 from rota.domain.lifecycle import BadResult, Discarded, Failed, Outcome, RetryAsked, Skipped, Snoozed, Succeeded
 from rota.domain.policy import Retry
+from rota.domain.results import FailOn, StatusReport, judged
 from rota.domain.run import Failure, storable
-from rota.engine.handler import Handler
 from rota.errors import Discard, HandlerVerdict, RetryAfter, Snooze, TaskError
 
 TRACEBACK_LIMIT = 16_000
@@ -18,11 +18,29 @@ MESSAGE_LIMIT = 2_000
 VERDICTS: dict[str, type[HandlerVerdict]] = {kind.__name__: kind for kind in (RetryAfter, Snooze, Discard, TaskError)}
 
 
-def returned(result: object, handler: Handler) -> Outcome:
+def returned(result: object, reader: FailOn | None, warn: Callable[[str], None]) -> Outcome:
+    """A result that can be stored and is no failure, or what it is instead. `warn` takes the warnings that it holds."""
+    try:
+        report = judged(result, reader)
+        for note in report.notes:
+            warn(note)
+    except Exception as error:  # the user's own function, or a __repr__ of the user's own
+        return BadResult(
+            Failure(type(error).__name__, storable(f"fail_on cannot read the result: {error}", MESSAGE_LIMIT))
+        )
+    return _kept(result) if report.status == "success" else reported(report)
+
+
+def reported(report: StatusReport) -> Outcome:
+    """A result that says itself that it is no success: the same as a TaskError with these words."""
+    if report.status == "skipped":
+        return Skipped(storable(report.words, MESSAGE_LIMIT))
+    return Failed(Failure("TaskError", storable(report.words, MESSAGE_LIMIT)), partial=report.status == "partial")
+
+
+def _kept(result: object) -> Outcome:
     """A result that can be stored, or the reason why not."""
     try:
-        if handler.fail_on is not None and handler.fail_on(result):
-            return Failed(Failure("fail_on", storable(f"the result {result!r} means failure", MESSAGE_LIMIT)))
         encoded = None if result is None else encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
         return BadResult(

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+import msgspec
+
 from rota.domain import wire
 from rota.domain.lifecycle import (
     BadResult,
@@ -17,6 +19,7 @@ from rota.domain.lifecycle import (
     TimedOut,
     Unbindable,
 )
+from rota.domain.results import FailOn, chosen
 from rota.domain.run import Failure, storable
 from rota.engine.executors.process import (
     ChildBadResult,
@@ -72,7 +75,7 @@ class Runner:
         try:
             if handler.executor == "process":
                 return await self._in_a_child(handler, seat)
-            return returned(await self._call(handler, arguments, seat), handler)
+            return self._returned(await self._call(handler, arguments, seat), handler, seat)
         except _TimeUp:
             return _too_late(handler, seat)
         except asyncio.CancelledError as error:
@@ -136,10 +139,25 @@ class Runner:
         if seat.stop is not None and seat.context.noticed:
             stopped: Outcome = seat.stop.value
             return stopped
-        if handler.fail_on is not None:
-            value = None if result is None else handler.signature.decode_result(result)
-            return returned(value, handler)
-        return Succeeded(result)
+        if self._reader(handler, seat) is None:
+            return Succeeded(result)
+        return self._returned(None if result is None else _decoded(handler, result), handler, seat)
+
+    def _returned(self, result: object, handler: Handler, seat: Seat) -> Outcome:
+        return returned(result, self._reader(handler, seat), seat.context.warn)
+
+    def _reader(self, handler: Handler, seat: Seat) -> FailOn | None:
+        """The flow's, where its steps are judged by one and the task has none of its own."""
+        of_flow = None if self._steps is None else self._steps.fail_on(seat.run)
+        return chosen(of_flow, handler.fail_on)
+
+
+def _decoded(handler: Handler, result: bytes) -> Any:
+    """What a child returned, as its annotation has it; a failure is often told in another shape, then as plain JSON."""
+    try:
+        return handler.signature.decode_result(result)
+    except Exception:  # a type of the user's own may raise anything while it is read
+        return msgspec.json.decode(result)
 
 
 class _Raised:

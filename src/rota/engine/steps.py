@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from rota.domain import needs, once
 from rota.domain.arguments import Signature, encode_result
+from rota.domain.results import FailOn
 from rota.domain.run import Member, Run, State
 from rota.store import RunQuery, Store
 
@@ -32,6 +33,13 @@ class StepCode(Struct, frozen=True):
 
     when: Callable[[Inputs], Answer] | None = None
     args: Callable[[Inputs], Answer] | None = None
+    fail_on: FailOn | None = None
+    """The flow's, unless the step's task has one of its own."""
+
+    @property
+    def prepares(self) -> bool:
+        """Does it look at the steps before, to say whether and how the step is called?"""
+        return self.when is not None or self.args is not None
 
 
 class NotWanted(Exception):
@@ -60,10 +68,10 @@ class Steps:
         if member is None:
             return run.args
         flow, _, period = member.group.rpartition("@")
-        code = self._codes.get(f"{flow}/{member.step}", StepCode())
+        code = self._code(member)
         if member.coded and code == StepCode():
             raise NotKnown(f"this worker has no code of flow {flow} that says how step {member.step} is called")
-        if not member.takes and code == StepCode():
+        if not member.takes and not code.prepares:
             return run.args
         results = {step: await self._result(member, need) for step, need in member.takes.items()}
         given = msgspec.json.decode(run.args, type=dict[str, Raw])
@@ -77,6 +85,13 @@ class Steps:
             said: Mapping[str, Any] = await _answer(code.args(inputs))
             given |= {name: Raw(encode_result(value)) for name, value in said.items()}
         return msgspec.json.encode(given)
+
+    def fail_on(self, run: Run) -> FailOn | None:
+        """What the run's flow judges results by, if it does."""
+        return None if run.member is None else self._code(run.member).fail_on
+
+    def _code(self, member: Member) -> StepCode:
+        return self._codes.get(f"{member.group.rpartition('@')[0]}/{member.step}", StepCode())
 
     async def _result(self, member: Member, need: str) -> bytes:
         """What a step results in, by its last success; null if it has none, because it failed or was cancelled."""

@@ -24,6 +24,7 @@ from rota.domain.guards import Mark
 from rota.domain.intake import check_name
 from rota.domain.once import Once, check_period, memory_of, period_at
 from rota.domain.period import Period
+from rota.domain.results import FailOn
 from rota.domain.run import NewRun, Run, State
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
@@ -64,6 +65,7 @@ class Flow:
         on_failure: OnFailure,
         client: Callable[[], Client],
         known: Callable[[str], AnyTask | None],
+        fail_on: FailOn | None = None,
     ) -> None:
         self.name = check_flow_name(name)
         self.once = once
@@ -71,6 +73,7 @@ class Flow:
         self.steps: dict[str, Step] = {}
         self._client = client
         self._known = known
+        self._fail_on = fail_on
 
     def __repr__(self) -> str:
         return f"<Flow {self.name}: {' '.join(self.steps) or 'no steps'}>"
@@ -103,10 +106,10 @@ class Flow:
             self._check(own, step_name)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {self.name}: {error}") from None
-        code = StepCode(when, args if callable(args) else None)
+        code = StepCode(when, args if callable(args) else None, self._fail_on if own.fail_on is None else None)
         given: Mapping[str, Any] = {} if args is None or callable(args) else args
         call, takes = bind_step(task, given, followed, filled_later=code.args is not None)
-        if code != StepCode():
+        if code.prepares:
             takes = followed  # its functions may look at any of them
         plan = StepPlan(
             name=step_name,

@@ -14,6 +14,7 @@ from rota.domain.intake import Span, Timed, check_name, check_overlap, check_uni
 from rota.domain.keys import KeyTemplate
 from rota.domain.once import Once, check_once
 from rota.domain.policy import Limit, Lost, Rate, Retry
+from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
@@ -41,7 +42,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     limit: Limit | None = None
     rate: Rate | None = None
     enabled: bool = True
-    fail_on: Callable[[Any], bool] | None = None
+    fail_on: FailOn | None = None
     aliases: tuple[str, ...] = ()
     schedule: Trigger | str | None = None
     overlap: Overlap | None = None
@@ -82,6 +83,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
             raise ValueError('executor="thread" needs a plain function; an async one runs on the loop')
         if self.executor == "process":
             check_importable(fn)
+        check_fail_on(self.fail_on)
         for alias in self.aliases:
             check_name(alias)
         check_overlap(self.overlap, self.catch_up)

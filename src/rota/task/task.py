@@ -19,6 +19,7 @@ from rota.domain.keys import KeyTemplate
 from rota.domain.once import check_storable, memory_of, once_in
 from rota.domain.period import Period
 from rota.domain.policy import Policy
+from rota.domain.results import FailOn, chosen
 from rota.domain.run import NewRun
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -144,7 +145,9 @@ class Task(Generic[C, P, T_co, R_co]):
         client: Callable[[], Client],
         portal: Callable[[], Portal],
         tz: str = "UTC",
+        fail_on: FailOn | None = None,
     ) -> None:
+        """`fail_on` is the app's, for a task that has none of its own."""
         self.fn = fn
         self.name = str(options.name or getattr(fn, "__name__", ""))
         check_definition(fn, self.name)
@@ -169,6 +172,7 @@ class Task(Generic[C, P, T_co, R_co]):
         self.executor: ExecutorName = options.executor or default_executor(fn)
         self.aliases = options.aliases
         self.fail_on = options.fail_on
+        self._fail_on_of_app = fail_on
         self.expect = options.expect
         self.mark_memory = 0.0 if self.once is None else memory_of(self.once)
         """Seconds beyond the usual for which its marks are read: by its `once`, or by a flow that it is a step of."""
@@ -343,6 +347,11 @@ class Task(Generic[C, P, T_co, R_co]):
             memory=self.mark_memory,
         )
 
+    @property
+    def reader(self) -> FailOn | None:
+        """What judges the results of its runs, unless a flow does."""
+        return chosen(self.fail_on, self._fail_on_of_app)
+
     def handler(self) -> Handler:
         return Handler(
             name=self.name,
@@ -351,5 +360,5 @@ class Task(Generic[C, P, T_co, R_co]):
             executor=self.executor,
             takes_context=self.takes_context,
             retry=self.retry,
-            fail_on=self.fail_on,
+            fail_on=self.reader,
         )

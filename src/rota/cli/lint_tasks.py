@@ -1,0 +1,45 @@
+"""What lint finds in the code of tasks: verdicts that are returned and never read."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, is_typeddict
+
+from rota.app import Rota
+from rota.domain.arguments import type_hints
+from rota.domain.lint import Finding
+from rota.domain.lint.returns import returns_a_status, unread_status
+from rota.domain.period import Period
+from rota.task import Task
+
+
+def lint_tasks(app: Rota) -> Iterator[tuple[str, Finding]]:
+    """The names of tasks whose success is remembered although they may return a failure, with the finding."""
+    for name, remembered in sorted(_remembered(app)):
+        if returns_status(app.tasks[name].fn):
+            yield name, unread_status(name, remembered)
+
+
+def _remembered(app: Rota) -> Iterator[tuple[str, str]]:
+    """Tasks that are done once, by themselves or as a step, and whose results nothing judges."""
+    for name, task in app.tasks.items():
+        if task.once is not None and task.reader is None:
+            yield name, _how_often(task)
+    for flow in app.flows.values():
+        for step in flow.steps.values():
+            if step.code.fail_on is None and step.call.task.reader is None:
+                yield step.call.task.name, f"as step {step.name} of flow {flow.name}"
+
+
+def _how_often(task: Task[..., ..., Any, Any]) -> str:
+    return f"once per {task.once.unit}" if isinstance(task.once, Period) else "once per period"
+
+
+def returns_status(fn: Callable[..., Any]) -> bool:
+    """By its annotation, a TypedDict with a status, or by its source where that can be read."""
+    kind = type_hints(fn).get("return")
+    if is_typeddict(kind) and "status" in kind.__annotations__:
+        return True
+    try:
+        return returns_a_status(inspect.getsource(fn))
+    except (OSError, TypeError):  # no source: typed at a prompt, or built at run time
+        return False
