@@ -8,6 +8,9 @@ PYTHON  ?= python3
 NAME    ?= race_day
 ARGS    ?=
 HARNESS ?=
+STORE   ?= sqlite
+SECONDS ?= 150
+SEED    ?=
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -57,6 +60,10 @@ bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)
 .PHONY: soak
 soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out
 	@$(BIN)/python -m pytest -n 2 -m soak --timeout 3600 tests $(ARGS)
+
+.PHONY: chaos
+chaos: $(VENV)/.ready-dev ## kill, freeze and cut for a while, then check every promise (STORE= SECONDS= SEED=)
+	@$(BIN)/python -m tests.chaos --store $(STORE) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output
