@@ -7,7 +7,7 @@ from typing import Any, is_typeddict
 from rota.app import Rota
 from rota.domain.arguments import type_hints
 from rota.domain.lint import Finding
-from rota.domain.lint.returns import returns_a_status, unread_status
+from rota.domain.lint.returns import returns_a_status
 from rota.domain.period import Period
 from rota.task import Task
 
@@ -32,6 +32,18 @@ def _remembered(app: Rota) -> Iterator[tuple[str, str]]:
 
 def _how_often(task: Task[..., ..., Any, Any]) -> str:
     return f"once per {task.once.unit}" if isinstance(task.once, Period) else "once per period"
+
+
+def unread_status(task: str, of: str) -> Finding:
+    """The finding about a task done once `of` (a period, a flow) whose returned status nothing reads."""
+    return Finding(
+        "unread-status",
+        "warning",
+        f"{task} may return a dict whose status says that it failed, and nothing reads it: it would count as done "
+        f"({of}), and not be done again.",
+        "Give fail_on=status_dict to the task, its flow or the app; fail_on=lambda result: False if the status is "
+        "no verdict.",
+    )
 
 
 def returns_status(fn: Callable[..., Any]) -> bool:

@@ -4,8 +4,6 @@ import ast
 import textwrap
 from collections.abc import Iterator
 
-from rota.domain.lint.finding import Finding
-
 BAD = frozenset({"failed", "partial", "failure", "error"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -29,18 +27,6 @@ def returns_a_status(source: str) -> bool:
         return True
     names = {value.id for value in returned if isinstance(value, ast.Name)}
     return any(_sets_or_reads(node, names) for node in own)
-
-
-def unread_status(task: str, of: str) -> Finding:
-    """The finding about a task done once `of` (a period, a flow) whose returned status nothing reads."""
-    return Finding(
-        "unread-status",
-        "warning",
-        f"{task} may return a dict whose status says that it failed, and nothing reads it: it would count as done "
-        f"({of}), and not be done again.",
-        "Give fail_on=status_dict to the task, its flow or the app; fail_on=lambda result: False if the status is "
-        "no verdict.",
-    )
 
 
 def _own(function: Function) -> Iterator[ast.AST]:
