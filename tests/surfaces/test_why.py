@@ -2,60 +2,11 @@
 
 import pytest
 
-from rota import Activity, Breaker, Every, Limit, Rate, Rota, UnknownTask
-from rota.domain.lifecycle import Failed, Succeeded, decide
-from rota.domain.run import Failure
-from rota.store import Store, Subject, Wish
-from rota.stores.memory import MemoryBackend
+from rota import Every, Rota, UnknownTask
+from rota.store import Subject, Wish
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
-
-
-class Scene:
-    """An app on a store whose clock a test moves; workers are claims."""
-
-    def __init__(self) -> None:
-        self.backend = MemoryBackend()
-        self.app = Rota(self.backend, name="scene")
-        self._claims = 0
-
-        @self.app.task(schedule=Every(hours=1), limit=Limit(1), key="{page}")
-        async def fetch(page: int = 0) -> None: ...
-
-        @self.app.task(activity=Activity(after=60, key="{user}", spacing=600, breaker=Breaker(2)))
-        async def summarise(user: str) -> None: ...
-
-        @self.app.task(rate=Rate(1, per=3600))
-        async def mail(to: str) -> None: ...
-
-        @self.app.task(rate=Rate(1, per=3600, per_key=True), key="{to}")
-        async def ring(to: str) -> None: ...
-
-        self.fetch, self.summarise, self.mail, self.ring = fetch, summarise, mail, ring
-
-    async def store(self) -> Store:
-        return await self.app.client().store()
-
-    async def publish(self) -> None:
-        await (await self.store()).declare([task.spec() for task in self.app.tasks.values()])
-        await self.app.declare_schedules()
-
-    async def work(self, free: int = 10) -> list[str]:
-        """A worker claims; it ends nothing."""
-        self._claims += 1
-        claim = await (await self.store()).claim("ada", self._claims, list(self.app.tasks), free, 30)
-        return [run.id for run in claim.runs]
-
-    async def end(self, fail: bool = False) -> None:
-        """All that is due runs and ends."""
-        self._claims += 1
-        store = await self.store()
-        runs = (await store.claim("ada", self._claims, list(self.app.tasks), 10, 30)).runs
-        outcome = Failed(Failure("Boom", "no")) if fail else Succeeded()
-        await store.settle([decide(run, outcome) for run in runs])
-
-    async def told(self, subject: str, key: str | None = None) -> str:
-        return (await self.app.why(subject, key)).answer
+from tests.surfaces.why_scene import Scene
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_blocked_step_is_followed_to_its_root() -> None:
         await asyncio.sleep(600)
         run = await scene.run_of("join")
         root = (
-            "blocked by day/first@2026-11-15 (task load): it failed 10 minutes ago (2026-11-15 03:00:01 UTC): "
+            "blocked by day/first@2026-11-15 (task load): it failed 10 minutes ago (2026-11-15 03:00:01+00:00): "
             "ValueError: no load today; `rota flows rerun day first --period 2026-11-15`"
         )
         of_run = await scene.app.why(run)
@@ -149,7 +149,7 @@ def test_a_step_that_was_cancelled_because_its_flow_stopped_names_the_culprit() 
         told = await scene.told(await scene.run_of("join"))
         assert "it was cancelled 10 minutes ago" in told
         assert (
-            "stopped: step first failed 10 minutes ago (2026-11-15 03:00:01 UTC): ValueError: no load today; " in told
+            "stopped: step first failed 10 minutes ago (2026-11-15 03:00:01+00:00): ValueError: no load today; " in told
         )
         assert "`rota flows rerun day first --period 2026-11-15`" in told
 
@@ -186,7 +186,7 @@ def test_what_is_done_says_when_and_how_to_do_it_again() -> None:
             assert not (await app.submit_many([bound]))[0]
         told = str(await app.why("report"))
         assert f"already_done for '{DAY}': once, last 60 seconds ago" in told
-        assert "; it was done 2 minutes ago (2026-11-15 03:00:00 UTC), " in told
+        assert "; it was done 2 minutes ago (2026-11-15 03:00:00+00:00), " in told
         assert f"and `rota reset report --period {DAY}` lets it run again" in told
         assert "and `rota marks clear greet Ada` lets it run again" in str(await app.why("greet", "Ada"))
 
@@ -224,7 +224,7 @@ def test_a_late_one_is_explained() -> None:
         )
         await report.submit()
         await asyncio.sleep(60)
-        assert "; it was done 60 seconds ago (2026-11-15 05:00:00 UTC) after all" in str(await app.why("report"))
+        assert "; it was done 60 seconds ago (2026-11-15 05:00:00+00:00) after all" in str(await app.why("report"))
         assert (await app.why("expect:report")).kind == "schedule"
 
     simulate(app, START, START + timedelta(hours=3), scenario=asks)

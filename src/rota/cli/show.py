@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.text import UNSAFE_IN_JSON, clean
+from rota.cli.text import UNSAFE_IN_JSON, clean, one_line, wrapped
 
 Record = Mapping[str, object]
 """One thing as JSON has it; tables and TSV pick from it."""
@@ -104,6 +104,11 @@ class Show:
         """Plain words, at once."""
         self._write(clean(text))
         sys.stdout.flush()
+
+    def sentence(self, text: str, hanging: int = 0) -> None:
+        """One line in a pipe; on a terminal wrapped to its width, later lines indented, commands in one piece."""
+        line = one_line(text)
+        self.line("\n".join(wrapped(line, console().width, hanging)) if self.terminal else line)
 
     def note(self, text: str) -> None:
         """What is not the answer itself."""

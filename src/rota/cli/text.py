@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, datetime
 
+from rich.cells import cell_len
+
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]).{0,4096}?(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, to their end
@@ -22,6 +24,25 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """The same on one line."""
     return " ".join(clean(text).split())
+
+
+_PIECES = re.compile(r"`[^`]*`\S*|\S+")
+
+
+def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
+    """One line of text as lines of at most `width` columns, all but the first indented by `hanging`.
+
+    A command in backquotes stays in one piece, also where it is wider than a line: people copy it.
+    """
+    lines, line = list[str](), ""
+    for found in _PIECES.finditer(text):
+        piece = found[0]
+        if line.strip() and cell_len(line) + 1 + cell_len(piece) > width:
+            lines.append(line)
+            line = " " * hanging + piece
+        else:
+            line = f"{line} {piece}" if line.strip() else f"{line}{piece}"
+    return [*lines, line]
 
 
 def iso(instant: float) -> str:

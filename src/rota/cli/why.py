@@ -9,7 +9,6 @@ from rota.cli.apps import Target
 from rota.cli.groups import Shared
 from rota.cli.ids import SHORTEST, find
 from rota.cli.show import Show
-from rota.cli.text import one_line
 from rota.errors import RunNotFound, UnknownTask
 from rota.why import Why, why
 
@@ -34,10 +33,9 @@ def tell_why(show: Show, answer: Why) -> None:
         told = {"subject": answer.subject, "kind": answer.kind, "answer": answer.answer, "held": answer.held}
         show.value(told | {"facts": facts})
         return
-    show.line(one_line(f"{answer.kind} {answer.subject}: {answer.answer}"))
+    show.sentence(f"{answer.kind} {answer.subject}: {answer.answer}")
     for fact in answer.facts:
-        if fact.about != "answer":
-            show.line(one_line(f"{'!' if fact.holds else '-'} {fact.about}: {fact.text}"))
+        show.sentence(f"{'!' if fact.holds else '-'} {fact.about}: {fact.text}", hanging=2)
 
 
 async def _ask(target: Target, subject: str, key: str | None) -> Why:

@@ -26,8 +26,13 @@ def stored(moment: datetime) -> float:
 
 
 def shown(instant: float | None) -> str:
-    """For logs, to the second, in UTC."""
-    return "never" if instant is None else moment(instant).isoformat(" ", "seconds")
+    """For people, to the second: local time with its offset, as everywhere in logs and on the command line."""
+    if instant is None:
+        return "never"
+    try:
+        return datetime.fromtimestamp(instant).astimezone().isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):  # no calendar has this year
+        return str(instant)
 
 
 class Timing:

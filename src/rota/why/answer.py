@@ -1,8 +1,10 @@
 """What an answer is made of, and how it speaks of time."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
 
 from msgspec import Struct
+
+from rota.domain.timing import shown
 
 
 class Fact(Struct, frozen=True):
@@ -14,16 +16,12 @@ class Fact(Struct, frozen=True):
 
 
 class Why(Struct, frozen=True):
-    """All that was looked at, in order; the first fact that holds something up is the answer."""
+    """The answer in one sentence, and every fact that was looked at, in order."""
 
     subject: str
     kind: str
+    answer: str
     facts: tuple[Fact, ...]
-
-    @property
-    def answer(self) -> str:
-        held = next((fact for fact in self.facts if fact.holds), None)
-        return held.text if held is not None else self.facts[-1].text
 
     @property
     def held(self) -> bool:
@@ -35,11 +33,14 @@ class Why(Struct, frozen=True):
         )
 
 
+def first_hold(facts: Iterable[Fact]) -> Fact | None:
+    """The first fact that keeps work from starting."""
+    return next((fact for fact in facts if fact.holds), None)
+
+
 UNITS = ((86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
-
-
-def spell(instant: float) -> str:
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+LONG = 200
+"""Characters of an error's text that an answer quotes; the facts quote all of it."""
 
 
 def away(instant: float, now: float) -> str:
@@ -52,8 +53,14 @@ def away(instant: float, now: float) -> str:
 
 
 def at(instant: float, now: float) -> str:
-    return f"{away(instant, now)} ({spell(instant)})"
+    return f"{away(instant, now)} ({shown(instant)})"
 
 
 def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def quoted(text: object, limit: int = LONG) -> str:
+    """Text of any length and shape as part of a sentence."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -8,10 +8,14 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import UnknownTask
 from rota.store import RowQuery, RunQuery, Store
-from rota.why import facts
-from rota.why.answer import Fact, Why, at, away
+from rota.why import facts, ticking
+from rota.why.answer import Fact, Why, at, away, first_hold
 from rota.why.evidence import Evidence, gather
+from rota.why.heads import ended_words, head_of_schedule, head_of_task
 from rota.why.trail import again
+
+WHOLE = 4_000
+"""Characters of an error: all that a run keeps of one."""
 
 
 async def why(store: Store, subject: str, key: str | None = None) -> Why:
@@ -30,41 +34,45 @@ async def why(store: Store, subject: str, key: str | None = None) -> Why:
 
 
 def _of_task(seen: Evidence) -> Why:
+    wanted = bool(seen.waiting) or any(_lapsed(run, seen.now) for run in seen.running)
+    active = any(each.next_at is not None and not each.paused for each in seen.own_schedules)
     found = [
-        facts.about_workers(seen),
+        facts.about_workers(seen, wanted or active),
         *facts.about_task(seen),
         *facts.about_rate(seen, seen.unfinished),
         *facts.about_key(seen),
+        *facts.about_seats(seen, seen.waiting),
         *facts.about_queue(seen),
-        *facts.about_schedules(seen),
+        *ticking.about_schedules(seen),
         *facts.about_decisions(seen),
         *facts.about_last(seen),
     ]
-    idle = not seen.unfinished and not any(fact.about in ("schedule", "decided") for fact in found)
-    found.append(Fact("answer", "nothing was submitted" if idle else "nothing holds it up"))
     subject = seen.task if seen.key is None else f"{seen.task} {seen.key}"
-    return Why(subject, "task", tuple(found))
+    return Why(subject, "task", head_of_task(seen, found), tuple(found))
 
 
 async def _of_schedule(store: Store, schedule: Schedule) -> Why:
     seen = await gather(store, schedule.task, schedule.key)
+    ended = schedule.next_at is None and not seen.waiting
     found = [
-        *facts.about_schedule(schedule, seen),
-        facts.about_workers(seen),
+        *ticking.about_schedule(schedule, seen),
+        facts.about_workers(seen, not ended),
         *facts.about_task(seen),
         *facts.about_rate(seen, seen.unfinished),
+        *facts.about_seats(seen, seen.waiting),
         *facts.about_queue(seen),
         *facts.about_decisions(seen),
         *facts.about_last(seen),
-        Fact("answer", "nothing holds it up"),
     ]
-    return Why(schedule.id, "schedule", tuple(found))
+    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found))
 
 
 async def _of_run(store: Store, run: Run) -> Why:
     seen = await gather(store, run.task, run.key, run)
     if run.state.final or run.state is State.RUNNING:
-        found = [*_standing(run, seen), *await _stopped(store, run, seen.now), *facts.about_origin(run)]
+        own = _running(run, seen) if run.state is State.RUNNING else _ended(run, seen)
+        found = [*own, *await _stopped(store, run, seen.now), *facts.about_origin(run)]
+        otherwise = own[-1].text
     else:
         found = [
             *facts.about_waiting(run, seen),
@@ -72,26 +80,34 @@ async def _of_run(store: Store, run: Run) -> Why:
             facts.about_workers(seen),
             *facts.about_task(seen),
             *facts.about_rate(seen, [run]),
+            *facts.about_seats(seen, [run]),
         ]
-        found.append(Fact("answer", "nothing holds it up: it starts as soon as a seat is free"))
-    return Why(run.id, f"run of {run.task}", tuple(found))
+        otherwise = "nothing holds it up: it starts as soon as a seat is free"
+    held = first_hold(found)
+    return Why(run.id, f"run of {run.task}", otherwise if held is None else held.text, tuple(found))
 
 
-def _standing(run: Run, seen: Evidence) -> list[Fact]:
-    if run.state is State.RUNNING:
-        since = away(run.claimed_at or seen.now, seen.now)
-        found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
-        if run.until is not None and run.until <= seen.now:
-            found.append(
-                Fact("run", f"its lease lapsed {away(run.until, seen.now)}: another worker takes it over", True)
-            )
-        return found
-    why = f": {run.error}" if run.error else f": {run.reason}" if run.reason else ""
-    note = f" ({run.note})" if run.note else ""
-    became = "was cancelled" if run.state is State.CANCELLED else str(run.state)
+def _lapsed(run: Run, now: float) -> bool:
+    return run.until is not None and run.until <= now
+
+
+def _running(run: Run, seen: Evidence) -> list[Fact]:
+    since = away(run.claimed_at or seen.now, seen.now)
+    found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
+    if _lapsed(run, seen.now):
+        lapsed = f"its lease lapsed {away(run.until or 0.0, seen.now)}: another worker takes it over"
+        found += [Fact("run", lapsed, True), facts.about_workers(seen)]
+    elif run.cancel_asked or run.pause_asked:
+        wish = "cancelled" if run.cancel_asked else "paused"
+        note = f" ({run.note})" if run.note else ""
+        found.append(Fact("run", f"it is to be {wish}{note}, and its handler runs on {run.worker} until it stops"))
+    return found
+
+
+def _ended(run: Run, seen: Evidence) -> list[Fact]:
     return [
         *(Fact("attempt", f"{a.outcome} {at(a.ended_at, seen.now)} on {a.worker}") for a in run.attempts[-5:]),
-        Fact("run", f"it {became} {at(run.finished_at or seen.now, seen.now)}{why}{note}"),
+        Fact("run", ended_words(run, seen.now, "it", WHOLE)),
     ]
 
 

@@ -18,6 +18,8 @@ T = TypeVar("T")
 SILENT = 30.0
 """Seconds after which a worker that said nothing is not counted on."""
 DECISIONS_TOLD = 5
+ENDED = 20
+"""Ended runs among which the last one is looked for: stores list runs by their creation."""
 WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
 STARTED = tuple(state for state in State if state.final or state is State.RUNNING)
 
@@ -55,6 +57,30 @@ class Evidence(Struct, frozen=True):
         return [worker for worker in self.workers if self.task in worker.tasks]
 
     @property
+    def waiting(self) -> list[Run]:
+        """Unfinished runs that nobody runs."""
+        return [run for run in self.unfinished if run.state is not State.RUNNING]
+
+    @property
+    def running(self) -> list[Run]:
+        return [run for run in self.unfinished if run.state is State.RUNNING]
+
+    @property
+    def due(self) -> list[Run]:
+        """Runs that only want a seat."""
+        return [run for run in self.waiting if run.state is State.QUEUED and run.due_at <= self.now and not run.needs]
+
+    @property
+    def own_schedules(self) -> list[Schedule]:
+        """The schedules that make runs of the key, or of any key if none is asked about."""
+        return [each for each in self.schedules if self.key is None or each.key == self.key]
+
+    @property
+    def last(self) -> Run | None:
+        """The run that ended last."""
+        return max(self.ended, key=lambda run: run.finished_at or 0.0, default=None)
+
+    @property
     def known(self) -> bool:
         """Has anybody ever said or asked anything of this task?"""
         found = (self.spec, self.schedules, self.decisions, self.unfinished, self.ended, self.knowing())
@@ -70,7 +96,7 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     final = [state for state in State if state.final]
     decisions = (await store.rows(Decided, about)).items
     unfinished = (await store.runs(RunQuery(task=task, key=key, states=WAITING, limit=100))).runs
-    waiting = [each for each in unfinished if each.state is not State.RUNNING]
+    waiting = (each for each in unfinished if each.state is not State.RUNNING)
     first = run or min(waiting, key=lambda each: each.due_at, default=None)
     return Evidence(
         now=workers.now,
@@ -83,7 +109,7 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
         of_task=(await store.rows(Decided, RowQuery(task=task, key="", limit=50))).items,
         depth=next((depth for depth in depths if depth.task == task), Depth(task, 0, 0)),
         unfinished=unfinished,
-        ended=(await store.runs(RunQuery(task=task, key=key, states=final, limit=1))).runs,
+        ended=(await store.runs(RunQuery(task=task, key=key, states=final, limit=ENDED))).runs,
         started=(await store.runs(RunQuery(task=task, states=STARTED, limit=100))).runs,
         mark=None if key is None else await _mark(store, task, key),
         first=first,

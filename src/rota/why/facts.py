@@ -6,10 +6,8 @@ from rota.domain.decision import Decided, Reason
 from rota.domain.guards import rest_reason
 from rota.domain.once import period_of
 from rota.domain.run import Run, State
-from rota.domain.schedule import Schedule
-from rota.domain.timing import Timing
 from rota.store import Marked
-from rota.why.answer import Fact, at, away, many
+from rota.why.answer import Fact, at, away, many, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
 from rota.why.trail import about_needs
 
@@ -19,7 +17,8 @@ LATE = 5.0
 """Seconds after which somebody should have fired a due schedule, or started the next run of a rate that is open."""
 
 
-def about_workers(seen: Evidence) -> Fact:
+def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
+    """Who could do it. Nobody holds nothing up where no worker is wanted."""
     live = seen.live()
     if live:
         return Fact("workers", f"{many(len(live), 'live worker')} {'knows' if len(live) == 1 else 'know'} {seen.task}")
@@ -30,7 +29,25 @@ def about_workers(seen: Evidence) -> Fact:
         text = f"workers are alive, but none knows {seen.task}: start one that imports its code"
     else:
         text = "no worker is alive: start one with `rota worker`"
-    return Fact("workers", text, holds=True)
+    return Fact("workers", text, holds=wanted)
+
+
+def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
+    """Due runs wait while every worker that knows their task is full."""
+    seats = [(worker.report.seats, worker.report.held + worker.report.overdue) for worker in seen.live()]
+    late = any(_ready(run) and seen.now - run.due_at > SOON for run in waiting)
+    if late and seats and all(0 < total <= taken for total, taken in seats):
+        total = sum(total for total, _ in seats)
+        whose = f"the {many(len(seats), 'live worker')} that {'knows' if len(seats) == 1 else 'know'} {seen.task}"
+        yield Fact("seats", f"{_all_seats(total)} of {whose} {'is' if total == 1 else 'are'} taken", holds=True)
+
+
+def _all_seats(total: int) -> str:
+    return "the only seat" if total == 1 else f"all {total:,} seats"
+
+
+def _ready(run: Run) -> bool:
+    return run.state is State.QUEUED and not run.parked and not run.needs
 
 
 def about_task(seen: Evidence) -> Iterator[Fact]:
@@ -42,10 +59,11 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if not spec.enabled:
         yield Fact("task", f"{seen.task} is disabled in its code or settings: no run of it is taken", True)
     if spec.paused:
-        said = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
-        yield Fact("task", f"{seen.task} is paused{_said(said, seen.now)}; `rota tasks resume {seen.task}`", True)
+        paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
+        yield Fact("task", f"{seen.task} is paused{said(paused, seen.now)}; `rota tasks resume {seen.task}`", True)
     if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
-        yield Fact("limit", f"{seen.depth.running} of {spec.limit.total} run: the limit is reached", True)
+        reached = f"{seen.depth.running} of {spec.limit.total} run: the limit is reached"
+        yield Fact("limit", reached, bool(seen.waiting))
 
 
 def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
@@ -55,7 +73,7 @@ def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
         return
     words = f"at most {many(rate.n, 'start')} per {rate.per:g} s{' per key' if rate.per_key else ''}"
     for run in waiting:
-        ready = run.state is State.QUEUED and not run.parked and not run.needs and seen.now - run.due_at > SOON
+        ready = _ready(run) and seen.now - run.due_at > SOON
         last = _last_start(seen, run.key if rate.per_key else None)
         if ready and last is not None and seen.now - last < max(rate.interval, LATE):
             opens = last + rate.interval
@@ -89,15 +107,42 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
     if run.state is State.PAUSED:
         yield Fact("run", f"{name} is paused{f': {run.note}' if run.note else ''}; `rota runs resume {run.id}`", True)
     yield from about_needs(run, seen.trail, seen.now)
-    if run.due_at > seen.now:
-        again = f" (try {run.failures + 1}, after {run.error})" if run.failures and run.error else ""
-        yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{again}", True)
+    if misfit := unbindable(run):
+        times = len(misfit)
+        tries = {1: "once", 2: "twice"}.get(times, f"{times} times")
+        due = "next try" if run.due_at > seen.now else "the next try was due"
+        text = f"{name} was tried {tries} and could not be called: {misfit[-1]}; {due} {at(run.due_at, seen.now)}"
+        yield Fact("run", text, True)
+    elif run.due_at > seen.now:
+        yield Fact("run", f"{name} is due {at(run.due_at, seen.now)}{_tried(run)}", True)
     elif run.parked:
         yield Fact("run", f"{name} waits until others of its key {run.key!r} have ended or its rate lets it", True)
     elif run.state is State.QUEUED and not run.needs:
-        yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}")
+        yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}{_tried(run)}")
     if run.expires_at is not None:
         yield Fact("run", f"{name} expires {at(run.expires_at, seen.now)}: it never starts after that")
+
+
+def unbindable(run: Run) -> list[str]:
+    """What each of the last tries said that could not call the handler, if the very last one could not."""
+    found: list[str] = []
+    for attempt in reversed(run.attempts):
+        if attempt.outcome != Reason.UNBINDABLE:
+            break
+        found.insert(0, attempt.error.message if attempt.error else "its arguments do not fit")
+    return found
+
+
+def _tried(run: Run) -> str:
+    """How the last try ended, in brackets."""
+    if not run.attempts:
+        return ""
+    last = run.attempts[-1]
+    if run.failures and run.error:
+        return f" (try {run.failures + 1}, after {quoted(run.error)})"
+    if last.outcome in ("lost", "crashed"):
+        return f" (again, after the worker {last.worker} was lost with it {many(run.losses, 'time')})"
+    return f" (the last try was {last.outcome})" if last.outcome in ("snoozed", "interrupted", "released") else ""
 
 
 def about_origin(run: Run) -> Iterator[Fact]:
@@ -113,13 +158,13 @@ def about_origin(run: Run) -> Iterator[Fact]:
 def about_key(seen: Evidence) -> Iterator[Fact]:
     if seen.key is None:
         return
-    running = [run for run in seen.unfinished if run.state is State.RUNNING]
+    running = seen.running
     per_key = seen.spec.limit.per_key if seen.spec and seen.spec.limit else None
     if running:
         full = per_key is not None and len(running) >= per_key
         started = away(running[-1].claimed_at or seen.now, seen.now)
         text = f"{many(len(running), 'run')} of {seen.key!r} running, the first started {started}"
-        yield Fact("key", text + (f": its limit of {per_key} is reached" if full else ""), full)
+        yield Fact("key", text + (f": its limit of {per_key} is reached" if full else ""), full and bool(seen.waiting))
     mark = seen.mark
     if mark is None:
         return
@@ -140,59 +185,6 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
             until = at(mark.finished_at + rule.seconds, seen.now)
             why = f"its breaker is open after {mark.failures} failed runs" if rule.failures else "it rests"
             yield Fact("key", f"{seen.key!r}: {why}; new runs are refused until {until}", True)
-
-
-def about_schedules(seen: Evidence) -> Iterator[Fact]:
-    for schedule in seen.schedules:
-        if seen.key is None or schedule.key == seen.key:
-            yield from about_schedule(schedule, seen)
-
-
-def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
-    name = f"schedule {schedule.id}" if schedule.deadline is None else f"deadline {schedule.id}"
-    if schedule.paused:
-        words = _said(_pause(schedule, seen), seen.now) or _noted(schedule.note)
-        yield Fact("schedule", f"{name} is paused{words}; `rota schedules resume {schedule.id}`", True)
-    elif schedule.next_at is None:
-        yield Fact("schedule", f"{name} ({schedule.trigger}) has no tick left", True)
-    else:
-        yield _next_tick(name, schedule, schedule.next_at, seen)
-    if schedule.deadline is not None:
-        late = [firing for firing in schedule.recent if firing.reason is Reason.LATE]
-        was = f"it was late last {at(late[-1].nominal, seen.now)}" if late else "it was never late so far"
-        yield Fact("schedule", f"{name} makes no runs: it looks whether {_expected(schedule)} was done; {was}")
-    elif schedule.recent:
-        last = schedule.recent[-1]
-        became = "made a run" if last.reason is Reason.ACCEPTED else f"made none of its own: {last.reason}"
-        yield Fact("schedule", f"{name}: its last tick, {at(last.nominal, seen.now)}, {became}")
-
-
-def _next_tick(name: str, schedule: Schedule, nominal: float, seen: Evidence) -> Fact:
-    """Any worker fires a due schedule, whether it knows the task or not."""
-    words = f"{name} ({_words(schedule)})"
-    late = seen.now - (nominal if schedule.fires_at is None else schedule.fires_at)
-    if late < 0:
-        return Fact("schedule", f"{words} is next {at(nominal, seen.now)}")
-    due = f"{words} was due {at(nominal, seen.now)}"
-    if late <= LATE or not seen.alive():
-        return Fact("schedule", due)
-    return Fact("schedule", f"{due}, and nobody has fired it: see the log of the workers", holds=True)
-
-
-def _expected(schedule: Schedule) -> str:
-    about = schedule.deadline.about if schedule.deadline else None
-    period = schedule.deadline.period if schedule.deadline else None
-    return f"{about or schedule.task}{f' of the {period.unit}' if period else ''}"
-
-
-def _pause(schedule: Schedule, seen: Evidence) -> Decided | None:
-    """Who paused it, and when. Schedules and runs of one key share the row of the last pause, which may be another's:
-    then only the note is known, which is the schedule's own."""
-    alike = (schedule.key, True, schedule.note)
-    if any((other.key, other.paused, other.note) == alike for other in seen.schedules if other.id != schedule.id):
-        return None
-    rows = (row for row in seen.decisions if row.reason is Reason.PAUSED and row.key == schedule.key)
-    return next((row for row in rows if row.run is None and row.note == schedule.note), None)
 
 
 def about_decisions(seen: Evidence) -> Iterator[Fact]:
@@ -229,24 +221,17 @@ def _undo(row: Marked, seen: Evidence) -> str:
 
 
 def about_last(seen: Evidence) -> Iterator[Fact]:
-    for run in seen.ended:
+    if (run := seen.last) is not None:
         why = f": {run.error}" if run.error else f" ({run.reason})" if run.reason else ""
         yield Fact("last run", f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}")
 
 
-def _words(schedule: Schedule) -> str:
-    try:
-        return Timing.of(schedule).trigger.describe()
-    except ValueError:
-        return schedule.trigger
-
-
-def _said(row: Decided | None, now: float) -> str:
+def said(row: Decided | None, now: float) -> str:
     if row is None:
         return ""
     by = f" by {row.by}" if row.by else ""
-    return f" ({away(row.last_at, now)}{by}){_noted(row.note)}"
+    return f" ({away(row.last_at, now)}{by}){noted(row.note)}"
 
 
-def _noted(note: str | None) -> str:
+def noted(note: str | None) -> str:
     return f" ({note})" if note else ""

@@ -1,8 +1,9 @@
 """Why is a step of a flow not done? What its code says of it is known here."""
 
+from rota.domain.timing import shown
 from rota.flow import FlowStatus
 from rota.store import Store
-from rota.why.answer import Fact, Why, at, spell
+from rota.why.answer import Fact, Why, at, first_hold
 from rota.why.asking import why
 
 
@@ -12,9 +13,11 @@ async def why_step(store: Store, status: FlowStatus, name: str) -> Why:
     subject, where = f"{status.flow}/{name}", f"--period {status.period}"
     again = f"`rota flows rerun {status.flow} {name} {where}` does it again"
     since = status.now if step.since is None else step.since
+    answer = ""
     if step.state in ("done", "skipped"):
         took = "" if step.seconds is None else f" and took {step.seconds:.3g} s"
         facts = [Fact("step", f"it was {step.state} {at(since, status.now)}{took}; {again}")]
+        answer = facts[0].text
     elif step.state == "absent" and step.run is None:
         text = f"it was not started in {status.period}, or that is forgotten"
         facts = [Fact("step", f"{text}; `rota flows start {status.flow} {where}`", holds=True), *_before(status, name)]
@@ -22,12 +25,14 @@ async def why_step(store: Store, status: FlowStatus, name: str) -> Why:
         facts = [Fact("step", f"it was done, but was reset; `rota flows start {status.flow} {where}`", holds=True)]
     else:
         assert step.run is not None
-        facts = [fact for fact in (await why(store, step.run.id)).facts if fact.about != "flow"]
+        of_run = await why(store, step.run.id)
+        facts, answer = [fact for fact in of_run.facts if fact.about != "flow"], of_run.answer
         if step.state in ("failed", "cancelled"):
             ended = [fact.text for fact in facts if fact.about == "run"]
             others = [fact for fact in facts if fact.about != "run"]
             facts = [Fact("step", f"{'; '.join(ended)}; {again}", holds=True), *others]
-    return Why(f"{subject}@{status.period}", "step", tuple(facts))
+    held = first_hold(facts)
+    return Why(f"{subject}@{status.period}", "step", held.text if held else answer, tuple(facts))
 
 
 def _before(status: FlowStatus, name: str) -> list[Fact]:
@@ -38,4 +43,4 @@ def _stands(status: FlowStatus, name: str) -> str:
     step = status.steps[name]
     if step.state == "absent":
         return f"{name} was not started either"
-    return f"{name} is {step.state}{'' if step.since is None else f' since {spell(step.since)}'}"
+    return f"{name} is {step.state}{'' if step.since is None else f' since {shown(step.since)}'}"
