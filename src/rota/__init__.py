@@ -35,6 +35,7 @@ from rota.errors import (
     StoreUnavailable,
     TaskError,
     UnknownTask,
+    Unstorable,
     UsageError,
 )
 from rota.flow import Flow, FlowStatus, Step, StepStatus
@@ -93,6 +94,7 @@ __all__ = [
     "TaskError",
     "Trigger",
     "UnknownTask",
+    "Unstorable",
     "UsageError",
     "UserKey",
     "Weekly",

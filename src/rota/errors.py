@@ -63,6 +63,10 @@ class StoreCorrupt(StoreError):
     """The store is there, but what it holds is not a sound rota store."""
 
 
+class Unstorable(StoreError, ValueError):
+    """The store can never keep this value: no later try helps. Stores raise it for a proven bad value, nothing else."""
+
+
 class SchemaTooNew(StoreError):
     """A newer rota has written this store."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rota import Retry, Rota, RunCancelled, RunFailed, StoreCorrupt, StoreUnavailable
+from rota import Retry, Rota, RunCancelled, RunFailed, StoreCorrupt, StoreUnavailable, Unstorable
 from rota.stores.memory import MemoryBackend
 from rota.testing.faults import FaultyBackend
 
@@ -104,12 +104,46 @@ async def test_an_ending_that_cannot_be_written_does_not_hold_up_the_others() ->
         return 2 * n
 
     handles = await app.submit_many([double.bind(n) for n in range(3)])
-    backend.fail("settle", ValueError("not this batch"))  # then the first of the batch alone
-    backend.fail("settle", ValueError("not this one"))
+    backend.fail("settle", Unstorable("not this batch"))  # then the first of the batch alone
+    backend.fail("settle", Unstorable("not this one"))
     async with app:
         with pytest.raises(RunFailed, match="cannot be written"):
             await handles[0].result(timeout=10)
         assert [await handle.result(timeout=10) for handle in handles[1:]] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("of a driver"), RuntimeError("a bug"), StoreCorrupt("odd"), OSError(5, "")]
+)
+async def test_no_error_but_a_proven_bad_value_changes_what_is_recorded(error: Exception) -> None:
+    """The handler has returned: whatever the store raises, the run is recorded as it ended, once the store answers."""
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    handles = await app.submit_many([double.bind(n) for n in range(3)])
+    backend.fail("settle", error, times=5)  # the batch, each of it alone, and one of them once more
+    async with app:
+        assert [await handle.result(timeout=10) for handle in handles] == [0, 2, 4]
+    assert {(await handle.refresh()).fence for handle in handles} == {1}, "none of them was run again"
+
+
+async def test_an_ending_that_cannot_be_recorded_holds_up_no_other_ending() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend, concurrency=1)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    first, second = await app.submit_many([double.bind(n) for n in range(2)])
+    backend.fail("settle", RuntimeError("a bug"), times=2)  # as a batch of one, and alone
+    async with app:
+        assert await second.result(timeout=10) == 2
+        assert await first.result(timeout=10) == 0
 
 
 async def test_waiting_again_and_again_never_hangs() -> None:

@@ -21,11 +21,13 @@ from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
 from rota.engine.worker import Worker
 from rota.engine.world import REAL, World
+from rota.errors import StoreError
 from rota.store import Backend, Store
 
 log = logging.getLogger("rota")
 
-FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
+FIRST_PAUSE, LAST_PAUSE = 0.5, 2.0
+"""Seconds before a loop that failed starts again; the last is short, so that work goes on soon after a fault ends."""
 STOP_CLAIMING = 5.0
 """Seconds for a claim under way to come back; what it claimed after that comes back when its lease lapses."""
 CALM = 60.0
@@ -205,8 +207,10 @@ class Supervisor:
                 if self._world.monotonic() - began > CALM:
                     pause = FIRST_PAUSE
                 loop.restarts += 1
-                loop.error = f"{type(error).__name__}: {error}"
-                log.exception("the %s loop stumbled, it starts again in %.1f s", loop.name, pause)
+                said, before = f"{type(error).__name__}: {error}", loop.error
+                loop.error = said
+                trace = None if isinstance(error, StoreError) or said == before else error  # told once, not each time
+                log.error("the %s loop stumbled, it starts again in %.1f s: %s", loop.name, pause, said, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
             else:

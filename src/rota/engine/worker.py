@@ -33,7 +33,8 @@ from rota.store import Claim, Handed, Hint, Renewal, Report, Store
 
 log = logging.getLogger("rota")
 
-FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
+"""Seconds between claims while the store is away; it is asked again within two seconds of its return."""
 CLEANUP, THREAD_CLEANUP = 6.0, 0.5
 REPORT_EVERY = 1.0
 """Seconds between reports; a claim in between carries none."""

@@ -5,11 +5,12 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from rota.errors import StoreError
 from rota.store import Store
 from rota.stores.hub import Hub
 from rota.stores.postgres import schema
 from rota.stores.postgres.address import Address, parse
-from rota.stores.postgres.driver import ERRORS, Connection, explain, quoted
+from rota.stores.postgres.driver import explain, quoted
 from rota.stores.postgres.lines import Lines
 from rota.stores.postgres.store import PostgresStore
 
@@ -66,13 +67,16 @@ class PostgresBackend:
             await lines.close()
 
     async def _ready(self, lines: Lines) -> tuple[int, int]:
-        connection: Connection | None = None
         try:
             connection = await lines.open()
-            versions = await schema.migrate(connection, self.address.schema, self.url)
-        except ERRORS as error:
+            try:
+                versions = await schema.migrate(connection, self.address.schema, self.url)
+            except BaseException:
+                connection.terminate()
+                raise
+        except StoreError:
+            raise
+        except Exception as error:
             raise explain(error, self.url) from error
-        finally:
-            if connection is not None:
-                lines.keep(connection)
+        lines.keep(connection)
         return versions

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from enum import Enum, auto
 from typing import Any, Protocol, cast, overload
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
+from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 
 PATIENCE = 10.0
 """Seconds to wait for a connection."""
@@ -44,25 +45,6 @@ class Connection(Protocol):
 
 pg: Any = cast(Any, asyncpg)
 
-TRY_AGAIN: tuple[type[Exception], ...] = (
-    pg.SerializationError,
-    pg.DeadlockDetectedError,
-    pg.UndefinedFunctionError,
-    pg.InternalServerError,
-)
-"""The server has rolled the whole verb back: it may be sent again as it is. One that is under way while functions are
-replaced may not find some of them, or look for them where they were."""
-CUT: tuple[type[Exception], ...] = (
-    pg.PostgresConnectionError,
-    pg.InterfaceError,
-    pg.ReadOnlySQLTransactionError,
-    OSError,
-    TimeoutError,
-)
-"""Nobody knows whether the verb was done; or it was not, because this server is a standby: another line may lead to the
-primary."""
-BAD_ROW: tuple[type[Exception], ...] = (pg.DataError, pg.InternalClientError, UnicodeEncodeError, OverflowError)
-"""One row of a batch cannot be stored; the others can."""
 ERRORS: tuple[type[Exception], ...] = (
     pg.PostgresError,
     pg.InterfaceError,
@@ -71,8 +53,48 @@ ERRORS: tuple[type[Exception], ...] = (
     TimeoutError,
 )
 
-_AWAY = ("57P", "08", "25006", "40", "53300", "57014", "55P03")
-_GONE = ("42P01", "42883", "3F000", "42704", "XX001", "XX002")
+
+class Fault(Enum):
+    """What an error of the driver means for the verb that met it, and for the connection."""
+
+    ROLLED_BACK = auto()
+    """The server undid the whole verb, because it met another verb or new functions: send it again as it is."""
+    BAD_VALUE = auto()
+    """Proven: PostgreSQL cannot store a value of the batch. The other batches that share the call can be stored."""
+    REFUSED = auto()
+    """The server answered, and answers the same next time: no login, no grant, no room, no schema."""
+    AWAY = auto()
+    """All the rest. Nobody knows whether the verb was done, nor what the connection answers next."""
+
+
+_ROLLED_BACK = frozenset({"40001", "40P01", "42883", "XX000"})
+"""Serialization failure, deadlock, undefined function, internal error: the last two befall a verb that is under way
+while functions are replaced."""
+_BAD_VALUE = ("22", "54000")
+"""Data exceptions, and what is too large for an index or a row."""
+_GONE = ("42P01", "3F000", "42704", "XX001", "XX002")
+_REFUSED = ("28", "3D000", "42501", "53", *_GONE)
+_PASSING = ("53300",)
+"""Too many connections: the one of the class 53 that is over in a moment."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Judge by the SQLSTATE that the server sent. An error without one says nothing about the value: asyncpg raises
+    InternalClientError ("cannot switch to state 12") on a connection whose end it has read but not yet handled."""
+    if isinstance(error, UnicodeEncodeError | OverflowError):
+        return Fault.BAD_VALUE
+    code = _sqlstate(error)
+    if code in _ROLLED_BACK:
+        return Fault.ROLLED_BACK
+    if code.startswith(_BAD_VALUE):
+        return Fault.BAD_VALUE
+    if code.startswith(_REFUSED) and code not in _PASSING:
+        return Fault.REFUSED
+    return Fault.AWAY
+
+
+def _sqlstate(error: BaseException) -> str:
+    return str(getattr(error, "sqlstate", None) or "") if isinstance(error, pg.PostgresError) else ""
 
 
 async def connect(dsn: str) -> Connection:
@@ -88,27 +110,25 @@ async def connect_plainly(dsn: str) -> Connection:
 
 def explain(error: Exception, url: str) -> StoreError:
     """What happened, to which server, and what to do."""
-    code = str(getattr(error, "sqlstate", None) or "")
+    code = _sqlstate(error)
     said = str(error) or type(error).__name__
+    if fault_of(error) is Fault.BAD_VALUE:
+        return Unstorable(f"{url} cannot store this value: {said}")
     if code.startswith("28"):
         return StoreUnavailable(f"{url} does not let this user in ({said}); check its name and password", False)
     if code == "3D000":
         return StoreUnavailable(f"{url}: {said}; create it, or correct the URL (ROTA_URL)", False)
     if code == "42501":
         return StoreUnavailable(f"{url}: {said}; see the grants in docs/postgresql.md", False)
-    if code.startswith("53") and code != "53300":
+    if code.startswith("53") and code not in _PASSING:
         return StoreUnavailable(f"{url} has no room left ({said}); nothing was lost", False)
-    if code.startswith(_GONE):
+    if code.startswith(_GONE) or code == "42883":
         return StoreCorrupt(f"{url} holds no sound rota schema ({said}); restore it, or give rota a schema of its own")
-    if code.startswith(_AWAY):
-        return StoreUnavailable(f"{url} is away ({said})")
     if isinstance(error, TimeoutError):
         return StoreUnavailable(f"{url} has not answered for {CALL_PATIENCE:.0f} s; is the server frozen?")
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
         return StoreUnavailable(f"{url} refused the connection; is the server running? (ROTA_URL)")
-    if isinstance(error, CUT):
-        return StoreUnavailable(f"{url} is away ({said})")
-    return StoreUnavailable(f"{url}: {said}", passing=False)
+    return StoreUnavailable(f"{url} is away ({type(error).__name__}: {said})")
 
 
 def quoted(name: str) -> str:

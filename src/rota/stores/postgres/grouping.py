@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from rota.errors import Unstorable
 from rota.store import Reply
-from rota.stores.postgres.driver import BAD_ROW
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -47,7 +47,7 @@ class Group(Generic[Q, A]):
     async def _answer(self, taken: list[tuple[Sequence[Q], "asyncio.Future[Reply[A]]"]]) -> None:
         try:
             reply = await self._send([question for questions, _ in taken for question in questions])
-        except BAD_ROW as error:
+        except Unstorable as error:
             if len(taken) == 1:
                 self._fail(taken, error)
             for one in taken if len(taken) > 1 else ():

@@ -7,21 +7,21 @@ from typing import Any
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores.postgres.driver import (
-    BAD_ROW,
-    CUT,
-    ERRORS,
-    TRY_AGAIN,
     Connection,
+    Fault,
     Record,
     connect,
     connect_plainly,
     explain,
+    fault_of,
 )
 
 log = logging.getLogger("rota")
 
 TRIES = 10
 """How often a verb is sent that the server rolls back because it met another."""
+RESENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds before each resend of a verb whose connection was lost; whoever calls has retries of its own."""
 
 
 class Lines:
@@ -53,27 +53,29 @@ class Lines:
         self._idle.append(connection)
 
     async def call(self, query: str, *args: Any) -> list[Record]:
-        """Verbs may be sent again: one that met another is, and one whose line was cut is once more."""
-        cuts = 0
-        for tries in range(1, TRIES + 1):
+        """Send a verb until the server has answered. All verbs are idempotent, so a verb is sent again when the server
+        rolled it back (at most TRIES times), and on a new connection when its connection was lost (RESENDS)."""
+        rollbacks, pauses = 0, iter(RESENDS)
+        fresh = False
+        while True:
             try:
-                return await self._call(query, args)
+                return await self._call(query, args, fresh)
             except StoreError:
                 raise
-            except BAD_ROW:
-                raise
-            except TRY_AGAIN as error:
-                if tries == TRIES:
-                    raise explain(error, self.shown) from error
-                await asyncio.sleep(0.001 * tries)
-            except CUT as error:
-                cuts += 1
-                self._failed()
-                if cuts > 1 or isinstance(error, TimeoutError):
-                    raise explain(error, self.shown) from error
-            except ERRORS as error:
+            except Exception as error:
+                fault = fault_of(error)
+                if fault is Fault.ROLLED_BACK and rollbacks < TRIES:
+                    rollbacks += 1
+                    await asyncio.sleep(0.001 * rollbacks)
+                    continue
+                if fault is Fault.AWAY:
+                    fresh = True
+                    self._failed()
+                    pause = None if isinstance(error, TimeoutError) else next(pauses, None)
+                    if pause is not None:
+                        await asyncio.sleep(pause)
+                        continue
                 raise explain(error, self.shown) from error
-        raise AssertionError("unreachable")
 
     async def close(self) -> None:
         self._closed = True
@@ -83,7 +85,7 @@ class Lines:
     async def _close(self, connection: Connection) -> None:
         try:
             await connection.close(timeout=5)
-        except ERRORS:
+        except Exception:
             connection.terminate()
 
     async def _connect(self) -> Connection:
@@ -98,25 +100,22 @@ class Lines:
             raise
         return connection
 
-    async def _call(self, query: str, args: tuple[Any, ...]) -> list[Record]:
+    async def _call(self, query: str, args: tuple[Any, ...], fresh: bool) -> list[Record]:
         if self._closed:
             raise StoreUnavailable(f"{self.shown} is closed", passing=False)
         async with self._free:
-            connection = await self._line()
+            connection = await self._line(fresh)
             try:
                 if self.pooled:
                     async with connection.transaction(isolation="read_committed"):
                         rows = await connection.fetch(query, *args)
                 else:
                     rows = await connection.fetch(query, *args)
-            except TRY_AGAIN:
-                self._idle.append(connection)
-                raise
             except BaseException as error:
-                if isinstance(error, CUT) or not isinstance(error, Exception):
-                    connection.terminate()  # nobody knows what it would answer next
+                if isinstance(error, Exception) and fault_of(error) is not Fault.AWAY:
+                    await self._give_back(connection)
                 else:
-                    self._idle.append(connection)
+                    connection.terminate()  # nobody knows what it would answer next
                 raise
             await self._give_back(connection)
             return rows
@@ -124,11 +123,15 @@ class Lines:
     async def _give_back(self, connection: Connection) -> None:
         if self._closed:
             await self._close(connection)
-        else:
+        elif not connection.is_closed():
             self._idle.append(connection)
 
-    async def _line(self) -> Connection:
-        while self._idle:
+    async def _line(self, fresh: bool) -> Connection:
+        """An idle connection, or a new one. A connection that the server has ended looks idle until its end is read:
+        so after one was lost, take a new one in place of an idle one."""
+        if fresh and self._idle:
+            self._idle.pop().terminate()
+        while self._idle and not fresh:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection

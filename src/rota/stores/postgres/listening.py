@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.errors import StoreError
 from rota.store import Hint
 from rota.stores.hub import Hub
-from rota.stores.postgres.driver import ERRORS, Connection, Record, connect, explain
+from rota.stores.postgres.driver import Connection, Record, connect, explain
 
 log = logging.getLogger("rota")
 
@@ -19,7 +19,7 @@ PROOF = 3.0
 """Seconds in which a message to oneself has to arrive."""
 REGISTERED = 60.0
 """Seconds for which others know that this process listens."""
-FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
+FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
 """Seconds between tries to connect again."""
 SOON, LATE = 0.5, 2.0
 """Seconds between looks without a channel: soon after something was found, late otherwise."""
@@ -104,7 +104,7 @@ class Listener:
                 await self._stay(connection, gone)
             except StoreError as error:
                 log.warning("no hints for now: %s", error)
-            except ERRORS as error:
+            except Exception as error:
                 log.warning("no hints for now: %s", explain(error, shown))
             finally:
                 if connection is not None:
