@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -11,6 +10,7 @@ from typing import Self, TypeVar
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
 from rota.errors import RunNotFound, StoreUnavailable
+from rota.forks import PerProcess
 from rota.store import Backend, Hint, RunQuery, Store
 
 log = logging.getLogger("rota")
@@ -26,6 +26,7 @@ LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
 
 Refusal = Callable[[NewRun, Decision], None]
+Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "Session"]
 
 
 class Client:
@@ -34,23 +35,20 @@ class Client:
     def __init__(self, backend: Backend, refused: Refusal | None = None) -> None:
         self.backend = backend
         self._refused = refused
-        self._pid = os.getpid()
-        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = weakref.WeakKeyDictionary()
+        self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own
 
     async def session(self) -> "Session":
-        """This loop's open store; opened now if it was not. A forked child opens its own."""
-        if self._pid != os.getpid():
-            self._pid, self._sessions = os.getpid(), weakref.WeakKeyDictionary()
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
+        """This loop's open store; opened now if it was not."""
+        loop, sessions = asyncio.get_running_loop(), self._per_loop.get()
+        session = sessions.get(loop)
         if session is None:
-            session = self._sessions[loop] = Session(self.backend, self._refused)
+            session = sessions[loop] = Session(self.backend, self._refused)
         await session.opened()
         return session
 
     def attach(self, loop: asyncio.AbstractEventLoop, session: "Session") -> None:
         """What runs on this loop talks to the store of this session: that is how a simulation has its own."""
-        self._sessions[loop] = session
+        self._per_loop.get()[loop] = session
 
     async def __aenter__(self) -> Self:
         (await self.session()).users += 1
@@ -117,7 +115,7 @@ class Client:
         return page.runs[0]
 
     async def close(self) -> None:
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        session = self._per_loop.get().pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
 

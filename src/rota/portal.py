@@ -2,67 +2,97 @@
 
 import asyncio
 import concurrent.futures
-import os
 import threading
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from rota.errors import NotRunning
+from rota.forks import PerProcess
 
 T = TypeVar("T")
 stand_in: ContextVar[Callable[[Callable[[], Awaitable[Any]]], Any] | None] = ContextVar("rota portal", default=None)
 """Does the work of a portal where a simulation calls a plain function on its own loop."""
 
 
+class _Home:
+    """The background loop of one process, while there is one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+
+    def started(self) -> asyncio.AbstractEventLoop:
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            self.thread = threading.Thread(target=_serve, args=(self.loop,), name="rota-portal", daemon=True)
+            self.thread.start()
+        return self.loop
+
+    def left(self) -> tuple[asyncio.AbstractEventLoop | None, threading.Thread | None]:
+        """The next call starts another loop."""
+        with self.lock:
+            found = self.loop, self.thread
+            self.loop, self.thread = None, None
+        return found
+
+
 class Portal:
     """Starts its thread when first used; a forked child gets one of its own."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pid = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._home = PerProcess(_Home)
 
     def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work()`, run on the background loop. Refused where it would block a running loop."""
         instead = stand_in.get()
         if instead is not None:
             return instead(work)  # type: ignore[no-any-return]
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            raise NotRunning("an event loop runs here: await the async form instead of blocking it")
+        refuse_on_a_loop()
 
         async def run() -> T:
             return await work()
 
-        with self._lock:  # a close comes before this call or after it, never between the loop and its work
-            future = asyncio.run_coroutine_threadsafe(run(), self._started())
+        home = self._home.get()
+        with home.lock:  # a close comes before this call or after it, never between the loop and its work
+            future = asyncio.run_coroutine_threadsafe(run(), home.started())
         try:
             return future.result()
         except concurrent.futures.CancelledError:
             raise NotRunning("the app was stopped while this call waited") from None
 
+    @property
+    def here(self) -> bool:
+        """Does the caller run on the background loop?"""
+        try:
+            return asyncio.get_running_loop() is self._home.get().loop
+        except RuntimeError:
+            return False
+
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
         """End the thread. Calls that still wait are told; `last` is awaited there at the end."""
-        with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop, self._thread = None, None
-        if loop is not None and thread is not None and self._pid == os.getpid():
+        loop, thread = self._home.get().left()
+        if loop is not None and thread is not None:
             asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
-    def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None or self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_serve, args=(self._loop,), name="rota-portal", daemon=True)
-            self._thread.start()
-        return self._loop
+    async def leave(self, last: Callable[[], Awaitable[None]]) -> None:
+        """The same from a call on the background loop: the thread ends as soon as that call has its result."""
+        self._home.get().left()
+        loop, call = asyncio.get_running_loop(), asyncio.current_task()
+        await _wind_up(last)
+        if call is not None:  # called after those who wait for the result, who asked earlier
+            call.add_done_callback(lambda _: loop.stop())
+
+
+def refuse_on_a_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise NotRunning("an event loop runs here: await the async form instead of blocking it")
 
 
 async def _wind_up(last: Callable[[], Awaitable[None]]) -> None:
@@ -79,4 +109,5 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

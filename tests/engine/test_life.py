@@ -234,7 +234,7 @@ def test_the_app_of_the_process_can_be_had_anywhere() -> None:
 
 
 APP = """
-import asyncio, os, sys, threading
+import asyncio, os, signal, sys, threading
 from rota import Rota
 
 app = Rota(sys.argv[1])
@@ -343,3 +343,72 @@ asyncio.run(main())
 
 def test_a_forked_child_keeps_its_file_when_the_parent_closes_it(tmp_path: Path) -> None:
     run_on_a_new_file(FORKED_AND_LEFT, tmp_path)
+
+
+INHERITED_LOCKS = """
+
+def forked(work):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)  # one that waits for an inherited lock waits for ever
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+
+def held(lock):
+    # By a thread that the child does not have.
+    taken = threading.Event()
+    threading.Thread(target=lambda: (lock.acquire(), taken.set()), daemon=True).start()
+    taken.wait()
+"""
+
+FORKED_BESIDE_A_CALL = (
+    INHERITED_LOCKS
+    + """
+quick.submit_sync(1)
+home = app.portal._home.get()
+held(home.lock)
+held(app.backend._hub._here.get().lock)
+forked(lambda: quick.submit_sync(2))
+forked(lambda: forked(lambda: quick.submit_sync(3)))
+home.lock.release(), app.backend._hub._here.get().lock.release()
+depth = app.portal.call(app.depths)["quick"]
+assert depth.queued == 3, depth
+"""
+)
+
+
+def test_a_child_that_is_forked_beside_a_call_from_a_thread_inherits_no_lock(tmp_path: Path) -> None:
+    run_on_a_new_file(FORKED_BESIDE_A_CALL, tmp_path)
+
+
+FORKED_BESIDE_A_STUCK_STORE = (
+    INHERITED_LOCKS
+    + """
+import rota.stores.forking as forking
+from rota.stores.memory import MemoryBackend
+
+forking.PATIENCE = 0.1
+memory = Rota(MemoryBackend())
+memory.task(quick.fn)
+store = memory.portal.call(memory.client().store)
+
+def again():
+    forking.PATIENCE = 1e6  # nothing may be waited for in a fork of the child
+    forked(lambda: None)
+
+held(store.at_work)
+forked(again)
+store.at_work.release()
+memory.tasks["quick"].submit_sync(1)
+forked(lambda: memory.tasks["quick"].submit_sync(2))  # a copy of the store, whole
+"""
+)
+
+
+def test_a_fork_of_a_child_does_not_wait_for_a_store_that_was_busy_in_its_parent(tmp_path: Path) -> None:
+    run_on_a_new_file(FORKED_BESIDE_A_STUCK_STORE, tmp_path)

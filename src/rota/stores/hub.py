@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from rota.forks import PerProcess
 from rota.store import Hint
 
 BACKLOG = 1000
@@ -12,30 +13,39 @@ BACKLOG = 1000
 
 
 class Hub:
+    """The subscribers of one process: a forked child has none of its parent's."""
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inboxes: list[_Inbox] = []
+        self._here = PerProcess(_Subscribers)
 
     @property
     def watched(self) -> bool:
-        return bool(self._inboxes)
+        return bool(self._here.get().inboxes)
 
     def publish(self, hint: Hint) -> None:
-        with self._lock:
-            inboxes = list(self._inboxes)
+        here = self._here.get()
+        with here.lock:
+            inboxes = list(here.inboxes)
         for inbox in inboxes:
             inbox.post(hint)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncGenerator[AsyncIterator[Hint]]:
+        here = self._here.get()
         inbox = _Inbox(asyncio.get_running_loop())
-        with self._lock:
-            self._inboxes.append(inbox)
+        with here.lock:
+            here.inboxes.append(inbox)
         try:
             yield inbox.read()
         finally:
-            with self._lock:
-                self._inboxes.remove(inbox)
+            with here.lock:
+                here.inboxes.remove(inbox)
+
+
+class _Subscribers:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inboxes: list[_Inbox] = []
 
 
 class _Inbox:

@@ -37,6 +37,7 @@ from rota.store import (
     WorkerSeen,
     after_cursor,
 )
+from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
 from rota.stores.ledger import admitting, asking, claiming, settling
@@ -67,9 +68,13 @@ class MemoryBackend:
 class MemoryStore:
     def __init__(self, book: MemoryBook, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self.at_work = threading.Lock()
         self._hub = Hub()
         self._book = book
+        beware_of_forks(self)
+
+    def let_go(self) -> None:
+        """A fork copies the book between two steps; there is nothing to close."""
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         return self._step(lambda book: admitting.put(book, runs, plan))
@@ -166,7 +171,7 @@ class MemoryStore:
     @contextmanager
     def _stepping(self) -> Generator[MemoryBook]:
         """One atomic step: the lock, the store's time, and at the end hints for what came of it."""
-        with self._lock:
+        with self.at_work:
             book = self._book
             book.now = max(book.now, round(self._clock(), DIGITS))
             try:

@@ -12,8 +12,8 @@ import msgspec
 
 from rota.domain.run import DIGITS
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
+from rota.stores.forking import beware_of_forks
 from rota.stores.sqlite.connection import begin, explain
-from rota.stores.sqlite.forking import beware_of_forks
 
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
