@@ -9,8 +9,11 @@ NAME    ?= race_day
 ARGS    ?=
 HARNESS ?=
 STORE   ?= sqlite
-SECONDS ?= 150
-SEED    ?=
+SECONDS ?=
+
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -35,7 +38,7 @@ example: $(VENV)/.ready-run ## play an example of examples/ (NAME=race_day)
 
 .PHONY: test
 test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose)
-	@$(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready-dev ## check format, style, types and the direction of imports
@@ -58,12 +61,13 @@ bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)
 	@$(BIN)/python -m benchmarks $(if $(HARNESS),--harness "$(HARNESS)") $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m soak --timeout 3600 tests $(ARGS)
+soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out (SEED= SECONDS=)
+	@PYTHONHASHSEED=$(SEED) $(BIN)/python -m pytest -n 2 -m soak --timeout 3600 --hypothesis-profile soak \
+	  --hypothesis-seed $(SEED) --search-seconds $(or $(SECONDS),600) tests $(ARGS)
 
 .PHONY: chaos
 chaos: $(VENV)/.ready-dev ## kill, freeze and cut for a while, then check every promise (STORE= SECONDS= SEED=)
-	@$(BIN)/python -m tests.chaos --store $(STORE) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@$(BIN)/python -m tests.chaos --store $(STORE) --seconds $(or $(SECONDS),150) --seed $(SEED) $(ARGS)
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output

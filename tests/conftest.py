@@ -1,10 +1,13 @@
-"""How hard hypothesis looks: modestly by default, long under `-m soak`; and the fixtures that start servers."""
+"""How hypothesis searches: the same examples every time in `make test`, new ones in `make soak`; and the fixtures that
+start servers."""
 
 import os
 import signal
 import time
+import zlib
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: children would not hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -14,5 +17,41 @@ time.tzset()
 
 pytest_plugins = ["tests.server_fixtures", "tests.postgres_schemas"]
 
-settings.register_profile("rota", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No profile keeps a database of examples: what an earlier run found would decide what this one tries.
+settings.register_profile(
+    "soak", database=None, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("shrink", parent=settings.get_profile("soak"), derandomize=True)
+# Shrinking may take five minutes, and pytest ends a test after two: it is left to the profile "shrink", which finds the
+# same example.
+settings.register_profile(
+    "rota", parent=settings.get_profile("shrink"), phases=[Phase.explicit, Phase.generate, Phase.target]
+)
 settings.load_profile("rota")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--search-seconds", type=float, default=600.0, help="how long each search of `make soak` goes on")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    seed = config.getoption("hypothesis_seed")
+    if seed is not None:
+        return f"searches: seed {seed}; to repeat them: make soak SEED={seed}"
+    return (
+        'searches: repeatable; to shrink what fails: make test ARGS="--hypothesis-profile shrink --timeout 0 -k NAME"'
+    )
+
+
+@pytest.fixture
+def search_seconds(request: pytest.FixtureRequest) -> float:
+    """For how long a test that is marked `soak` searches."""
+    seconds: float = request.config.getoption("search_seconds")
+    return seconds
+
+
+@pytest.fixture
+def search_seed(request: pytest.FixtureRequest) -> int:
+    """Where this test's search starts: from its own name, and from the seed of `make soak`."""
+    seed = request.config.getoption("hypothesis_seed")
+    return zlib.crc32(f"{request.node.name} {seed or 0}".encode())

@@ -2,22 +2,18 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from rota.store import Backend
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.comparison import compare
-from rota.testing.servers import redis_kinds
+from rota.testing.servers import postgres_kinds, redis_kinds
+from tests.contract.exploring import Make, explore, explore_for
 from tests.contract.test_redis import a_namespace_of
+from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers
-
-Make = Callable[[], Backend]
 
 
 @pytest.fixture
@@ -29,44 +25,46 @@ def new_file() -> Iterator[Make]:
     shutil.rmtree(folder)
 
 
-def explore(make: Make, examples: int, steps: int = 40) -> None:
-    run_state_machine_as_test(
-        compare(make),
-        settings=settings(max_examples=examples, stateful_step_count=steps),
-    )
+def test_memory_agrees_with_the_model(search_seed: int) -> None:
+    explore(MemoryBackend, search_seed, 150)
 
 
-def test_memory_agrees_with_the_model() -> None:
-    explore(MemoryBackend, 150)
-
-
-def test_sqlite_agrees_with_the_model(new_file: Make) -> None:
-    explore(new_file, 40)
+def test_sqlite_agrees_with_the_model(new_file: Make, search_seed: int) -> None:
+    explore(new_file, search_seed, 40)
 
 
 @pytest.mark.parametrize("kind", redis_kinds())
-def test_redis_agrees_with_the_model(kind: str, servers: Servers) -> None:
+def test_redis_agrees_with_the_model(kind: str, servers: Servers, search_seed: int) -> None:
     url = servers.get(kind).url
-    explore(lambda: a_namespace_of(url), 40 if kind == "valkey-9" else 5)
+    explore(lambda: a_namespace_of(url), search_seed, 40 if kind == "valkey-9" else 5)
+
+
+def test_postgres_agrees_with_the_model(schemas: Schemas, search_seed: int) -> None:
+    explore(lambda: schemas.backend(NEWEST), search_seed, 20)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("search", range(4))
-def test_memory_agrees_with_the_model_for_long(search: int) -> None:
-    """Several searches: what hypothesis remembers of one grows with it, by gigabytes and minutes."""
-    explore(MemoryBackend, 500, 100)
+def test_memory_agrees_with_the_model_for_long(search_seed: int, search_seconds: float) -> None:
+    explore_for(MemoryBackend, search_seed, search_seconds)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_sqlite_agrees_with_the_model_for_long(new_file: Make) -> None:
-    explore(new_file, 500, 100)
+def test_sqlite_agrees_with_the_model_for_long(new_file: Make, search_seed: int, search_seconds: float) -> None:
+    explore_for(new_file, search_seed, search_seconds)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", redis_kinds())
-def test_redis_agrees_with_the_model_for_long(kind: str, servers: Servers) -> None:
+def test_redis_agrees_with_the_model_for_long(
+    kind: str, servers: Servers, search_seed: int, search_seconds: float
+) -> None:
     url = servers.get(kind).url
-    explore(lambda: a_namespace_of(url), 500 if kind == "valkey-9" else 100, 100)
+    explore_for(lambda: a_namespace_of(url), search_seed, search_seconds if kind == "valkey-9" else search_seconds / 5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", postgres_kinds())
+def test_postgres_agrees_with_the_model_for_long(
+    kind: str, schemas: Schemas, search_seed: int, search_seconds: float
+) -> None:
+    explore_for(lambda: schemas.backend(kind), search_seed, search_seconds if kind == NEWEST else search_seconds / 5)

@@ -3,12 +3,9 @@
 import asyncio
 
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from rota.store import Backend
 from rota.stores.postgres import PostgresBackend
-from rota.testing.comparison import compare
 from rota.testing.contract import StoreContract
 from rota.testing.contract.claiming import ClaimContract
 from rota.testing.contract.crowding import crowd
@@ -25,7 +22,7 @@ from rota.testing.contract.planning import PlanContract
 from rota.testing.contract.putting import PutContract
 from rota.testing.contract.settling import SettleContract
 from rota.testing.servers import postgres_kinds
-from tests.postgres_schemas import NEWEST, Make, Schemas
+from tests.postgres_schemas import NEWEST, Schemas
 
 ELSEWHERE = [kind for kind in postgres_kinds() if kind != NEWEST]
 
@@ -64,24 +61,6 @@ class TestElsewhereInFull(StoreContract):
     @pytest.fixture(params=ELSEWHERE)
     def backend(self, request: pytest.FixtureRequest, schemas: Schemas) -> Backend:
         return schemas.backend(request.param)
-
-
-def explore(make: Make, examples: int, steps: int = 40) -> None:
-    run_state_machine_as_test(
-        compare(make),
-        settings=settings(max_examples=examples, stateful_step_count=steps),
-    )
-
-
-def test_postgres_agrees_with_the_model(schemas: Schemas) -> None:
-    explore(lambda: schemas.backend(NEWEST), 20)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", postgres_kinds())
-def test_postgres_agrees_with_the_model_for_long(schemas: Schemas, kind: str) -> None:
-    explore(lambda: schemas.backend(kind), 500 if kind == NEWEST else 100, 100)
 
 
 FORTUNES = [*((NEWEST, seed) for seed in range(100, 103)), *((kind, 100) for kind in ELSEWHERE)]

@@ -1,6 +1,7 @@
 """What holds for every server: where it is found, and that it ends with whoever started it."""
 
 import importlib.util
+import random
 import shutil
 import signal
 import stat
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from rota.testing.servers import Program, ServerFailed, binaries, postgres_kinds, redis_kinds
-from rota.testing.servers.places import NOBODY, open_to_others, private_folder, unprivileged_account
+from rota.testing.servers.places import NOBODY, free_port, open_to_others, private_folder, unprivileged_account
 from tests.processes import Process
 from tests.servers.watching import alive, all_gone, family
 
@@ -108,3 +109,10 @@ def test_folders_are_short_enough_for_a_socket(monkeypatch: pytest.MonkeyPatch, 
     folder = private_folder("redis")
     folder.rmdir()
     assert len(str(folder)) < 80
+
+
+def test_a_seed_has_no_say_in_which_port_is_free() -> None:
+    """Parallel runs seed alike: they would all look at the same port at the same time."""
+    before = random.getstate()
+    assert free_port() in range(20_000, 32_001)
+    assert random.getstate() == before

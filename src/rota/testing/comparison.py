@@ -5,6 +5,7 @@ TestMyStore = compare(MyBackend).TestCase
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -141,16 +142,15 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         self.claimed: list[Run] = []
         self.sent: list[Settlement] = []
         self.finished: set[tuple[str, float]] = set()
+        self.runner = asyncio.Runner()
+        self.opened = AsyncExitStack()
 
     @initialize(news=batches)
     def open(self, news: list[NewRun]) -> None:
         self.backend = self.make()
-        self.runner = asyncio.Runner()
-        self.opened = self.backend.open()
-        self.store: Store = self.wait(self.opened.__aenter__())
+        self.store: Store = self.wait(self.opened.enter_async_context(self.backend.open()))
+        self.wait(self.opened.enter_async_context(self.store.changes()))  # so that a store may hand runs over
         specs = [TaskSpec(task, limit=Limit(per_key=most)) for task, most in LIMITS.items()]
-        self.listening = self.store.changes()  # so that a store may hand runs over
-        self.wait(self.listening.__aenter__())
         self.wait(self.store.declare(specs))
         self.admit([replace(new, id=self.fresh_id()) for new in news])
 
@@ -162,10 +162,9 @@ class Comparison(ScheduleOperations, RuleBasedStateMachine):
         return self.runner.run(coroutine)
 
     def teardown(self) -> None:
-        if hasattr(self, "runner"):
-            self.wait(self.listening.__aexit__(None, None, None))
-            self.wait(self.opened.__aexit__(None, None, None))
-            self.runner.close()
+        """Close what was opened, also where a step failed: the tests that follow use the same servers."""
+        with self.runner:
+            self.wait(self.opened.aclose())
         super().teardown()
 
     @rule(data=st.data(), operation=st.sampled_from(OPERATIONS))

@@ -43,10 +43,12 @@ def open_to_others(path: Path) -> bool:
 def free_port() -> int:
     """A loopback port that nobody listens on.
 
-    Below the range from which outgoing connections get theirs, or one of those could take it during a restart.
+    Below the range from which outgoing connections get theirs, or one of those could take it during a restart. Two
+    processes of a parallel run must not try the same ports in the same order, so a seeded `random` has no say in it.
     """
+    dice = random.SystemRandom()
     for _ in range(100):
-        port = random.randint(20_000, 32_000)
+        port = dice.randint(20_000, 32_000)
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -1,0 +1,115 @@
+"""Searches beside the model can be repeated, and one that fails leaves nothing open."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+from hypothesis import Phase, settings
+
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun
+from rota.store import Backend, Hint, Plan, Reply, Store
+from rota.stores.memory.book import MemoryBook
+from rota.stores.memory.store import MemoryStore
+from tests.contract.exploring import explore
+
+
+class Watched(MemoryStore):
+    """A store whose clock stands still, that says what it was asked and what of it is open."""
+
+    def __init__(self, told: list[Sequence[NewRun]], opened: Counter[str]) -> None:
+        self.backend = WatchedBackend(self, opened)
+        super().__init__(MemoryBook(1000), lambda: 1_000_000 + self.backend.skew)
+        self._told = told
+        self._opened = opened
+
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        self._told.append(runs)
+        return await super().put(runs, plan)
+
+    @asynccontextmanager
+    async def _changes(self) -> AsyncGenerator[AsyncIterator[Hint]]:
+        self._opened["changes"] += 1
+        try:
+            async with super().changes() as hints:
+                yield hints
+        finally:
+            self._opened["changes"] -= 1
+
+    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        return self._changes()
+
+
+class WatchedBackend:
+    url = "watched://"
+    poll = 5.0
+
+    def __init__(self, store: Watched, opened: Counter[str]) -> None:
+        self.skew = 0.0
+        self._store = store
+        self._opened = opened
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        self._opened["store"] += 1
+        try:
+            yield self._store
+        finally:
+            self._opened["store"] -= 1
+
+
+class Forgetful(Watched):
+    """Accepts what it is given and keeps none of it."""
+
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        return await super().put([], plan)
+
+
+class Deaf(Watched):
+    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        raise OSError("no hints today")
+
+
+def stories(start: int) -> list[Sequence[NewRun]]:
+    told: list[Sequence[NewRun]] = []
+
+    def make() -> Backend:
+        return Watched(told, Counter()).backend
+
+    explore(make, start, 4)
+    return told
+
+
+def test_one_seed_tells_the_same_stories_again_and_another_seed_tells_others() -> None:
+    first = stories(1)
+    assert len(first) > 10
+    assert stories(1) == first
+    assert stories(2) != first
+
+
+@pytest.mark.parametrize(("store", "error"), [(Forgetful, AssertionError), (Deaf, OSError)])
+def test_a_search_that_fails_closes_what_it_opened(store: type[Watched], error: type[Exception]) -> None:
+    opened: Counter[str] = Counter()
+    made: list[Watched] = []
+
+    def make() -> Backend:
+        made.append(store([], opened))
+        return made[-1].backend
+
+    with pytest.raises(error):
+        explore(make, 1, 10)
+    assert made
+    assert not +opened
+
+
+def test_searches_do_not_depend_on_earlier_runs_and_end_in_time() -> None:
+    """Nothing is remembered on disk, and shrinking, which takes minutes, is left to the profile "shrink"."""
+    current = settings.get_profile("rota")
+    assert current.derandomize
+    assert current.database is None
+    assert Phase.shrink not in current.phases
+    shrink = settings.get_profile("shrink")
+    assert shrink.derandomize
+    assert Phase.shrink in shrink.phases
+    assert not settings.get_profile("soak").derandomize
