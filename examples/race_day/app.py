@@ -8,7 +8,7 @@ from rota import Event, Period, Rota
 log = logging.getLogger("race_day")
 
 app = Rota(name="race_day", tz="Europe/Paris", resources=open_racing)
-DAY = Period.day(tz="Europe/Paris")
+DAY = Period.day(tz="Europe/Paris", format="%d%m%Y")
 
 
 async def tell(event: Event) -> None:

@@ -5,7 +5,7 @@ import asyncio
 from examples.race_day.app import DAY, app, log
 from examples.race_day.races import plan_races
 from examples.race_day.racing import ModelAsleep, Race, racing
-from rota import Context, Cron, TaskError
+from rota import Context, Cron, Inputs, TaskError
 
 
 @app.task
@@ -16,9 +16,9 @@ async def clear_log(ctx: Context) -> int:
 
 
 @app.task
-async def today(ctx: Context) -> str:
-    assert ctx.period is not None
-    return ctx.period
+async def today(date_string: str) -> str:
+    """The day comes as the racing service writes it, DDMMYYYY: `date_of` gives it to each step that asks."""
+    return date_string
 
 
 @app.task
@@ -83,20 +83,25 @@ async def favorability(careers: dict[str, int]) -> dict[str, float]:
 
 
 @app.task
-async def plan_race(ctx: Context) -> str:
-    assert ctx.period is not None
-    report = await plan_races(ctx, ctx.period)
+def plan_race(ctx: Context, date_string: str) -> str:
+    """A plain function, as planners often are."""
+    report = plan_races(ctx, date_string)
     log.info("planned: %s", report)
     return report
 
 
 @app.task
-async def prepare_tomorrow(ctx: Context) -> None:
+async def prepare_tomorrow(ctx: Context, date_string: str) -> None:
     racing(ctx).archived.extend(racing(ctx).races)
-    log.info("the day %s is prepared", ctx.period)
+    log.info("the day %s is prepared", date_string)
 
 
-day = app.flow("race_day", once=DAY, recheck=Cron("*/7 4-23 * * *"), description="a day at the races")
+def date_of(inputs: Inputs) -> dict[str, str]:
+    """Said once, for all twelve steps: a step takes it if it has a parameter of this name."""
+    return {"date_string": inputs.period}
+
+
+day = app.flow("race_day", once=DAY, recheck=Cron("*/7 4-23 * * *"), args=date_of, description="a day at the races")
 day.step(clear_log)
 day.step(today, after=clear_log)
 day.step(pastraces, after=today)

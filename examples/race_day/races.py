@@ -30,23 +30,23 @@ async def watch_results(ctx: Context, race: str) -> str:
     return winner
 
 
-async def plan_races(ctx: Context, period: str) -> str:
+def plan_races(ctx: Context, period: str) -> str:
     """One chat and one look at the result per race, by the program as it is now. Planning again follows it: what
-    waits moves with its race, or goes with it."""
-    races = await racing(ctx).program()
-    chats = await _around(races, autochat, timedelta(minutes=-15), period, lambda race: race.starters > ENOUGH_STARTERS)
-    results = await _around(races, watch_results, timedelta(minutes=10), period)
+    waits moves with its race, or goes with it. The planners are plain functions; `period` may be written either way."""
+    races = app.portal.call(racing(ctx).program)
+    chats = _around(races, autochat, timedelta(minutes=-15), period, lambda race: race.starters > ENOUGH_STARTERS)
+    results = _around(races, watch_results, timedelta(minutes=10), period)
     return f"chats: {chats}; results: {results}"
 
 
-async def _around(
+def _around(
     races: Sequence[Race],
     task: "Task[..., [str], Any, Any]",
     offset: timedelta,
     period: str,
     where: Callable[[Race], bool] | None = None,
 ) -> PlanReport:
-    report = await app.plan(
+    report = app.plan_sync(
         task.name,
         races,
         call=lambda race: task.bind(race.id),
@@ -66,9 +66,9 @@ async def _around(
 
 
 @app.task(schedule=Cron("*/5 7-22 * * *"))
-async def follow_program(ctx: Context) -> str:
+def follow_program(ctx: Context) -> str:
     assert ctx.nominal is not None
-    return await plan_races(ctx, DAY.name(ctx.nominal))
+    return plan_races(ctx, DAY.name(ctx.nominal))
 
 
 @app.task(schedule=Cron("*/15 7-22 * * *"), grace=600)

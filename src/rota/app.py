@@ -6,25 +6,24 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
-from datetime import date
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from rota.client import Client, patiently
 from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
-from rota.domain.intake import Span
 from rota.domain.results import FailOn
 from rota.domain.spec import TaskSpec
 from rota.engine.hooks import Event, EventName, Hooks
+from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
-from rota.plans import Instant, Item, Planner, PlanReport
+from rota.plans import Planning
 from rota.portal import Portal
 from rota.published import run_by_spec, touch_by_spec
 from rota.schedules import Schedules
@@ -45,7 +44,7 @@ SPEC_MEMORY = 5.0
 """Seconds for which what is published of a task elsewhere is taken for true."""
 
 
-class Rota(Definitions):
+class Rota(Definitions, Planning):
     """One app: its tasks and the store they live in.
 
     What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
@@ -174,30 +173,6 @@ class Rota(Definitions):
         decisions = (await patiently(lambda: store.put(runs))).items
         return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
-    async def plan(
-        self,
-        name: str,
-        items: Iterable[Item],
-        *,
-        call: Callable[[Item], Bound[Any]],
-        at: Callable[[Item], Instant],
-        key: Callable[[Item], object],
-        period: str | date,
-        offset: Span = 0,
-        where: Callable[[Item], object] | None = None,
-        grace: Span | None = None,
-        skip_past: bool = True,
-        tz: str | None = None,
-    ) -> PlanReport:
-        """One run per item, `offset` from its time: `at` gives an aware datetime, Unix seconds or milliseconds.
-
-        Planning again moves what waits, cancels what is no longer among the items, and leaves alone what ran: each
-        `key` runs once in the `period`. Items whose time is over are passed over, unless they are within their `grace`
-        (seconds in which a run may still start) or `skip_past` is off. All of it is one step of the store.
-        """
-        planner = Planner(name, period, grace, offset, tz)
-        return await planner.put(self._client, planner.wanted(items, call, at, key, where), skip_past)
-
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow any run by its id; its result comes typed if the task is named and known here."""
         if task is None:
@@ -251,7 +226,10 @@ class Rota(Definitions):
             hooks or self.hooks,
             resources or self._resources,
             world,
-            {name: code for flow in self.flows.values() for name, code in flow.codes().items()},
+            FlowCode(
+                {name: code for flow in self.flows.values() for name, code in flow.codes().items()},
+                self.formats.written,
+            ),
         )
 
     @contextmanager

@@ -19,11 +19,12 @@ from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
+from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.engine.handler import ExecutorName
 from rota.errors import DuplicateTask, InvalidOptions
 from rota.expecting import deadlines
-from rota.flow import Flow
+from rota.flow import Flow, StepArgs
 from rota.portal import Portal
 from rota.settings import Settings
 from rota.task import Task, TaskOptions, trigger_of
@@ -62,6 +63,8 @@ class Definitions:
             raise InvalidOptions(str(error)) from None
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
         self.flows: dict[str, Flow] = {}
+        self.formats = Formats()
+        """How this app writes its periods, by the `format` of those that its code names."""
 
     @overload
     def task(
@@ -124,6 +127,10 @@ class Definitions:
                 raise DuplicateTask(
                     f"two functions are named {name}; give one of them name=, so that runs find the right one"
                 )
+        try:
+            self.formats.learn(task.once)
+        except ValueError as error:
+            raise InvalidOptions(f"task {task.name}: once: {error}") from None
         task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
         self.tasks[task.name] = task
         return task
@@ -137,13 +144,27 @@ class Definitions:
         on_failure: OnFailure = "block",
         description: str = "",
         fail_on: FailOn | None = None,
+        args: StepArgs = None,
     ) -> Flow:
         """Define a flow: steps that follow each other, once per period. `recheck` is when a period is started and, if
         something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`.
-        `fail_on` judges what its steps return, where their tasks have no `fail_on` of their own."""
+        `fail_on` judges what its steps return, where their tasks have no `fail_on` of their own. `args` are arguments
+        for all steps, or a function that gives them: a step takes those that it has parameters for, unless its own
+        `args` or the step before it give them."""
         try:
             kind = once.in_zone(self.settings.tz) if isinstance(once, Period) else check_once(once)
-            flow = Flow(name, kind, on_failure, lambda: self._client, self.tasks.get, check_fail_on(fail_on))
+            self.formats.learn(kind)
+            flow = Flow(
+                name,
+                kind,
+                client=lambda: self._client,
+                portal=lambda: self.portal,
+                known=self.tasks.get,
+                formats=self.formats,
+                on_failure=on_failure,
+                fail_on=check_fail_on(fail_on),
+                args=args,
+            )
             trigger = trigger_of(recheck)
             if trigger is not None and isinstance(kind, Period):
                 trigger = trigger.in_zone(kind.tz or self.settings.tz)

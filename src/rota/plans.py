@@ -18,7 +18,9 @@ from rota.domain.intake import FIRST_DAY, LAST_DAY, Span, check_name, seconds
 from rota.domain.once import check_period, named
 from rota.domain.run import Member, NewRun, Origin, Run, State, after
 from rota.domain.triggers.zones import find_zone
+from rota.domain.written import Formats
 from rota.errors import InvalidArguments, InvalidOptions
+from rota.portal import Portal
 from rota.store import Plan, RunQuery, Store
 from rota.task import Bound
 
@@ -104,12 +106,14 @@ def find_zone_name(tz: str) -> str:
 class Planner:
     """What `app.plan` does, with its words checked."""
 
-    def __init__(self, name: str, period: str | date, grace: Span | None, offset: Span, tz: str | None) -> None:
+    def __init__(
+        self, name: str, period: str | date, grace: Span | None, offset: Span, tz: str | None, formats: Formats
+    ) -> None:
         try:
             self.name = check_flow_name(check_name(name))
             if isinstance(period, datetime):
                 raise TypeError(f"period={period!r} is an instant; give a day, or the name of a period")
-            self.period = check_period(period.isoformat() if isinstance(period, date) else period)
+            self.period = check_period(period.isoformat() if isinstance(period, date) else formats.read(period))
             self.group = named(f"plan:{self.name}", self.period)
             self.grace = None if grace is None else seconds(grace, "grace")
             self.offset = offset.total_seconds() if isinstance(offset, timedelta) else float(offset)
@@ -211,6 +215,58 @@ class Planner:
             cursor = page.cursor
             if cursor is None:
                 return page.now, found
+
+
+class Planning:
+    """The part of an app that plans."""
+
+    portal: Portal
+    formats: Formats
+    _client: Client
+
+    async def plan(
+        self,
+        name: str,
+        items: Iterable[Item],
+        *,
+        call: Callable[[Item], Bound[Any]],
+        at: Callable[[Item], Instant],
+        key: Callable[[Item], object],
+        period: str | date,
+        offset: Span = 0,
+        where: Callable[[Item], object] | None = None,
+        grace: Span | None = None,
+        skip_past: bool = True,
+        tz: str | None = None,
+    ) -> PlanReport:
+        """One run per item, `offset` from its time: `at` gives an aware datetime, Unix seconds or milliseconds.
+
+        Planning again moves what waits, cancels what is no longer among the items, and leaves alone what ran: each
+        `key` runs once in the `period`. Items whose time is over are passed over, unless they are within their `grace`
+        (seconds in which a run may still start) or `skip_past` is off. All of it is one step of the store.
+        """
+        planner = Planner(name, period, grace, offset, tz, self.formats)
+        return await planner.put(self._client, planner.wanted(items, call, at, key, where), skip_past)
+
+    def plan_sync(
+        self,
+        name: str,
+        items: Iterable[Item],
+        *,
+        call: Callable[[Item], Bound[Any]],
+        at: Callable[[Item], Instant],
+        key: Callable[[Item], object],
+        period: str | date,
+        offset: Span = 0,
+        where: Callable[[Item], object] | None = None,
+        grace: Span | None = None,
+        skip_past: bool = True,
+        tz: str | None = None,
+    ) -> PlanReport:
+        """`plan` from synchronous code; raises where an event loop runs."""
+        planner = Planner(name, period, grace, offset, tz, self.formats)
+        wanted = planner.wanted(items, call, at, key, where)
+        return self.portal.call(lambda: planner.put(self._client, wanted, skip_past))
 
 
 def _report(wanted: list[Wanted], answers: list[Decision], seen: Mapping[str, Seen]) -> PlanReport:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rota import Period, Rota
 from tests.surfaces.called import Called
 from tests.surfaces.days import Day
 from tests.surfaces.timetables import beside, on_terminal
@@ -284,3 +285,22 @@ def test_a_step_that_waits_for_another_is_not_due_for_the_doctor(rota: Called, d
     (workers,) = [check for check in rota.json("doctor") if check["check"] == "workers"]
 
     assert "none knows load, of which runs are due" in workers["detail"]
+
+
+@pytest.mark.parametrize("period", ["2026-11-15", "15112026"])
+def test_a_period_is_taken_by_its_usual_name_and_in_the_apps_own_format(
+    period: str, rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Rota(rota.url)
+
+    @app.task
+    def program() -> None: ...
+
+    app.flow("day", once=Period.day(format="%d%m%Y")).step(program)
+    beside(monkeypatch, app)
+
+    assert {each["period"] for each in rota.json("flows", "start", "day", "--period", period)} == {"2026-11-15"}
+    rota("marks", "set", "program", "day/program@2026-11-15")
+    assert rota.json("reset", "day", "--period", period)["reset"] == [
+        {"task": "program", "key": "day/program@2026-11-15"}
+    ]

@@ -63,6 +63,7 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
     app = target.app() if target.reference is not None else None
     if downstream and app is None:
         raise InvalidOptions("--downstream: what follows from a step stands in the code; say which app with -A")
+    period = period if app is None else app.formats.read(period)
     async with target.client() as client:
         store = await client.store()
         wanted = await _marks(app, client, target, name, period, downstream)

@@ -56,6 +56,14 @@ class Signature:
         return encoded
 
     @property
+    def names(self) -> list[str]:
+        """Its parameters, without `*args` and `**kwargs`."""
+        return [name for name in self.parameters.parameters if name not in (self._star, self._stars)]
+
+    def takes(self, name: str) -> bool:
+        return name in self.names
+
+    @property
     def required(self) -> list[str]:
         """Parameters that a call must give."""
         named = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)

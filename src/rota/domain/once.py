@@ -33,7 +33,7 @@ def check_storable(once: Once) -> Period:
     """Of a schedule: it may fire where the code is not."""
     if not isinstance(once, Period):
         raise ValueError("schedules fire where this code may not be: let once= be a Period instead of a function")
-    return once
+    return once.stored()
 
 
 def memory_of(once: Once) -> float:

@@ -19,14 +19,17 @@ SHAPES = {
 }
 
 
-class Period(Struct, frozen=True):
+class Period(Struct, frozen=True, omit_defaults=True):
     """`Period.day(tz="Europe/Paris")`; without a zone, that of the app.
 
-    An hour is named with its offset from UTC, so that the repeated one has two names.
+    An hour is named with its offset from UTC, so that the repeated one has two names. `format` is how the app writes
+    its days or months, such as "%d%m%Y": handlers see it, and every `period=` and `--period` takes it. What is stored
+    has the usual name.
     """
 
     unit: Unit
     tz: str | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in SHAPES:
@@ -39,8 +42,8 @@ class Period(Struct, frozen=True):
         return cls("hour", tz)
 
     @classmethod
-    def day(cls, tz: str | None = None) -> "Period":
-        return cls("day", tz)
+    def day(cls, tz: str | None = None, format: str | None = None) -> "Period":
+        return cls("day", tz, format)
 
     @classmethod
     def week(cls, tz: str | None = None) -> "Period":
@@ -48,11 +51,15 @@ class Period(Struct, frozen=True):
         return cls("week", tz)
 
     @classmethod
-    def month(cls, tz: str | None = None) -> "Period":
-        return cls("month", tz)
+    def month(cls, tz: str | None = None, format: str | None = None) -> "Period":
+        return cls("month", tz, format)
 
     def in_zone(self, tz: str) -> "Period":
-        return self if self.tz is not None else Period(self.unit, tz)
+        return self if self.tz is not None else Period(self.unit, tz, self.format)
+
+    def stored(self) -> "Period":
+        """Without its format, which is the code's: a store knows only usual names."""
+        return self if self.format is None else Period(self.unit, self.tz)
 
     @property
     def longest(self) -> float:

@@ -17,8 +17,18 @@ WARNINGS_KEPT = 20
 class Context:
     """Given to a handler whose first parameter is annotated `Context`; never passed at submit."""
 
-    def __init__(self, run: Run, resources: Any = None, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        resources: Any = None,
+        changed: Callable[[], None] = lambda: None,
+        period: str | None = None,
+    ) -> None:
+        """`period` is that of the run, as the app writes it."""
         self.run = run
+        self.period = run.origin.period if period is None else period
+        """The day, hour, week or month that this run is for: by its usual name, or in the `format` of the app's
+        `Period`. None if it is for none."""
         self.resources = resources
         """What `Rota(resources=...)` opened in this worker; None in a child process, which shares nothing."""
         self._changed = changed
@@ -44,11 +54,6 @@ class Context:
         """The time that this run stands for, in UTC: its tick, however late it came. None if no schedule made it."""
         at = self.run.origin.nominal
         return None if at is None else datetime.fromtimestamp(at, UTC)
-
-    @property
-    def period(self) -> str | None:
-        """The day, hour, week or month that this run is for, by its name; None if it is for none."""
-        return self.run.origin.period
 
     @property
     def stopping(self) -> bool:

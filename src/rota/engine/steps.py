@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -33,13 +34,22 @@ class StepCode(Struct, frozen=True):
 
     when: Callable[[Inputs], Answer] | None = None
     args: Callable[[Inputs], Answer] | None = None
+    shared_args: Callable[[Inputs], Answer] | None = None
+    """The flow's, for all its steps: a step takes of them what it has parameters for and nothing else gives."""
     fail_on: FailOn | None = None
     """The flow's, unless the step's task has one of its own."""
 
     @property
     def prepares(self) -> bool:
         """Does it look at the steps before, to say whether and how the step is called?"""
-        return self.when is not None or self.args is not None
+        return self.when is not None or self.args is not None or self.shared_args is not None
+
+
+class FlowCode(Struct, frozen=True):
+    """What the code of an app says about its flows: the steps by flow and step, and how a period is written."""
+
+    steps: Mapping[str, StepCode] = MappingProxyType({})
+    written: Callable[[str], str] = str
 
 
 class NotWanted(Exception):
@@ -57,9 +67,9 @@ class NotKnown(Exception):
 class Steps:
     """The steps of this worker's flows. Chains need no code: what they take stands in the run."""
 
-    def __init__(self, store: Store, codes: Mapping[str, StepCode]) -> None:
+    def __init__(self, store: Store, code: FlowCode) -> None:
         self._store = store
-        self._codes = codes
+        self._flows = code
 
     async def arguments(self, run: Run, signature: Signature) -> bytes:
         """The arguments that a run is called with; raises NotWanted where it is not to be called at all, NotKnown where
@@ -75,15 +85,18 @@ class Steps:
             return run.args
         results = {step: await self._result(member, need) for step, need in member.takes.items()}
         given = msgspec.json.decode(run.args, type=dict[str, Raw])
-        inputs = Inputs(flow, member.step, period, {step: msgspec.json.decode(raw) for step, raw in results.items()})
+        told = {step: msgspec.json.decode(raw) for step, raw in results.items()}
+        inputs = Inputs(flow, member.step, self._flows.written(period), told)
         if code.when is not None and not await _answer(code.when(inputs)):
             raise NotWanted(f"not wanted in {period}")
         for step, raw in results.items():
             if step in signature.parameters.parameters and step not in given:
                 given[step] = Raw(raw)
         if code.args is not None:
-            said: Mapping[str, Any] = await _answer(code.args(inputs))
-            given |= {name: Raw(encode_result(value)) for name, value in said.items()}
+            given |= _encoded(await _answer(code.args(inputs)))
+        if code.shared_args is not None:
+            shared = _encoded(await _answer(code.shared_args(inputs)))
+            given = {name: value for name, value in shared.items() if signature.takes(name)} | given
         return msgspec.json.encode(given)
 
     def fail_on(self, run: Run) -> FailOn | None:
@@ -91,7 +104,7 @@ class Steps:
         return None if run.member is None else self._code(run.member).fail_on
 
     def _code(self, member: Member) -> StepCode:
-        return self._codes.get(f"{member.group.rpartition('@')[0]}/{member.step}", StepCode())
+        return self._flows.steps.get(f"{member.group.rpartition('@')[0]}/{member.step}", StepCode())
 
     async def _result(self, member: Member, need: str) -> bytes:
         """What a step results in, by its last success; null if it has none, because it failed or was cancelled."""
@@ -110,6 +123,10 @@ class Steps:
         while not page.runs and page.cursor is not None:
             page = await self._store.runs(msgspec.structs.replace(query, cursor=page.cursor))
         return page.runs[0] if page.runs else None
+
+
+def _encoded(said: Mapping[str, Any]) -> dict[str, Raw]:
+    return {name: Raw(encode_result(value)) for name, value in said.items()}
 
 
 async def _answer(value: Answer) -> Any:

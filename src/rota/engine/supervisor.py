@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from rota.engine.heart import SILENCE, Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.settler import Settler
-from rota.engine.steps import StepCode
+from rota.engine.steps import FlowCode
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
@@ -63,7 +62,7 @@ class Supervisor:
         hooks: Hooks,
         resources: Resources | None = None,
         world: World = REAL,
-        codes: Mapping[str, StepCode] = MappingProxyType({}),
+        flows: FlowCode = FlowCode(),  # noqa: B008
     ) -> None:
         self.name = name
         self.loops: list[Loop] = []
@@ -74,7 +73,7 @@ class Supervisor:
         self._hooks = hooks
         self._resources = resources
         self._world = world
-        self._codes = codes
+        self._flows = flows
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -104,7 +103,7 @@ class Supervisor:
             ticks,
             resources,
             self._world,
-            self._codes,
+            self._flows,
         )
         self._settler.recorded = self._worker.recorded
         heart = Heart if self._world.threads else LoopHeart

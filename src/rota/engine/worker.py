@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
@@ -23,7 +22,7 @@ from rota.engine.rescue import rescue
 from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
-from rota.engine.steps import StepCode, Steps
+from rota.engine.steps import FlowCode, Steps
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
@@ -56,7 +55,7 @@ class Worker:
         ticks: Ticks,
         resources: Any = None,
         world: World = REAL,
-        codes: Mapping[str, StepCode] = MappingProxyType({}),
+        flows: FlowCode = FlowCode(),  # noqa: B008
     ) -> None:
         self.name = name
         self._now, self._stopwatch = world.monotonic, world.stopwatch
@@ -66,9 +65,10 @@ class Worker:
         self._tuning = tuning
         self._pause = min(poll, tuning.rescue_every)
         self._resources = resources
+        self._written = flows.written
         self._hooks = hooks
         self._ticks = ticks
-        self._runner = Runner(handlers, world, Steps(store, codes))
+        self._runner = Runner(handlers, world, Steps(store, flows))
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0
@@ -184,7 +184,8 @@ class Worker:
 
     def _start(self, run: Run) -> Seat:
         deadline = min(self._now() + self._tuning.lease, self._since + (run.until or 0.0))
-        seat = Seat(run, Context(run, self._resources, self._noted), deadline)
+        period = None if run.origin.period is None else self._written(run.origin.period)
+        seat = Seat(run, Context(run, self._resources, self._noted, period), deadline)
         self._tallies.claimed(run)
         with self._lock:
             self._seats[seat.lease] = seat

@@ -27,16 +27,20 @@ from rota.domain.period import Period
 from rota.domain.results import FailOn
 from rota.domain.run import NewRun, Run, State
 from rota.domain.triggers import Trigger
+from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.engine.steps import Answer, Inputs, StepCode
 from rota.errors import InvalidOptions
 from rota.flow.status import FlowStatus, standing
+from rota.portal import Portal
 from rota.store import Marked, RowQuery, RunQuery
 from rota.task import Bound, Task, bind_step
 
 BACKFILL_CAP = 1000
 PAGE = 1000
 AnyTask = Task[..., ..., Any, Any]
+StepArgs = Mapping[str, Any] | Callable[[Inputs], Answer] | None
+"""Arguments by name, or a function that gives them when a step starts."""
 
 
 class Step(Struct, frozen=True):
@@ -62,18 +66,25 @@ class Flow:
         self,
         name: str,
         once: Once,
-        on_failure: OnFailure,
+        *,
         client: Callable[[], Client],
+        portal: Callable[[], Portal],
         known: Callable[[str], AnyTask | None],
+        formats: Formats,
+        on_failure: OnFailure = "block",
         fail_on: FailOn | None = None,
+        args: StepArgs = None,
     ) -> None:
         self.name = check_flow_name(name)
         self.once = once
         self.on_failure = check_on_failure(on_failure)
         self.steps: dict[str, Step] = {}
         self._client = client
+        self._portal = portal
         self._known = known
+        self._formats = formats
         self._fail_on = fail_on
+        self._args = args
 
     def __repr__(self) -> str:
         return f"<Flow {self.name}: {' '.join(self.steps) or 'no steps'}>"
@@ -87,16 +98,17 @@ class Flow:
         name: str | None = None,
         after: "Sequence[Step | AnyTask | str] | Step | AnyTask | str" = (),
         when: Callable[[Inputs], Answer] | None = None,
-        args: Mapping[str, Any] | Callable[[Inputs], Answer] | None = None,
+        args: StepArgs = None,
         on_failure: OnFailure | None = None,
         expect: Trigger | str | None = None,
     ) -> Step:
         """Add a step: it starts when all that it comes `after` have succeeded.
 
         A parameter of the task that has the name of a step before it gets that step's result. `args` gives others, or
-        is a function that does when the step starts; `when` is one that may say no: the step is skipped then, and
-        those behind it go on. `on_failure` says what its failure means for the others: `block` those behind it,
-        `continue` without it, or `stop` the whole period. `expect` is when it should be done: see `late`.
+        is a function that does when the step starts; both win over the flow's `args`. `when` is a function that may
+        say no: the step is skipped then, and those behind it go on. `on_failure` says what its failure means for the
+        others: `block` those behind it, `continue` without it, or `stop` the whole period. `expect` is when it should
+        be done: see `late`.
         """
         own = task.task if isinstance(task, Bound) else task
         try:
@@ -106,10 +118,15 @@ class Flow:
             self._check(own, step_name)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {self.name}: {error}") from None
-        code = StepCode(when, args if callable(args) else None, self._fail_on if own.fail_on is None else None)
-        given: Mapping[str, Any] = {} if args is None or callable(args) else args
-        call, takes = bind_step(task, given, followed, filled_later=code.args is not None)
-        if code.prepares:
+        code = StepCode(
+            when,
+            args if callable(args) else None,
+            self._args if callable(self._args) and isinstance(task, Task) and own.signature.names else None,
+            self._fail_on if own.fail_on is None else None,
+        )
+        given = self._shared(task, followed) | ({} if args is None or callable(args) else dict(args))
+        call, takes = bind_step(task, given, followed, filled_later=bool(code.args or code.shared_args))
+        if code.when or code.args:
             takes = followed  # its functions may look at any of them
         plan = StepPlan(
             name=step_name,
@@ -122,6 +139,14 @@ class Flow:
         step = self.steps[step_name] = Step(plan, call, code, expect)
         own.mark_memory = max(own.mark_memory, memory_of(self.once))
         return step
+
+    def _shared(self, task: AnyTask | Bound[Any], followed: Sequence[str]) -> dict[str, Any]:
+        """What the flow's `args` give this task, where they are no function and no step before gives it. A bound call
+        is complete."""
+        if self._args is None or callable(self._args) or isinstance(task, Bound):
+            return {}
+        wanted = [name for name in task.signature.names if name not in followed]
+        return {name: value for name, value in self._args.items() if name in wanted}
 
     def _check(self, task: AnyTask, step: str) -> None:
         if self._known(task.name) is not task:
@@ -163,7 +188,7 @@ class Flow:
                 return period_at(self.once, await self._client().now())
             if isinstance(period, datetime):
                 return period_at(self.once, _aware(period).timestamp())
-            name = period.isoformat() if isinstance(period, date) else period
+            name = period.isoformat() if isinstance(period, date) else self._formats.read(period)
             return self.once.check(name) if isinstance(self.once, Period) else check_period(name)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {self.name}: {error}") from None
@@ -233,6 +258,36 @@ class Flow:
             while (status := await self.status(name)).moving:
                 heard = await self._client().news(since=heard)
         return status
+
+    # -- the same from synchronous code ----------------------------------------------------------------------------
+
+    def start_sync(self, period: str | date | None = None) -> dict[str, Decision]:
+        """`start` from synchronous code; raises where an event loop runs, as all of these do."""
+        return self._portal().call(lambda: self.start(period))
+
+    def recheck_sync(self, period: str | date | None = None) -> dict[str, Decision]:
+        return self._portal().call(lambda: self.recheck(period))
+
+    def rerun_sync(
+        self, step: "str | Step", period: str | date | None = None, downstream: bool = True
+    ) -> dict[str, Decision]:
+        return self._portal().call(lambda: self.rerun(step, period, downstream))
+
+    def reset_sync(
+        self, period: str | date | None = None, step: "str | Step | None" = None, downstream: bool = False
+    ) -> list[str]:
+        return self._portal().call(lambda: self.reset(period, step, downstream))
+
+    def backfill_sync(self, first: str | date, last: str | date) -> dict[str, dict[str, Decision]]:
+        return self._portal().call(lambda: self.backfill(first, last))
+
+    def status_sync(self, period: str | date | None = None) -> FlowStatus:
+        return self._portal().call(lambda: self.status(period))
+
+    def wait_sync(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
+        return self._portal().call(lambda: self.wait(period, timeout))
+
+    # -- the steps -------------------------------------------------------------------------------------------------
 
     def downstream(self, step: "str | Step") -> list[str]:
         return downstream(self.plans, self._step(step))

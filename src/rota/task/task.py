@@ -343,7 +343,7 @@ class Task(Generic[C, P, T_co, R_co]):
             policy=self.policy,
             guards=self.guards,
             activity=self.activity,
-            once="code" if self.once is not None and not isinstance(self.once, Period) else self.once,
+            once=self.once.stored() if isinstance(self.once, Period) else self.once and "code",
             memory=self.mark_memory,
         )
 

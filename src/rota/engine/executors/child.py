@@ -195,7 +195,8 @@ class Seat:
 
     def __init__(self, call: Call, tell: "Callable[[Seat, Noted], None]") -> None:
         self.call = call
-        self.context = ForwardingContext(replace(call.run, args=call.args), lambda note: tell(self, note))
+        run = replace(call.run, args=call.args)
+        self.context = ForwardingContext(run, lambda note: tell(self, note), call.period)
         self._lock = threading.Lock()
         self._stopped = False
         self._cancel: Callable[[], object] | None = None
@@ -241,8 +242,8 @@ class Seat:
 class ForwardingContext(Context):
     """What the handler leaves is checked here and goes on to the parent's context."""
 
-    def __init__(self, run: Run, tell: Callable[[Noted], None]) -> None:
-        super().__init__(run)
+    def __init__(self, run: Run, tell: Callable[[Noted], None], period: str | None) -> None:
+        super().__init__(run, period=period)
         self._tell = tell
 
     def progress(self, share: float, message: str = "") -> None:

@@ -25,6 +25,8 @@ class Call(Struct, tag=True, frozen=True):
     takes_context: bool
     args: bytes
     run: Run
+    period: str | None = None
+    """The run's, as the app writes it."""
 
 
 class Stop(Struct, tag=True, frozen=True):

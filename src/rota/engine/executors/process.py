@@ -100,7 +100,9 @@ class ProcessExecutor:
         if self._closed:
             raise ChildDied("no child process: the worker has stopped", called=False)
         module, name = locate(handler)
-        order = Call(module, name, handler.takes_context, args, replace(context.run, args=b"", wire=b""))
+        order = Call(
+            module, name, handler.takes_context, args, replace(context.run, args=b"", wire=b""), context.period
+        )
         while True:
             child = await self._take()
             fresh = child.calls == 0

@@ -1,0 +1,73 @@
+"""Periods in an app's own format: read where somebody names one, written where a handler sees one.
+
+Stores, keys and marks only know a period's usual name, such as 2026-11-15. So two ways to write a day are one day.
+"""
+
+import re
+from datetime import date, datetime
+
+from rota.domain.period import SHAPES, Period, Unit
+
+SAMPLES = (date(2026, 1, 2), date(1999, 12, 31), date(2024, 2, 29), date(2010, 11, 10))
+USUAL = {"day": "%Y-%m-%d", "month": "%Y-%m"}
+
+
+class Formats:
+    """The formats of one app: at most one for days and one for months."""
+
+    def __init__(self) -> None:
+        self._formats: dict[Unit, str] = {}
+
+    def learn(self, once: object) -> None:
+        """Take over the format of a period that the app's code names; ValueError if it has another one already."""
+        if not isinstance(once, Period) or once.format is None:
+            return
+        check_format(once.unit, once.format)
+        known = self._formats.setdefault(once.unit, once.format)
+        if known != once.format:
+            raise ValueError(
+                f"format={once.format!r}: this app writes its {once.unit}s as {known!r}; one app has one format"
+            )
+
+    def read(self, text: str) -> str:
+        """The usual name of a period that may be written in the app's format; other text as it is."""
+        for unit, shape in self._formats.items():
+            try:
+                day = _parsed(text, shape)
+            except ValueError:
+                continue
+            if day.strftime(shape) == text:  # strptime takes a day without its leading zero for another day
+                return day.strftime(USUAL[unit])
+        return text
+
+    def written(self, name: str) -> str:
+        """A period in the app's format, by its usual name."""
+        for unit, shape in self._formats.items():
+            if SHAPES[unit][0].fullmatch(name):
+                try:
+                    return _parsed(name, USUAL[unit]).strftime(shape)
+                except ValueError:  # a function names this period, and means no day by it
+                    return name
+        return name
+
+
+def check_format(unit: Unit, format: str) -> str:
+    """A format tells every day from every other, and is never taken for the usual name of another day."""
+    if unit not in USUAL:
+        raise ValueError(f"format={format!r}: days and months have a format; {unit}s have only their usual names")
+    for day in SAMPLES:
+        first = day if unit == "day" else day.replace(day=1)
+        try:
+            text = first.strftime(format)
+            same = _parsed(text, format) == first
+        except (ValueError, re.error) as error:
+            raise ValueError(f"format={format!r} cannot be read back: {error}") from None
+        if not same or not text.isprintable() or "@" in text:
+            raise ValueError(f"format={format!r} does not tell one {unit} from another: {first} is {text!r}")
+        if any(shape.fullmatch(text) for shape, _ in SHAPES.values()) and format != USUAL[unit]:
+            raise ValueError(f"format={format!r} writes {first} as {text!r}, which is the usual name of another period")
+    return format
+
+
+def _parsed(text: str, shape: str) -> date:
+    return datetime.strptime(text, shape).date()  # noqa: DTZ007  (a day, in no zone)
