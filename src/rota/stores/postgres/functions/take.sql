@@ -37,9 +37,15 @@ BEGIN
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
-    WITH ours AS MATERIALIZED (  -- as many as can be used, in their order; those that others hold are passed over
+    -- As many as can be used, in their order; those that others hold are passed over. Since the look above, a join may
+    -- have moved a run to later or given it another expiry, so each is judged again as it stands once it is locked. No
+    -- index serves these conditions, on purpose: a plan that is made while the queue is empty would walk the due index
+    -- instead of looking up the ids, for as long as the connection lives.
+    WITH ours AS MATERIALIZED (
         SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
-        WHERE q.id = ANY(best) AND q.hold = 0 ORDER BY q.priority DESC, q.due_at, q.seq LIMIT few FOR UPDATE SKIP LOCKED
+        WHERE q.id = ANY(best) AND q.hold + 0 = 0 AND q.due_at + 0 <= now AND coalesce(q.expires_at > now, true)
+          AND (suspects OR q.losses + 0 = 0)
+        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT few FOR UPDATE SKIP LOCKED
     ), ranked AS (
         SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
                row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place,
