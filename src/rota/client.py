@@ -234,7 +234,7 @@ class Session:
         async for hint in hints:
             self.heard += 1
             self._news.set()
-            if hint.resync or any(id in self._waiting for id in hint.runs):
+            if hint.resync or hint.any_run or any(id in self._waiting for id in hint.runs):
                 self._look.set()
 
     async def _read(self) -> None:

@@ -242,12 +242,16 @@ class Handed(Struct, frozen=True):
 
 
 class Hint(Struct, frozen=True):
-    """Something may have changed: work for these workers, these runs, or (`resync`) anything at all."""
+    """Something may have changed: work for these workers, these runs, or (`resync`) anything at all.
+
+    `any_run` says that any run may have changed, but that there is no work for a worker which is not named.
+    """
 
     workers: frozenset[str] = frozenset()
     runs: frozenset[str] = frozenset()
     resync: bool = False
     handed: Handed | None = None
+    any_run: bool = False
 
 
 class Depth(Struct, frozen=True):
@@ -351,8 +355,11 @@ class Store(Protocol):
         """Expire what is too late to start and forget what ended long ago; bounded work per call."""
         ...
 
-    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        """Hints from now on: they may be lost, merged or false. Polling is the truth."""
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Hints from now on: they may be lost, merged or false. Polling is the truth.
+
+        With `worker`, a store may leave out hints that do not concern this worker: work for it, and the runs it holds.
+        """
         ...
 
 

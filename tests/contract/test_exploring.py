@@ -37,7 +37,7 @@ class Watched(MemoryStore):
         finally:
             self._opened["changes"] -= 1
 
-    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._changes()
 
 
@@ -67,7 +67,7 @@ class Forgetful(Watched):
 
 
 class Deaf(Watched):
-    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         raise OSError("no hints today")
 
 

@@ -182,9 +182,9 @@ async def test_a_hint_from_before_the_worker_listens_is_made_up_for(monkeypatch:
     changes = MemoryStore.changes
 
     @asynccontextmanager
-    async def late(store: MemoryStore) -> AsyncGenerator[AsyncIterator[Hint]]:
+    async def late(store: MemoryStore, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
         await ear.wait()
-        async with changes(store) as hints:
+        async with changes(store, worker) as hints:
             yield hints
 
     monkeypatch.setattr(MemoryStore, "changes", late)

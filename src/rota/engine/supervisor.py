@@ -185,7 +185,7 @@ class Supervisor:
             log.error("%d endings could not be recorded: their runs start again", self._settler.backlog)
 
     async def _listen(self, store: Store) -> None:
-        async with store.changes() as hints:
+        async with store.changes(self.name) as hints:
             self._worker.look()  # a hint that came before we listened was not heard
             async for hint in hints:
                 if self._worker.hint(hint):  # a wish, or the echo of a note of its own: at once, but not all the time

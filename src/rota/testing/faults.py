@@ -86,7 +86,7 @@ class _FaultyStore:
 
 
 @asynccontextmanager
-async def _silence() -> AsyncGenerator[AsyncIterator[Hint]]:
+async def _silence(worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
     yield _nothing()
 
 

@@ -161,7 +161,7 @@ class MemoryStore:
             more = len(forgotten) == FORGET_AT_ONCE or expired == EXPIRED_AT_ONCE
             return Swept(book.now, expired, len(forgotten), more)
 
-    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._hub.subscribe()
 
     def _step(self, work: Callable[[MemoryBook], list[T]]) -> Reply[T]:

@@ -235,7 +235,7 @@ class PostgresStore:
         return Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"])
 
     @asynccontextmanager
-    async def changes(self) -> AsyncGenerator[AsyncIterator[Hint]]:
+    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
         address = self._backend.address
         dsn = address.listen_dsn or (None if self.lines.pooled else address.dsn)
         await self._listener.start(dsn, self._backend.url)

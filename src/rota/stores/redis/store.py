@@ -219,7 +219,7 @@ class RedisStore:
         now, expired, forgotten, more = await self.run("sweep", pack(request))
         return Swept(now, expired, forgotten, more == 1)
 
-    def changes(self) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._ears.listening()
 
     async def close(self) -> None:

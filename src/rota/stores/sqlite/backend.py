@@ -13,6 +13,7 @@ import msgspec
 from rota.errors import InvalidOptions, StoreUnavailable
 from rota.store import Hint, Store
 from rota.stores.hub import Hub
+from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
@@ -22,6 +23,10 @@ ASKED = "state = 'running' AND (cancel_asked = 1 OR pause_asked = 1)"
 
 class SqliteBackend:
     poll = 5.0
+    look = 0.25
+    """Seconds between looks for commits whose bell was not heard."""
+    look_without_bell = 0.05
+    """The same where no bell can be hung."""
 
     def __init__(self, path: str | Path, max_pages: int | None = None) -> None:
         self.path = str(Path(path).absolute())  # a later chdir must not lead to another file
@@ -29,6 +34,7 @@ class SqliteBackend:
         self.skew = 0.0
         self._latest = 0.0
         self._hub = Hub()
+        self._bells = Bells(self.path)
 
     @classmethod
     def from_url(cls, url: str) -> "SqliteBackend":
@@ -55,7 +61,7 @@ class SqliteBackend:
         writer = Writer(self._writing, writing, self.path, self._clock)
         reader = Reader(self._reading, reading, self.path, self._clock, self._noticed)
         try:
-            yield SqliteStore(writer, reader, self._hub)
+            yield SqliteStore(writer, reader, self._hub, self._bells, self._pace)
         finally:
             await asyncio.gather(writer.close(), reader.close())
 
@@ -85,14 +91,21 @@ class SqliteBackend:
         self._latest = max(self._latest, time.time() + self.skew)
         return self._latest
 
+    def _pace(self, bell: bool) -> float:
+        return self.look if bell else self.look_without_bell
+
     def _noticed(self, tx: Transaction) -> None:
-        """Some connection has committed: who was hinted, and which running runs are asked to stop?"""
+        """Some connection has committed: which workers were hinted, and which running runs are asked to stop?
+
+        Nobody else has to claim. A worker's own claim is such a commit: were it a reason to claim, it would be one
+        for ever.
+        """
         woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 2")
         asked = tx.one("SELECT json_group_array(id) FROM runs INDEXED BY runs_asked WHERE " + ASKED)
         self._hub.publish(
             Hint(
                 workers=frozenset(msgspec.json.decode(woken, type=list[str])),
                 runs=frozenset(msgspec.json.decode(asked, type=list[str])),
-                resync=True,
+                any_run=True,
             )
         )

@@ -275,6 +275,11 @@ class SqliteBook:
         woken = to_json(sorted(workers))
         self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
 
+    def asked(self) -> set[str]:
+        """The workers whose runs were asked to stop in this step."""
+        runs = (self._seen.get(id) for id in self.touched)
+        return {run.worker for run in runs if run and run.worker and (run.cancel_asked or run.pause_asked)}
+
     def last_claim(self, worker: str) -> int:
         return self._tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
 

@@ -34,6 +34,7 @@ from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
 from rota.stores.ledger import admitting, asking, claiming, settling
 from rota.stores.sqlite import reading, sweeping
+from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
 from rota.stores.sqlite.queries import EXPIRE_AT_ONCE
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
@@ -42,10 +43,12 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    def __init__(self, writer: Writer, reader: Reader, hub: Hub) -> None:
+    def __init__(self, writer: Writer, reader: Reader, hub: Hub, bells: Bells, pace: Callable[[bool], float]) -> None:
         self._writer = writer
         self._reader = reader
         self._hub = hub
+        self._bells = bells
+        self._pace = pace
         self._specs = Specs()
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
@@ -121,10 +124,17 @@ class SqliteStore:
         return await self._writer.do(lambda tx: self._stepped(tx, lambda book: step(book, tx)))
 
     @asynccontextmanager
-    async def changes(self) -> AsyncGenerator[AsyncIterator[Hint]]:
-        self._reader.watch()
-        async with self._hub.subscribe() as hints:
-            yield hints
+    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
+        async with self._hub.subscribe() as hints, self._bells.hung(worker, self._heard) as bell:
+            with self._reader.looking(self._pace(bell)):
+                yield hints
+
+    def _heard(self, hint: Hint | None) -> None:
+        """Another process has rung."""
+        if hint is None:
+            self._reader.look_now()
+        else:
+            self._hub.publish(hint)
 
     async def _reply(self, work: Callable[[SqliteBook], list[T]]) -> Reply[T]:
         return await self._step(lambda book: Reply(book.now, work(book)))
@@ -140,7 +150,12 @@ class SqliteStore:
         workers = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else set[str]()
         if workers:
             book.wake(workers)
-        if self._hub.watched and (workers or book.touched):
+        if workers or book.touched:
             hint = Hint(workers=frozenset(workers), runs=frozenset(book.touched))
-            tx.after_commit.append(lambda: self._hub.publish(hint))
+            concerned = workers | book.asked()
+            tx.after_commit.append(lambda: self._tell(hint, concerned))
         return answer
+
+    def _tell(self, hint: Hint, concerned: set[str]) -> None:
+        self._hub.publish(hint)
+        self._bells.ring(hint, concerned)

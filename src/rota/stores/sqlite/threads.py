@@ -5,7 +5,8 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -198,9 +199,7 @@ class Writer(SqlThread):
 
 
 class Reader(SqlThread):
-    """Reads beside the writer, and watches for commits of other processes."""
-
-    WATCH = 0.05
+    """Reads beside the writer. While somebody listens, it also looks for commits: `PRAGMA data_version` tells them."""
 
     def __init__(
         self,
@@ -211,22 +210,37 @@ class Reader(SqlThread):
         noticed: Callable[[Transaction], None],
     ) -> None:
         self._noticed = noticed
-        self._watching = threading.Event()
+        self._paces: list[float] = []  # seconds between looks, for each who listens
         self._looked_at = 0.0
         self._seen = 0
         super().__init__(connect, first, path, "rota-sqlite-reader", clock)
 
-    def watch(self) -> None:
-        self._watching.set()
-        self._jobs.put(Job(lambda _: None, self._loop.create_future()))  # leave a wait without a timeout
+    @contextmanager
+    def looking(self, every: float) -> Generator[None]:
+        """Look for commits, at this pace or faster."""
+        self._paces.append(every)
+        self.look_now()
+        try:
+            yield
+        finally:
+            self._paces.remove(every)
+
+    def look_now(self) -> None:
+        """Look, whatever `PRAGMA data_version` says."""
+        self._seen = -1
+        self._looked_at = 0.0
+        self._jobs.put(Job(lambda _: None, self._loop.create_future()))  # leave a wait
 
     def _next(self) -> list[Job[Any]] | None:
-        if not self._watching.is_set():
+        pace = min(self._paces, default=None)
+        if pace is None:
             return super()._next()
-        if time.monotonic() > self._looked_at + self.WATCH:
+        left = self._looked_at + pace - time.monotonic()
+        if left <= 0:
             self._look()
+            left = pace
         try:
-            job = self._jobs.get(timeout=self.WATCH)
+            job = self._jobs.get(timeout=left)
         except queue.Empty:
             return []
         return None if job is None else [job]
