@@ -9,9 +9,10 @@ from typing import Self, TypeVar
 
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
-from rota.errors import RunNotFound, StoreUnavailable
+from rota.errors import RunNotFound, StoreError, StoreUnavailable
+from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
-from rota.store import Backend, Hint, RunQuery, Store
+from rota.store import Backend, Hint, Page, RunQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -24,6 +25,9 @@ TOUCH = 2.0
 """Seconds after which a touch is given up."""
 LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
+
+LAST_LOOK = 2.0
+"""Seconds for the look at a run that was waited for in vain."""
 
 Refusal = Callable[[NewRun, Decision], None]
 Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "Session"]
@@ -105,13 +109,28 @@ class Client:
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
         """The run once it has ended; TimeoutError if that takes longer."""
-        async with asyncio.timeout(timeout):
-            return await (await self.session()).ended(id)
+        try:
+            async with asyncio.timeout(timeout):
+                return await (await self.session()).ended(id)
+        except TimeoutError:
+            return await self._ended_late(id, timeout or 0.0)
+
+    async def _ended_late(self, id: str, timeout: float) -> Run:
+        """The run if it ended in the last moment; else TimeoutError, which says where the run stands."""
+        try:
+            async with asyncio.timeout(LAST_LOOK):
+                ended, words = await late_words(await self.store(), id, timeout)
+        except (TimeoutError, StoreError) as error:
+            why = f"{self.backend.url} does not answer" if isinstance(error, TimeoutError) else str(error)
+            raise TimeoutError(f"no result of run {id} within {timeout:g} s: {why}") from None
+        if ended is None:
+            raise TimeoutError(words)
+        return ended
 
     async def run(self, id: str) -> Run:
         page = await (await self.store()).runs(RunQuery(ids=[id]))
         if not page.runs:
-            raise RunNotFound(f"no run {id}: it never was, or it ended so long ago that it is forgotten")
+            raise RunNotFound(unknown_run(id))
         return page.runs[0]
 
     async def close(self) -> None:
@@ -147,6 +166,8 @@ class Session:
         self._opening = asyncio.Lock()
         self._store: Store | None = None
         self._waiting: dict[str, set[asyncio.Future[Run]]] = {}
+        self._since: dict[str, float] = {}
+        self._attendance = Attendance()
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
         self._news = asyncio.Event()
@@ -167,6 +188,7 @@ class Session:
     async def ended(self, id: str) -> Run:
         future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, set()).add(future)
+        self._since.setdefault(id, asyncio.get_running_loop().time())
         self._start_watching()
         self._look.set()
         try:
@@ -176,6 +198,7 @@ class Session:
             waiting.discard(future)
             if not waiting:
                 self._waiting.pop(id, None)
+                self._since.pop(id, None)
 
     async def news(self, seconds: float, since: int | None = None) -> int:
         """Returns when more was heard than `since`, or after so many seconds."""
@@ -242,7 +265,9 @@ class Session:
         if not ids:
             return
         try:
-            found = {run.id: run for run in (await self.store.runs(RunQuery(ids=ids))).runs}
+            page = await self.store.runs(RunQuery(ids=ids))
+            found = {run.id: run for run in page.runs}
+            await self._attend(page)
         except StoreUnavailable as error:
             log.warning("cannot look for results: %s", error)
             return
@@ -252,6 +277,13 @@ class Session:
                 if future.done():
                     continue
                 if run is None:
-                    future.set_exception(RunNotFound(f"no run {id}: it ended so long ago that it is forgotten"))
+                    future.set_exception(RunNotFound(unknown_run(id)))
                 elif run.state.final:
                     future.set_result(run)
+
+    async def _attend(self, page: Page) -> None:
+        """A run that is awaited for a while, and that no worker is there for, is worth a word."""
+        clock = asyncio.get_running_loop().time()
+        late = [run for run in page.runs if clock - self._since.get(run.id, clock) >= PATIENCE]
+        if late:
+            await self._attendance.look(self.store, late, page.now, clock)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota import Rota, RunCancelled, RunNotFound, State
+from rota import Rota, RunCancelled, RunHandle, RunNotFound, State
 
 SUBMIT_ONLY = """
 import asyncio
@@ -64,10 +64,71 @@ async def test_waiting_can_time_out_and_the_run_goes_on() -> None:
         return "done"
 
     run = await later.submit()
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError) as caught:
         await run.result(timeout=0.01)
+    assert str(caught.value) == (
+        f"later {run.id} has not ended within 0.01 s: it is queued and was due 0 s ago; "
+        "no worker is alive: start one with `rota worker`"
+    )
     async with app:
         assert await run.result(timeout=10) == "done"
+
+
+async def test_waiting_in_vain_says_where_the_run_stands() -> None:
+    app = Rota("memory://")
+    began, end = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def slow() -> None:
+        began.set()
+        await end.wait()
+
+    async def late(run: RunHandle[None]) -> str:
+        with pytest.raises(TimeoutError) as caught:
+            await run.result(timeout=0)
+        return str(caught.value).partition(": ")[2]
+
+    delayed, paused = await slow.using(delay=60).submit(), await slow.submit()
+    await paused.pause("later")
+    assert await late(delayed) == "it is queued and due in 60 s"
+    assert await late(paused) == "it is paused (later)"
+    async with app:
+        running = await slow.submit()
+        await began.wait()
+        assert (await late(running)).startswith("it is running, for 0 s now, on worker ")
+        end.set()
+        await running.result(timeout=10)
+
+
+async def test_a_result_that_comes_in_the_last_moment_counts() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def quick() -> str:
+        return "done"
+
+    async with app:
+        run = await quick.submit()
+        assert await run.result(timeout=10) == "done"
+        assert await run.result(timeout=0) == "done"
+
+
+async def test_who_awaits_a_run_that_nobody_does_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rota.client.PATIENCE", 0.0)
+    app = Rota("memory://")
+
+    @app.task
+    async def lonely() -> None: ...
+
+    first, second = await lonely.submit(), await lonely.submit()
+    for run in (first, second):
+        with pytest.raises(TimeoutError):
+            await run.result(timeout=0.05)
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert lines == [f"lonely {first.id} is awaited, but no worker is alive: start one with `rota worker`"]
+    await app.stop()
 
 
 async def test_a_forgotten_run_is_not_waited_for() -> None:

@@ -279,12 +279,15 @@ def test_a_run_that_waits_says_for_what(rota: Called, day: Day, monkeypatch: pyt
     assert f"waits for  day/left@{period} and 1 other" in page
 
 
-def test_a_step_that_waits_for_another_is_not_due_for_the_doctor(rota: Called, day: Day) -> None:
+def test_the_doctor_names_every_task_of_a_flow_that_no_worker_knows(rota: Called, day: Day) -> None:
     rota("flows", "start", "day")
 
     (workers,) = [check for check in rota.json("doctor") if check["check"] == "workers"]
 
-    assert "none knows load, of which runs are due" in workers["detail"]
+    assert (workers["verdict"], workers["detail"]) == (
+        "warn",
+        "0 live workers, 0 seats; 4 queued runs wait, and none knows join, left, load, right",
+    )
 
 
 @pytest.mark.parametrize("period", ["2026-11-15", "15112026"])

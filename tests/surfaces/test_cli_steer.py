@@ -120,7 +120,32 @@ def test_workers_are_told_and_the_silent_ones_marked(rota: Called, monkeypatch: 
     assert "a-long-n  busy" in table
 
 
-def test_the_doctor_finds_due_work_that_nobody_knows(rota: Called) -> None:
+def test_the_doctor_warns_of_what_nobody_is_there_for(rota: Called) -> None:
+    rota("migrate")
+    empty = workers_check(rota)
+    rota("schedules", "put", "beat", "every 1h", "greet", "--unknown-ok")
+    scheduled = workers_check(rota)
+    rota("submit", "greet", "--delay", "3600", "--unknown-ok")
+    queued = workers_check(rota)
+
+    assert (empty["verdict"], empty["detail"]) == ("ok", "0 live workers, 0 seats")
+    assert (scheduled["verdict"], scheduled["detail"]) == (
+        "warn",
+        "0 live workers, 0 seats; nobody fires schedule beat",
+    )
+    assert (queued["verdict"], queued["detail"]) == (
+        "warn",
+        "0 live workers, 0 seats; 1 queued run waits, and none knows greet",
+    )
+    rota("doctor")
+    rota("doctor", "--strict", code=1)
+
+
+def workers_check(rota: Called) -> dict[str, str]:
+    return next(found for found in rota.json("doctor") if found["check"] == "workers")
+
+
+def test_the_doctor_finds_work_that_nobody_knows(rota: Called) -> None:
     seen(rota, "quiet", "greet", ago=60)
     seen(rota, "one", "known")
     rota.put(waiting("abcdef-1"), waiting("abcdef-2", task="known"))
@@ -132,7 +157,7 @@ def test_the_doctor_finds_due_work_that_nobody_knows(rota: Called) -> None:
     rota("tasks", "pause", "greet")
 
     assert alone["verdict"] == "warn"
-    assert alone["detail"] == "1 live worker, 10 seats; none knows greet, of which runs are due"
+    assert alone["detail"] == "1 live worker, 10 seats; 1 queued run waits, and none knows greet"
     assert check("workers")["verdict"] == "ok"
     assert check("paused") == {
         "verdict": "warn",

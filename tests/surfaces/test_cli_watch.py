@@ -60,7 +60,21 @@ def test_a_run_that_does_not_end_is_left_after_the_timeout(rota: Called) -> None
 
     assert lines[0].split("\t") == ["at", "state", "attempt", "progress", "message"]
     assert [line.split("\t")[1] for line in lines[1:]] == ["queued"]
-    assert rota.err == "rota: greet abcdef-1 has not ended after 0 s; it goes on\n"
+    assert rota.err == (
+        "rota: greet abcdef-1 has not ended within 0 s: it is queued and was due 0 s ago; "
+        "no worker is alive: start one with `rota worker`; it goes on\n"
+    )
+
+
+def test_a_run_that_no_worker_is_there_for_says_so(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    rota.put(waiting("abcdef-1"))
+    monkeypatch.setattr("rota.cli.watch.PATIENCE", 0.0)
+
+    (_, line) = rota("watch", "abcdef-1", "--timeout", "0", code=1).splitlines()
+
+    assert line.split("\t")[1:] == ["queued", "0", "", "no worker is alive: start one with `rota worker`"]
+    look = Look(Run("abcdef-1", task="greet"), 0.0, time.monotonic(), "no worker is alive")
+    assert "no worker is alive" in drawn(look, 40).splitlines()[-1]
 
 
 def test_a_terminal_shows_the_end_and_the_result(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,15 +101,19 @@ def test_the_bar_fits_the_terminal(width: int) -> None:
         claimed_at=now - 5,
         progress=Progress(0.42, "[red]\x1b[2Jrow 3\nof 7"),
     )
-    bar = Bar()
-    bar.look = Look(run, now, time.monotonic())
-    screen = Console(file=io.StringIO(), width=width, markup=False, force_terminal=False)
-    screen.print(bar)
-    assert isinstance(screen.file, io.StringIO)
-    head, line = screen.file.getvalue().splitlines()
+    head, line = drawn(Look(run, now, time.monotonic()), width).splitlines()
 
     assert head.startswith("resize  running  attempt 1")
     assert "42%" in line
     assert "5.0 s" in line
     assert width < 80 or "[red]row 3 of 7" in line
     assert max(len(head.rstrip()), len(line.rstrip())) <= width
+
+
+def drawn(look: Look, width: int) -> str:
+    bar = Bar()
+    bar.look = look
+    screen = Console(file=io.StringIO(), width=width, markup=False, force_terminal=False)
+    screen.print(bar)
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()

@@ -22,6 +22,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """One command, and its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
     from rota.cli.commands import launch
+    from rota.cli.logs import warnings_to_stderr
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -30,7 +31,8 @@ def run(arguments: Sequence[str]) -> int:
         for argument in arguments:
             if not argument.isprintable() and any(0xD800 <= ord(c) < 0xE000 for c in argument):
                 raise InvalidOptions(f"{argument!r} is not UTF-8 text")
-        code = launch(arguments)
+        with warnings_to_stderr():
+            code = launch(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 from urllib.parse import urlsplit
 
+from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +13,7 @@ from rich.text import Text
 from rota.cli.apps import Target
 from rota.cli.checks import Check, Verdict, app_check, program_checks
 from rota.cli.file_checks import file_checks
-from rota.cli.groups import Shared
+from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Show
 from rota.cli.store_checks import store_checks
 from rota.cli.text import one_line
@@ -25,11 +27,20 @@ STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 COLUMNS = [Column("verdict"), Column("check"), Column("detail"), Column("advice")]
 
 
-def doctor(*, target: Shared[Target], show: Shared[Show]) -> int:
-    """Check that this rota, its store and its app are sound; exits with 1 if something is not."""
+def doctor(
+    *,
+    strict: Annotated[bool, Flag, Parameter(help="A warning exits with 1 as well.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Check that this rota, its store and its app are sound.
+
+    Exits with 1 if a check fails; a warning alone, such as queued runs without a worker, exits with 0 unless --strict.
+    """
     checks = list(examine(target))
     show.records([check.record() for check in checks], COLUMNS, render=lambda: _lines(checks))
-    return int(any(check.verdict is Verdict.FAIL for check in checks))
+    bad = (Verdict.FAIL, Verdict.WARN) if strict else (Verdict.FAIL,)
+    return int(any(check.verdict in bad for check in checks))
 
 
 def examine(target: Target) -> Iterator[Check]:

@@ -25,5 +25,5 @@ def judge(run: Run) -> None:
         raise RunCancelled(run)
 
 
-def too_late(task: str, id: str, timeout: float | None) -> RotaError:
-    return RotaError(f"{task} {id} has not ended after {timeout:g} s; it goes on")
+def too_late(error: TimeoutError) -> RotaError:
+    return RotaError(f"{error}; it goes on")

@@ -4,8 +4,10 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from rota.cli.text import clean, iso
+from rota.cli.text import clean, iso, one_line
 
 _COLOUR = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}
 
@@ -29,6 +31,29 @@ class Lines(logging.Formatter):
             return line
         clock, level, rest = line.split(" ", 2)
         return f"\x1b[2m{clock}\x1b[0m {_COLOUR.get(record.levelno, '')}{level.lower():<7}\x1b[0m {rest}"
+
+
+class _Notes(logging.Handler):
+    """Warnings of a command that has no log of its own, as `rota: …` on stderr."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Not where the app's own logging shows them."""
+        return not logging.getLogger().handlers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"rota: {one_line(record.getMessage())}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def warnings_to_stderr() -> Generator[None]:
+    """While a command runs, what `rota` warns of is told in one line each."""
+    logger, notes = logging.getLogger("rota"), _Notes(logging.WARNING)
+    logger.addHandler(notes)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:

@@ -2,16 +2,16 @@
 
 import statistics
 import time
-from collections.abc import Collection
 
 from rota.cli.checks import Check, Verdict, good
 from rota.cli.text import coarse, one_line, plural, span
-from rota.cli.workers import live
 from rota.client import Client
 from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
-from rota.store import Backend, RunQuery, Store, WorkerSeen
+from rota.fleet import is_alive
+from rota.store import Backend, RowQuery, RunQuery, Store, WorkerSeen
 
 READS = 5
 SLOW = 0.1
@@ -97,28 +97,30 @@ def _lapsed_for(run: Run, now: float) -> float:
 
 
 async def _workers(store: Store) -> Check:
-    """Due work that no live worker knows waits for ever."""
+    """What waits for a task that no live worker knows, waits for ever; without any worker, no schedule fires."""
     seen = await store.rows(WorkerSeen)
-    there = [worker for worker in seen.items if live(worker, seen.now)]
+    there = [worker for worker in seen.items if is_alive(worker, seen.now)]
     detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
-    orphans = await _due(store, {task for worker in there for task in worker.tasks})
-    if not orphans:
-        return good("workers", detail)
-    named = one_line(", ".join(orphans[:NAMED])) + (" and more" if len(orphans) > NAMED else "")
-    advice = "start one that defines them: rota worker" if there else "start one: rota worker"
-    return Check("workers", Verdict.WARN, f"{detail}; none knows {named}, of which runs are due", advice)
-
-
-async def _due(store: Store, known: Collection[str]) -> list[str]:
-    """Tasks, other than these and the paused, of which a run is due; looked for among the newest of each."""
+    known = {task for worker in there for task in worker.tasks}
     paused = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused}
-    found: list[str] = []
-    for depth in (await store.depths()).items:
-        if depth.queued and depth.task not in known and depth.task not in paused:
-            page = await store.runs(RunQuery(states=[State.QUEUED], task=depth.task, limit=MOST))
-            if any(run.due_at <= page.now and not run.needs for run in page.runs):
-                found.append(depth.task)
-    return found
+    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | paused]
+    if orphans:
+        queued = plural(sum(depth.queued for depth in orphans), "queued run")
+        named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))
+        advice = "start one that defines them: rota worker" if there else "start one: rota worker"
+        waits = "waits" if queued.startswith("1 ") else "wait"
+        return Check("workers", Verdict.WARN, f"{detail}; {queued} {waits}, and none knows {named}", advice)
+    if not there and (waiting := await _active(store)):
+        return Check("workers", Verdict.WARN, f"{detail}; nobody fires {waiting}", "start one: rota worker")
+    return good("workers", detail)
+
+
+async def _active(store: Store) -> str:
+    """The schedules that have a tick ahead, in words."""
+    found = (await store.rows(Schedule, RowQuery(limit=MOST))).items
+    names = [one_line(each.id) for each in found if each.next_at is not None and not each.paused]
+    more = f" and {plural(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
+    return f"schedule {', '.join(names[:NAMED])}{more}" if names else ""
 
 
 async def _paused(store: Store) -> Check:

@@ -99,17 +99,17 @@ async def _put(backend: Backend, call: NewRun | Bound[Any], wait: bool, timeout:
     try:
         new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
         decision = accept(await client.put(new, WAIT))
-        ended = await _ended(client, new.task, decision.run, timeout) if wait else None
+        ended = await _ended(client, decision.run, timeout) if wait else None
         return Submitted(new.task, decision, ended)
     finally:
         await client.close()
 
 
-async def _ended(client: Client, task: str, id: str, timeout: float | None) -> Run:
+async def _ended(client: Client, id: str, timeout: float | None) -> Run:
     try:
         return await client.ended(id, timeout)
-    except TimeoutError:
-        raise too_late(task, id, timeout) from None
+    except TimeoutError as error:
+        raise too_late(error) from None
 
 
 def _answer(show: Show, made: Submitted) -> None:

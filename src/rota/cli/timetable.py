@@ -8,7 +8,6 @@ from msgspec import Struct
 from rota.app import Rota
 from rota.cli.apps import Target
 from rota.cli.stored_schedules import opened
-from rota.cli.workers import live
 from rota.domain.difference import started
 from rota.domain.flow import group_of
 from rota.domain.once import period_at
@@ -16,6 +15,7 @@ from rota.domain.rehearsal import FlowShape
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
+from rota.fleet import is_alive
 from rota.flow import Flow
 from rota.store import RunQuery, Stat, Store, WorkerSeen, bucket_seconds
 
@@ -53,7 +53,7 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
         workers = await store.rows(WorkerSeen)
         stats = await store.stats(LOOKED_BACK)
         flows = [await _shape(store, flow, workers.now) for flow in (app.flows.values() if app else ())]
-    seats = sum(worker.report.seats for worker in workers.items if live(worker, workers.now))
+    seats = sum(worker.report.seats for worker in workers.items if is_alive(worker, workers.now))
     return Timetable(
         now=published.now,
         tz=app.settings.tz if app else target.tz(),

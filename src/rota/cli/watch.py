@@ -19,7 +19,8 @@ from rota.cli.text import iso, one_line
 from rota.client import LOOK_AGAIN, Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
-from rota.store import RunQuery
+from rota.fleet import PATIENCE, late_words, nobody, waits_for_a_worker
+from rota.store import Page, RunQuery, Store, WorkerSeen
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
 COLUMNS = [Column(name) for name in FIELDS]
@@ -56,12 +57,14 @@ class Look(Struct, frozen=True):
     run: Run
     now: float
     at: float
+    missing: str = ""
+    """That no live worker knows its task, where that is so."""
 
     @property
     def face(self) -> tuple[object, ...]:
         """What counts as a change."""
         run = self.run
-        return run.state, run.fence, run.progress, run.parked, run.pause_asked, run.cancel_asked
+        return run.state, run.fence, run.progress, run.parked, run.pause_asked, run.cancel_asked, self.missing
 
 
 async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerator[Look]:
@@ -70,11 +73,13 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
     deadline = None if timeout is None else time.monotonic() + timeout
     last: Look | None = None
     heard = await client.news(0)
+    began = time.monotonic()
     while True:
         page = await store.runs(RunQuery(ids=[id]))
         if not page.runs:
             raise RunNotFound(f"no run {id} any more: it ended so long ago that it is forgotten")
-        look = Look(page.runs[0], page.now, time.monotonic())
+        missing = await _missing(store, page, time.monotonic() - began)
+        look = Look(page.runs[0], page.now, time.monotonic(), missing)
         if last is None or look.face != last.face:
             last = look
             yield look
@@ -82,8 +87,18 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
             return
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - time.monotonic())
         if left <= 0:
-            raise too_late(look.run.task, id, timeout)
+            ended, words = await late_words(store, id, timeout or 0.0)
+            if ended is None:
+                raise too_late(TimeoutError(words))
         heard = await client.news(left, heard)
+
+
+async def _missing(store: Store, page: Page, waited: float) -> str:
+    """That nobody is there for a due run, once it was followed for a while."""
+    run = page.runs[0]
+    if waited < PATIENCE or not waits_for_a_worker(run, page.now):
+        return ""
+    return nobody(run.task, (await store.rows(WorkerSeen)).items, page.now) or ""
 
 
 async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:
@@ -125,8 +140,9 @@ def attempt(run: Run) -> int:
     return calls if run.state is State.FAILED and calls else calls + (run.fence > 0)
 
 
-def message(run: Run) -> str:
-    """The handler's latest word; at the end, the result or the error."""
+def message(look: Look, missing: bool = True) -> str:
+    """The handler's latest word, or that nobody is there to call it; at the end, the result or the error."""
+    run = look.run
     if run.state is State.SUCCEEDED:
         return one_line(result_text(run))
     if run.state.final:
@@ -135,7 +151,7 @@ def message(run: Run) -> str:
     word = run.progress.message if run.progress else ""
     error = f"after {run.error}" if run.error and run.state is State.QUEUED else ""
     waits = "waits for a limit or rate" if run.parked else ""
-    return one_line(", ".join(part for part in (asked, word, waits, error) if part))
+    return one_line(", ".join(part for part in (asked, word, waits, error, look.missing if missing else "") if part))
 
 
 def _record(look: Look) -> dict[str, object]:
@@ -147,7 +163,7 @@ def _record(look: Look) -> dict[str, object]:
         "state": run.state.value,
         "attempt": attempt(run),
         "progress": run.progress.share if run.progress else None,
-        "message": message(run),
+        "message": message(look),
     }
     if run.state is State.SUCCEEDED:
         found["result"] = from_json(run.result or b"null")

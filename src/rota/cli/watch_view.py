@@ -46,9 +46,10 @@ class Bar:
         line.add_column(width=4, justify="right")
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right", no_wrap=True)
-        word = "" if run.state.final else message(run)  # the end is told below, whole
+        word = "" if run.state.final else message(look, missing=False)  # the end is told below, whole
         line.add_row(_bar(run, bar), _share(run), Text(word), Text(elapsed(run, now), style="dim"))
-        return Group(head, line)
+        missing = [Text(clean(look.missing), style="yellow")] if look.missing else []
+        return Group(head, line, *missing)
 
 
 def _bar(run: Run, width: int) -> RenderableType:

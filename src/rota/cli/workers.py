@@ -10,8 +10,8 @@ from rota.cli.apps import Target
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import coarse, iso, one_line
+from rota.fleet import is_alive
 from rota.store import Reply, WorkerSeen
-from rota.why.evidence import SILENT
 
 SHORT = 8
 
@@ -34,15 +34,10 @@ def workers(
     show.records(records, _columns(), "No workers; start one with rota worker.")
 
 
-def live(worker: WorkerSeen, now: float) -> bool:
-    """Is it there, and does it take work?"""
-    return bool(worker.tasks) and now - worker.seen_at <= SILENT
-
-
 def standing(worker: WorkerSeen, now: float) -> str:
     if not worker.tasks:
         return "stopped"
-    if not live(worker, now):
+    if not is_alive(worker, now):
         return "silent"
     return "busy" if worker.report.held else "idle"
 

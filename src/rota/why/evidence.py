@@ -10,13 +10,12 @@ from rota.domain.guards import Mark
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.fleet import is_alive
 from rota.store import Depth, Marked, RowQuery, RunQuery, Store, WorkerSeen
 from rota.why.trail import Awaited, follow
 
 T = TypeVar("T")
 
-SILENT = 30.0
-"""Seconds after which a worker that said nothing is not counted on."""
 DECISIONS_TOLD = 5
 ENDED = 20
 """Ended runs among which the last one is looked for: stores list runs by their creation."""
@@ -51,7 +50,7 @@ class Evidence(Struct, frozen=True):
         return [worker for worker in self.alive() if self.task in worker.tasks]
 
     def alive(self) -> list[WorkerSeen]:
-        return [worker for worker in self.workers if self.now - worker.seen_at <= SILENT]
+        return [worker for worker in self.workers if is_alive(worker, self.now)]
 
     def knowing(self) -> list[WorkerSeen]:
         return [worker for worker in self.workers if self.task in worker.tasks]

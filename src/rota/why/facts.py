@@ -6,6 +6,7 @@ from rota.domain.decision import Decided, Reason
 from rota.domain.guards import rest_reason
 from rota.domain.once import period_of
 from rota.domain.run import Run, State
+from rota.fleet import nobody
 from rota.store import Marked
 from rota.why.answer import Fact, at, away, many, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
@@ -19,17 +20,11 @@ LATE = 5.0
 
 def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
     """Who could do it. Nobody holds nothing up where no worker is wanted."""
-    live = seen.live()
-    if live:
-        return Fact("workers", f"{many(len(live), 'live worker')} {'knows' if len(live) == 1 else 'know'} {seen.task}")
-    if silent := seen.knowing():
-        last = max(worker.seen_at for worker in silent)
-        text = f"no live worker knows {seen.task}; the last one that does was heard of {away(last, seen.now)}"
-    elif any(worker.tasks for worker in seen.alive()):
-        text = f"workers are alive, but none knows {seen.task}: start one that imports its code"
-    else:
-        text = "no worker is alive: start one with `rota worker`"
-    return Fact("workers", text, holds=wanted)
+    missing = nobody(seen.task, seen.workers, seen.now)
+    if missing is not None:
+        return Fact("workers", missing, holds=wanted)
+    live = len(seen.live())
+    return Fact("workers", f"{many(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}")
 
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
