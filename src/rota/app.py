@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
-from rota.client import Client, patiently
+from rota.client import Client
 from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
@@ -91,7 +91,7 @@ class Rota(Definitions, Planning):
         self.portal = Portal()
         self._resources = resources
         self.hooks = Hooks()
-        self._client = Client(self.backend, self.hooks.refused)
+        self._client = self._new_client(self.backend)
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self._engine: Supervisor | None = None
         self._engine_pid = 0
@@ -166,11 +166,10 @@ class Rota(Definitions, Planning):
         Raises before any is made if one has bad arguments. One that a guard refuses does not stop the others: its
         handle is false, and raises Refused when it is used.
         """
-        store = await self._client.store()
         once = any(bound.task.once is not None for bound in calls)
         now = await self._client.now() if once else 0.0
         runs = [bound.to_run_at(now) for bound in calls]
-        decisions = (await patiently(lambda: store.put(runs))).items
+        decisions = await self._client.put_all(runs)
         return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
@@ -180,6 +179,9 @@ class Rota(Definitions, Planning):
         if task not in self.names():
             raise UnknownTask(f"no task {task} is defined here")
         return self.names()[task].handle(id)
+
+    def _new_client(self, backend: Backend) -> Client:
+        return Client(backend, self.hooks.refused, self.is_disabled)
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
@@ -239,7 +241,7 @@ class Rota(Definitions, Planning):
         if self._running() is not None:
             raise UsageError("the engine is running; bind the app to another store before it starts")
         before = self.backend, self._client, self.portal
-        self.backend, self._client, self.portal = backend, Client(backend, self.hooks.refused), Portal()
+        self.backend, self._client, self.portal = backend, self._new_client(backend), Portal()
         try:
             yield self
         finally:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Self, TypeVar
 
@@ -12,7 +12,7 @@ from rota.domain.run import NewRun, Run
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
-from rota.store import Backend, Hint, Page, RunQuery, Store
+from rota.store import Backend, Hint, Page, Plan, RunQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -31,14 +31,24 @@ LAST_LOOK = 2.0
 
 Refusal = Callable[[NewRun, Decision], None]
 Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "Session"]
+Disabled = Callable[[str], bool]
+
+
+def _nothing_is_disabled(task: str) -> bool:
+    return False
 
 
 class Client:
     """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
 
-    def __init__(self, backend: Backend, refused: Refusal | None = None) -> None:
+    def __init__(
+        self, backend: Backend, refused: Refusal | None = None, disabled: Disabled = _nothing_is_disabled
+    ) -> None:
+        """`disabled` says which tasks this process's own code disables: their runs are refused here, whatever the
+        store was told of them."""
         self.backend = backend
         self._refused = refused
+        self._disabled = disabled
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own
 
     async def session(self) -> "Session":
@@ -74,6 +84,8 @@ class Client:
 
     async def put(self, run: NewRun, patience: float = 0.0) -> Decision:
         """Admit a run; while the queue is full, wait for room as long as `patience`."""
+        if (refusal := self.refusal(run)) is not None:
+            return refusal
         session = await self.session()
         clock = asyncio.get_running_loop().time
         deadline = clock() + patience
@@ -87,8 +99,28 @@ class Client:
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 
+    async def put_all(self, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
+        """Admit runs in one step of the store: an answer per run, then one for each run that the plan cancelled."""
+        refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
+        wanted = [run for place, run in enumerate(runs) if place not in refused]
+        store = await self.store()
+        answers = iter((await patiently(lambda: store.put(wanted, plan))).items)
+        found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
+        return [*found, *answers]
+
+    def refusal(self, run: NewRun) -> Decision | None:
+        """The no to a run whose task is disabled in this process's own code."""
+        if not self._disabled(run.task):
+            return None
+        decision = Decision(run.id, Reason.DISABLED)
+        if self._refused is not None:
+            self._refused(run, decision)
+        return decision
+
     async def touch(self, run: NewRun) -> Decision:
         """One try, one round trip: whoever touches goes on, whatever the answer."""
+        if (refusal := self.refusal(run)) is not None:
+            return refusal
         session = await self.session()
         try:
             async with asyncio.timeout(TOUCH):

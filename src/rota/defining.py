@@ -179,6 +179,13 @@ class Definitions:
         """Tasks by all the names they answer to, aliases among them."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
+    def is_disabled(self, name: str) -> bool:
+        """Whether the task of this name is defined here, and its code or settings disable it."""
+        task = self.tasks.get(name)
+        if task is None:
+            task = next((known for known in self.tasks.values() if name in known.aliases), None)
+        return task is not None and not task.enabled
+
     def declared(self) -> list[Schedule]:
         """The schedules and deadlines that this app's code declares, without where they stand."""
         found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())

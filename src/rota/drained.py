@@ -14,7 +14,8 @@ PAGE = 1000
 async def drained(store: Store, engine: Supervisor, tasks: Collection[str], everywhere: bool = False) -> bool:
     """Nothing of these tasks is due and nothing runs: in this engine, or, if asked, anywhere.
 
-    What is due later does not count, nor what a paused task holds back. A run that a limit or rate makes wait does.
+    What is due later does not count, nor what waits because its task is paused or disabled. A run that a limit or rate
+    makes wait does.
     """
     # Due, held, due: a run that goes from one to the other between two reads is seen by one of them.
     if engine.running or await first_due(store, tasks):
@@ -27,8 +28,8 @@ async def drained(store: Store, engine: Supervisor, tasks: Collection[str], ever
 
 async def first_due(store: Store, tasks: Collection[str]) -> Run | None:
     """A run of these tasks that is due."""
-    paused = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused}
-    waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in paused]
+    held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
+    waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in held]
     for task in waiting:
         cursor: str | None = None
         while True:

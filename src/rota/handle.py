@@ -94,8 +94,7 @@ class RunHandle(Generic[R_co]):
         if not run.state.final:
             raise InvalidOptions(f"{run.task} {run.id} is {run.state}; only an ended run can be retried")
         new = retry_of(run)
-        store = await self._client.store()
-        accept((await patiently(lambda: store.put([new]))).items[0])
+        accept((await self._client.put_all([new]))[0])
         return RunHandle(self._client, new.id, self._decode)
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.client import Client, patiently
+from rota.client import Client
 from rota.domain import wire
 from rota.domain.decision import Decision, Reason
 from rota.domain.flow import check_flow_name
@@ -188,7 +188,7 @@ class Planner:
         left = {one.key for one in wanted if one.key in seen and seen[one.key].is_put_off(one.due_at)}
         to_come = [one for one in wanted if one.key not in past and one.key not in over and one.key not in left]
         runs = [one.run for one in to_come]
-        answers = (await patiently(lambda: store.put(runs, plan))).items
+        answers = await client.put_all(runs, plan)
         gone = {decision.run for decision in answers[len(runs) :]}
         report = _report(to_come, answers, seen)
         ended = {key: seen[key].run for key in sorted(over - past.keys())}

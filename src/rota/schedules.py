@@ -219,7 +219,7 @@ class Schedules:
                     del fresh[nominal]
         unfinished = RunQuery(task=schedule.task, key=schedule.key, states=[State.QUEUED, State.RUNNING], limit=100)
         runs = backfill(schedule, fresh, [run.id for run in (await store.runs(unfinished)).runs])
-        made = iter((await patiently(lambda: store.put(runs))).items)
+        made = iter(await self._client().put_all(runs))
         return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:

@@ -292,8 +292,8 @@ class Store(Protocol):
 
         `n` numbers this worker's claims: the same n again answers the same batch. Also offers lapsed leases,
         which are hints: settle judges them again. A claim that leaves seats empty registers the worker as idle,
-        so that a put can hint it. Paused tasks are passed over; limits are counted from real leases; runs of a
-        saturated key are parked. A run with losses comes alone, and never beside another one with losses.
+        so that a put can hint it. Paused and disabled tasks are passed over; limits are counted from real leases; runs
+        of a saturated key are parked. A run with losses comes alone, and never beside another one with losses.
         `report` is applied once per n. Due schedules come whatever the tasks are: firing one needs no code.
 
         A worker that is `ready` (a token: by that it knows what is meant for it), hears hints and finds nothing here

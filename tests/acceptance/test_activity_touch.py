@@ -168,7 +168,6 @@ async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> N
     @app.task(enabled=False, activity=Activity(after=60))
     async def off() -> None: ...
 
-    await (await app.client().store()).declare([task.spec() for task in app.tasks.values()])
     answers = [await app.touch("nobody", "u1"), await app.touch("plain", "u1"), await off.touch()]
     assert [(bool(answer), answer.reason) for answer in answers] == [
         (False, Reason.UNKNOWN_TASK),

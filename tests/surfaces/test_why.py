@@ -134,7 +134,8 @@ async def test_a_paused_run_and_a_disabled_task_say_so(scene: Scene) -> None:
     task = off.task(name="off", enabled=False)(lambda: None)
     await (await scene.store()).declare([task.spec()])
     await (await scene.store()).claim("bob", 1, ["off"], 1, 30)
-    assert await scene.told("off") == "off is disabled in its code or settings: no run of it is taken"
+    words = "off is disabled in its code or settings: its runs wait, and new ones are refused"
+    assert await scene.told("off") == f"{words}; set enabled=true and restart its workers"
 
 
 async def test_a_key_rests_and_then_its_breaker_is_open(scene: Scene) -> None:

@@ -102,8 +102,8 @@ async def _workers(store: Store) -> Check:
     there = [worker for worker in seen.items if is_alive(worker, seen.now)]
     detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
     known = {task for worker in there for task in worker.tasks}
-    paused = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused}
-    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | paused]
+    held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
+    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | held]
     if orphans:
         queued = plural(sum(depth.queued for depth in orphans), "queued run")
         named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))

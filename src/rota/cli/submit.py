@@ -24,7 +24,6 @@ from rota.domain.run import NewRun, Run
 from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
 from rota.handle import accept
 from rota.published import unchecked_run
-from rota.store import Backend
 from rota.task import WAIT, Bound
 
 
@@ -74,8 +73,8 @@ def submit(
         new = _unchecked(task, gather(values, args, {}), options)
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
-    backend = app.backend if app else target.backend()
-    _answer(show, asyncio.run(_put(backend, new, wait, timeout)))
+    client = app.client() if app else Client(target.backend())
+    _answer(show, asyncio.run(_put(client, new, wait, timeout)))
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:
@@ -92,10 +91,9 @@ def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     return unchecked_run(name, given.named, options)
 
 
-async def _put(backend: Backend, call: NewRun | Bound[Any], wait: bool, timeout: float | None) -> Submitted:
+async def _put(client: Client, call: NewRun | Bound[Any], wait: bool, timeout: float | None) -> Submitted:
     """Durable when this returns; with the ended run if it was waited for."""
-    check_shared(backend)
-    client = Client(backend)
+    check_shared(client.backend)
     try:
         new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
         decision = accept(await client.put(new, WAIT))

@@ -38,5 +38,10 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     """Seconds beyond the usual for which its marks are read."""
 
     @property
+    def starts_nothing(self) -> bool:
+        """No run of this task starts now: the task is paused, or its code disables it."""
+        return self.paused or not self.enabled
+
+    @property
     def gated(self) -> bool:
         return self.limit is not None or self.rate is not None

@@ -89,6 +89,8 @@ class Supervisor:
     async def _start(self) -> None:
         store = await self._stack.enter_async_context(self._backend.open())
         await store.declare(self._specs)
+        if off := sorted(spec.name for spec in self._specs if not spec.enabled):
+            log.info("disabled, so that no run of them starts and their schedules make none: %s", ", ".join(off))
         resources = None if self._resources is None else await self._stack.enter_async_context(self._resources())
         self._settler = Settler(store)
         ticks = Ticks(store, self._hooks)

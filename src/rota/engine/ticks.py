@@ -145,7 +145,9 @@ class Ticks:
             self._hooks.emit(Event("refused", schedule.task, reason="missed"))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
-                log.warning("schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
+                # Disabled on purpose: the start of the worker says so once, not every tick.
+                refused = logging.DEBUG if decision.reason is Reason.DISABLED else logging.WARNING
+                log.log(refused, "schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))

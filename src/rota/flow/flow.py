@@ -305,8 +305,7 @@ class Flow:
             return {}
         expires_at = await self._expiry(period)
         runs = [self._run(step, period, expires_at) for step in steps]
-        store = await self._client().store()
-        answers = (await patiently(lambda: store.put(runs))).items
+        answers = await self._client().put_all(runs)
         return dict(zip(steps, answers, strict=True))
 
     def _run(self, step: str, period: str, expires_at: float) -> NewRun:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from rota.client import Client, patiently
+from rota.client import Client
 from rota.domain.flow import CHAIN, KEPT, StepPlan, as_step
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.handle import RunHandle
@@ -50,8 +50,7 @@ class Chain:
             replace(as_step(calls[name].to_run(), plan, plans, CHAIN, period, None), expires_after=KEPT)
             for name, plan in plans.items()
         ]
-        store = await self._client.store()
-        answers = (await patiently(lambda: store.put(runs))).items
+        answers = await self._client.put_all(runs)
         handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(plans, answers, strict=True)}
         return ChainHandle(handles, list(plans)[-len(self._stages[-1]) :], len(self._stages[-1]) == 1)
 

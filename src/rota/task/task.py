@@ -171,6 +171,7 @@ class Task(Generic[C, P, T_co, R_co]):
             raise InvalidOptions(f"task {self.name}: {error}") from None
         self.executor: ExecutorName = options.executor or default_executor(fn)
         self.aliases = options.aliases
+        self.enabled = options.enabled
         self.fail_on = options.fail_on
         self._fail_on_of_app = fail_on
         self.expect = options.expect
@@ -269,13 +270,20 @@ class Task(Generic[C, P, T_co, R_co]):
         from rota.stores.postgres.within import put_within  # that store's driver may be absent
 
         await self.client().session()  # whoever submits first makes the schema
-        return self.handle_for(accept(await put_within(connection, self._postgres(), await self.made(bound))))
+        run = await self.made(bound)
+        refusal = self.client().refusal(run)
+        return self.handle_for(
+            accept(await put_within(connection, self._postgres(), run) if refusal is None else refusal)
+        )
 
     def put_within_sync(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
         from rota.stores.postgres.within import put_within_sync
 
         run = bound.to_run() if self.once is None else self.portal().call(lambda: self.made(bound))
-        return self.handle_for(accept(put_within_sync(connection, self._postgres(), run)))
+        refusal = self.client().refusal(run)
+        return self.handle_for(
+            accept(put_within_sync(connection, self._postgres(), run) if refusal is None else refusal)
+        )
 
     def _postgres(self) -> "PostgresBackend":
         from rota.stores.postgres import PostgresBackend
@@ -328,7 +336,7 @@ class Task(Generic[C, P, T_co, R_co]):
         """What is published of this task."""
         return TaskSpec(
             self.name,
-            enabled=self._options.enabled,
+            enabled=self.enabled,
             limit=self._options.limit,
             rate=self._options.rate,
             description=self.description.split("\n")[0][:DESCRIPTION_LIMIT],

@@ -52,7 +52,8 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if spec is None:
         return
     if not spec.enabled:
-        yield Fact("task", f"{seen.task} is disabled in its code or settings: no run of it is taken", True)
+        words = f"{seen.task} is disabled in its code or settings: its runs wait, and new ones are refused"
+        yield Fact("task", f"{words}; set enabled=true and restart its workers", True)
     if spec.paused:
         paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
         yield Fact("task", f"{seen.task} is paused{said(paused, seen.now)}; `rota tasks resume {seen.task}`", True)

@@ -27,13 +27,13 @@ class Awaited(Struct, frozen=True):
     need: str
     by: Run
     run: Run | None
-    held: bool = False
-    """Its task is paused."""
+    held: TaskSpec | None = None
+    """The spec of its task, if the task is paused or disabled."""
 
     @property
     def is_root(self) -> bool:
         """Will it never end well by itself?"""
-        return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.held
+        return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.held is not None
 
 
 async def follow(store: Store, run: Run) -> list[Awaited]:
@@ -58,8 +58,8 @@ async def _with_tasks(store: Store, found: list[Awaited]) -> list[Awaited]:
     if not ready:
         return found
     specs = (await store.rows(TaskSpec, RowQuery(names=sorted(set(ready.values()))))).items
-    paused = {spec.name for spec in specs if spec.paused}
-    return [replace(one, held=ready.get(one.need) in paused) for one in found]
+    held = {spec.name: spec for spec in specs if spec.starts_nothing}
+    return [replace(one, held=held.get(ready.get(one.need, ""))) for one in found]
 
 
 def _is_ready(run: Run) -> bool:
@@ -102,8 +102,10 @@ def root_words(root: Awaited, now: float) -> str:
         if named is None:
             return "it is forgotten"
         return f"no run of it is known, so it was never started or is forgotten{_start(root.by)}"
-    if root.held:
+    if root.held is not None and root.held.paused:
         return f"its task {run.task} is paused; `rota tasks resume {run.task}`"
+    if root.held is not None:
+        return f"its task {run.task} is disabled; set enabled=true and restart its workers"
     match run.state:
         case State.PAUSED:
             note = f" ({run.note})" if run.note else ""

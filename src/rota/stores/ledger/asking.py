@@ -152,10 +152,12 @@ def _declare(book: Book, spec: TaskSpec) -> Declared:
     book.put_spec(spec)
     if known is None:
         return Declared.ADDED
-    if (spec.limit, spec.rate) != (known.limit, known.rate):
-        if spec.rate != known.rate:
-            book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
+    regated = (spec.limit, spec.rate) != (known.limit, known.rate)
+    if spec.rate != known.rate:
+        book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
+    if regated:
         book.unpark_all(spec.name)
+    if regated or (spec.enabled and not known.enabled):
         _announce(book, spec.name)
     return Declared.CHANGED
 

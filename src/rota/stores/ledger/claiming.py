@@ -40,7 +40,7 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
     _let_go(book)
     if free <= 0:
         return Taken([], [])
-    due = [lane for lane in book.lanes(_unpaused(book, tasks)) if lane.head <= book.now]
+    due = [lane for lane in book.lanes(_startable(book, tasks)) if lane.head <= book.now]
     if not due:
         return Taken([], [])
     gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
@@ -134,8 +134,9 @@ def _while_open(book: Book, gate: Gate, runs: Iterator[Candidate]) -> Iterator[C
         yield run
 
 
-def _unpaused(book: Book, tasks: Sequence[str]) -> list[str]:
-    return [task for task in tasks if not ((spec := book.spec(task)) and spec.paused)]
+def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
+    """The tasks that are neither paused nor disabled."""
+    return [task for task in tasks if not ((spec := book.spec(task)) and spec.starts_nothing)]
 
 
 def register(
@@ -162,7 +163,7 @@ def _wakes_by(idle: Idle, fires_at: float, now: float) -> bool:
 
 
 def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
-    open_tasks = _unpaused(book, tasks)
+    open_tasks = _startable(book, tasks)
     due = {lane.task for lane in book.lanes(open_tasks) if lane.head <= book.now}
     if again and due:
         return book.now  # this claim ended early, or was a repeated one: what is due waits for the next

@@ -18,6 +18,7 @@ _PARTS = (
     "deciding",
     "declaring",
     "declaring_schedules",
+    "disabling",
     "expiring",
     "firing",
     "flowing",
@@ -54,6 +55,7 @@ from rota.testing.contract.crowding import CrowdContract  # noqa: E402
 from rota.testing.contract.deciding import DecisionContract, RowContract, ScheduleSweepContract  # noqa: E402
 from rota.testing.contract.declaring import DeclareContract, ReportContract  # noqa: E402
 from rota.testing.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
+from rota.testing.contract.disabling import DisabledContract  # noqa: E402
 from rota.testing.contract.expiring import ExpiryContract  # noqa: E402
 from rota.testing.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
 from rota.testing.contract.flowing import FlowContract, GroupContract  # noqa: E402
@@ -79,7 +81,7 @@ from rota.testing.contract.planning import PlanContract  # noqa: E402
 from rota.testing.contract.putting import PutContract  # noqa: E402
 from rota.testing.contract.racing import RaceContract  # noqa: E402
 from rota.testing.contract.reading import ReadContract  # noqa: E402
-from rota.testing.contract.resting import DisabledContract, PendingContract, RestContract  # noqa: E402
+from rota.testing.contract.resting import PendingContract, RestContract  # noqa: E402
 from rota.testing.contract.settling import SettleContract  # noqa: E402
 from rota.testing.contract.stage import Stage, new_run  # noqa: E402
 from rota.testing.contract.suspecting import SuspectContract  # noqa: E402

@@ -1,4 +1,4 @@
-"""rest, max_pending and disabled tasks: what else a put may be refused for."""
+"""rest and max_pending: what else a put may be refused for."""
 
 import pytest
 
@@ -7,7 +7,6 @@ from rota.domain.guards import Rest
 from rota.domain.lifecycle import Cancelled, Failed, Outcome, Skipped, Succeeded
 from rota.domain.policy import Limit, Policy
 from rota.domain.run import NewRun, State
-from rota.store import Wish
 from rota.testing.contract.stage import BOOM, Stage, Staged, new_run
 
 SPACING = Rest(0, 60.0)
@@ -167,30 +166,3 @@ class PendingContract(Staged):
         news = [self.one_more() for _ in range(3)]
         await stage.put(*news)
         await stage.put(*news)
-
-
-class DisabledContract(Staged):
-    async def test_a_disabled_task_refuses_until_it_is_enabled(self, stage: Stage) -> None:
-        await stage.declare(enabled=False)
-        refused = new_run()
-        assert await stage.ask_for(refused) == Decision(refused.id, Reason.DISABLED)
-        assert await stage.find(refused) == []
-        assert await stage.ask_for(new_run("other"))
-        await stage.declare(enabled=True)
-        assert await stage.ask_for(refused)
-
-    async def test_what_was_taken_before_answers_the_same_and_still_runs(self, stage: Stage) -> None:
-        new = new_run()
-        await stage.put(new)
-        await stage.declare(enabled=False)
-        await stage.put(new)
-        assert (await stage.take()).id == new.id
-
-    async def test_a_refused_neighbour_spoils_nothing(self, stage: Stage) -> None:
-        await stage.declare(task="off", enabled=False)
-        await stage.put(full := new_run(max_pending=1, unique="queued", key="k"))
-        batch = [new_run(), new_run("off"), new_run(max_pending=1), new_run(unique="queued", key="k", join="refuse")]
-        reasons = [decision.reason for decision in (await stage.store.put([*batch, new_run()])).items]
-        assert reasons == ["accepted", "disabled", "queue_full", "already_queued", "accepted"]
-        assert len((await stage.claim(free=9)).runs) == 3
-        assert (await stage.store.ask(Wish.DROP, [full.id])).items == [0]

@@ -9,7 +9,7 @@ $$;
 -- (number of others + 1)-th: workers that look again would all move to the last one. What somebody has locked is coming
 -- soon; a transaction of a caller may hold it for long, so the longer it is due, the later it is looked for.
 CREATE OR REPLACE FUNCTION wake_of(
-    who text, known text[], unpaused text[], again boolean, skipped boolean, now float8
+    who text, known text[], startable text[], again boolean, skipped boolean, now float8
 ) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -23,7 +23,7 @@ DECLARE
 BEGIN
     SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
            now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
-    INTO l_tasks, l_priorities, due, unlocked FROM lanes(unpaused) l;
+    INTO l_tasks, l_priorities, due, unlocked FROM lanes(startable) l;
     IF again AND due IS NOT NULL THEN
         RETURN now;  -- this claim ended early, or was a repeated one: what is due waits for the next
     END IF;
@@ -42,7 +42,7 @@ BEGIN
             (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL)
             UNION ALL
             (SELECT least(
-                (SELECT min(r.opens_at) FROM rates r WHERE r.opens_at IS NOT NULL AND r.task = ANY(unpaused)),
+                (SELECT min(r.opens_at) FROM rates r WHERE r.opens_at IS NOT NULL AND r.task = ANY(startable)),
                 (SELECT min(r.full_at - (s.rate_burst - 1) * s.rate_interval) FROM specs s JOIN rates r
                  ON r.task = s.name AND r.key = '' WHERE s.name = ANY(due) AND NOT s.rate_per_key
                  AND r.full_at - (s.rate_burst - 1) * s.rate_interval > now)))
@@ -78,7 +78,7 @@ DECLARE
     now float8;
     last bigint;
     took text[];
-    unpaused text[];
+    startable text[];
     late text[];
     opened text[];
     gates text[] := '{}';
@@ -101,8 +101,8 @@ BEGIN
     END IF;
     fresh := num > last;
     now := now_of(skew, seen, true);
-    unpaused := ARRAY(SELECT t FROM unnest(known) t
-                      WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
+    startable := ARRAY(SELECT t FROM unnest(known) t
+                      WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT 1000);
     opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at <= now);
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
@@ -112,7 +112,7 @@ BEGIN
                      JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
                      JOIN queue c ON c.id = w.run WHERE q.id = ANY(late))
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
-                                                    WHERE s.gated AND s.name = ANY(unpaused))) l WHERE l.head <= now));
+                                                    WHERE s.gated AND s.name = ANY(startable))) l WHERE l.head <= now));
         now := now_of(skew, seen, false);
     END IF;
     IF late <> '{}' THEN
@@ -128,7 +128,7 @@ BEGIN
         IF free > 0 THEN
             -- A gated task that is not locked has come to its work only since: the next claim is for it.
             SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
-            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(unpaused) u WHERE u = ANY(gates)
+            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u WHERE u = ANY(gates)
                 OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
         END IF;
     END IF;
@@ -149,7 +149,7 @@ BEGIN
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
     END IF;
     IF answered < free THEN
-        wake := wake_of(who, known, unpaused, again OR NOT fresh, skipped, now);
+        wake := wake_of(who, known, startable, again OR NOT fresh, skipped, now);
     ELSE
         wake := next_schedule(who, now);
     END IF;

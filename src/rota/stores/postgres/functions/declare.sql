@@ -1,11 +1,14 @@
 -- declare: specs and schedules of code.
 
--- Publish a task's spec. A pause outlives it; changed limits let everything go that the old ones had parked.
+-- Publish a task's spec. A pause outlives it; changed limits let everything go that the old ones had parked, and a task
+-- that is enabled again wakes workers for its waiting runs.
 CREATE OR REPLACE FUNCTION declare_task(
     new specs, now float8, OUT answer text, OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     known specs;
+    repaced boolean;
+    regated boolean;
 BEGIN
     dues := '{}';
     INSERT INTO specs SELECT new.* ON CONFLICT DO NOTHING;
@@ -23,14 +26,18 @@ BEGIN
         rate_per_key = new.rate_per_key, mark_memory = new.mark_memory
     WHERE name = new.name;
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
-    IF (new.rate_interval, new.rate_burst, new.rate_per_key)
-        IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key) THEN
+    repaced := (new.rate_interval, new.rate_burst, new.rate_per_key)
+        IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key);
+    regated := repaced OR (new.total, new.per_key) IS DISTINCT FROM (known.total, known.per_key);
+    IF repaced THEN
         DELETE FROM rates WHERE task = new.name;  -- tokens of the old rate would hold up the new one, perhaps for days
-    ELSIF (new.total, new.per_key) IS NOT DISTINCT FROM (known.total, known.per_key) THEN
-        RETURN;
     END IF;
-    UPDATE queue SET hold = 0 WHERE hold = 1 AND task = new.name;
-    dues := announce(new.name, now);
+    IF regated THEN
+        UPDATE queue SET hold = 0 WHERE hold = 1 AND task = new.name;
+    END IF;
+    IF regated OR (new.enabled AND NOT known.enabled) THEN
+        dues := announce(new.name, now);
+    END IF;
 END $$;
 
 -- Declare a schedule: the first tick is the declarer's, as the store reads no triggers. One that fires at the same times

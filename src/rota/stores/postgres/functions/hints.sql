@@ -84,7 +84,7 @@ DECLARE
     now float8 := now_of(skew, seen, false);
     known text[] := ARRAY(
         SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
-          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND s.paused));
+          AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     fresh text[] := ARRAY(
         SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM workers w WHERE w.idle = 2 AND w.seen_at > now - 15 AND l.task = ANY(w.tasks)

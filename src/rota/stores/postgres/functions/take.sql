@@ -113,7 +113,7 @@ $$;
 -- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
 -- something is due, because somebody else has it locked.
 CREATE OR REPLACE FUNCTION take_all(
-    who text, num bigint, unpaused text[], gates text[], free integer, seconds float8, now float8,
+    who text, num bigint, startable text[], gates text[], free integer, seconds float8, now float8,
     OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -128,7 +128,7 @@ DECLARE
     locked boolean := false;
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
-    SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities FROM lanes(unpaused) l WHERE l.head <= now;
+    SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities FROM lanes(startable) l WHERE l.head <= now;
     IF l_tasks IS NULL THEN RETURN; END IF;
     alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
     suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)

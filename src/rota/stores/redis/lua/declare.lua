@@ -15,10 +15,11 @@ local function declare_task(task, spec)
   specs[task] = spec
   book.hput(SPECS, task, cmsgpack.pack(spec))
   if not before then return "added" end
-  if spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE] then
-    -- tokens of the old rate would hold up the new one, perhaps for days
-    if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
-    holding.loosen(task)
+  local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
+  -- tokens of the old rate would hold up the new one, perhaps for days
+  if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
+  if regated then holding.loosen(task) end
+  if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then
     for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
   end
   return "changed"

@@ -90,7 +90,7 @@ end
 function hinting.hand_over(sleeper)
   local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
   local channel = ROOT .. "hints:" .. worker
-  if arrival_dues[1] > now or (spec and spec[S_PAUSED]) or policies.is_gated(spec) then return false end
+  if arrival_dues[1] > now or policies.starts_nothing(spec) or policies.is_gated(spec) then return false end
   local row = call("HGET", ROOT .. "workers", worker)
   row = row and cmsgpack.unpack(row)
   if not (row and row[W_READY] and hinting.is_heard(channel)) then return false end

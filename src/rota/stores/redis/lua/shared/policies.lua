@@ -19,6 +19,11 @@ function policies.spec_of(task)
   return spec
 end
 
+-- Whether no run of this task starts now: the task is paused, or its code disables it.
+function policies.starts_nothing(spec)
+  return spec and (spec[S_PAUSED] or not spec[S_ENABLED])
+end
+
 function policies.is_gated(spec)
   return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "")
 end

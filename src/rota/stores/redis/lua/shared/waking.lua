@@ -3,8 +3,7 @@ local waking = {}
 
 function waking.is_open(crew, task)
   if not hinting.knows(crew, task) then return false end
-  local spec = policies.spec_of(task)
-  return not (spec and spec[S_PAUSED])
+  return not policies.starts_nothing(policies.spec_of(task))
 end
 
 function waking.is_here(worker)
