@@ -14,6 +14,7 @@ from rota.client import Client
 from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
+from rota.domain.intake import check_name
 from rota.domain.results import FailOn
 from rota.domain.spec import TaskSpec
 from rota.engine.hooks import Event, EventName, Hooks
@@ -157,7 +158,8 @@ class Rota(Definitions, Planning):
         if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
             found = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
             spec = found[0] if found else None
-            self._specs_seen[task] = (spec, time.monotonic())
+            if spec is not None:  # names that nobody published come from outside, and are not kept
+                self._specs_seen[task] = (spec, time.monotonic())
         return spec
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
@@ -313,7 +315,12 @@ class Rota(Definitions, Planning):
 
     def _all_names(self, task: str) -> list[str]:
         known = self.names().get(task)
-        return [task] if known is None else [known.name, *known.aliases]
+        if known is not None:
+            return [known.name, *known.aliases]
+        try:
+            return [check_name(task)]
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from None
 
 
 def tuning_from(settings: Settings) -> Tuning:

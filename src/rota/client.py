@@ -268,14 +268,24 @@ class Session:
                     future.set_exception(error or StoreUnavailable(f"{self._backend.url} was closed meanwhile"))
 
     async def _watch(self) -> None:
-        """One reader for all who wait, as long as the store is open: it looks when a hint concerns one of them, and
-        now and then without."""
+        """One reader for all who wait, as long as the store is open. A fault that passes is no news for them."""
+        while True:
+            try:
+                return await self._watch_hints()
+            except StoreUnavailable as error:
+                if not error.passing:
+                    raise
+                log.warning("cannot listen for results, next try in %.1f s: %s", self._look_again, error)
+                await asyncio.sleep(self._look_again)
+
+    async def _watch_hints(self) -> None:
+        """Look when a hint concerns one of those who wait, and now and then without."""
         async with self.store.changes() as hints:
             listener = asyncio.create_task(self._listen(hints))
             try:
                 while not listener.done():
                     self._look.clear()
-                    await self._read()
+                    await self._read(list(self._waiting))
                     try:
                         async with asyncio.timeout(self._look_again if self._waiting else None):
                             await self._look.wait()
@@ -292,30 +302,48 @@ class Session:
             if hint.resync or hint.any_run or any(id in self._waiting for id in hint.runs):
                 self._look.set()
 
-    async def _read(self) -> None:
-        ids = list(self._waiting)
+    async def _read(self, ids: Sequence[str]) -> None:
+        """Tell those who wait for these runs. An error that is not the store's absence may be about one id: then half
+        of them are asked for at a time, so that it reaches only whoever waits for that one."""
         if not ids:
             return
         try:
             page = await self.store.runs(RunQuery(ids=ids))
-            found = {run.id: run for run in page.runs}
-            await self._attend(page)
         except StoreUnavailable as error:
             log.warning("cannot look for results: %s", error)
             return
+        except Exception as error:
+            if len(ids) > 1:
+                await self._read(ids[: len(ids) // 2])
+                await self._read(ids[len(ids) // 2 :])
+                return
+            self._tell(ids[0], error)
+            return
+        found = {run.id: run for run in page.runs}
         for id in ids:
             run = found.get(id)
-            for future in self._waiting.get(id, ()):
-                if future.done():
-                    continue
-                if run is None:
-                    future.set_exception(RunNotFound(unknown_run(id)))
-                elif run.state.final:
-                    future.set_result(run)
+            if run is None:
+                self._tell(id, RunNotFound(unknown_run(id)))
+            elif run.state.final:
+                self._tell(id, run)
+        await self._attend(page)
+
+    def _tell(self, id: str, news: Run | Exception) -> None:
+        for future in self._waiting.get(id, ()):
+            if future.done():
+                continue
+            if isinstance(news, Exception):
+                future.set_exception(news)
+            else:
+                future.set_result(news)
 
     async def _attend(self, page: Page) -> None:
         """A run that is awaited for a while, and that no worker is there for, is worth a word."""
         clock = asyncio.get_running_loop().time()
         late = [run for run in page.runs if clock - self._since.get(run.id, clock) >= PATIENCE]
-        if late:
+        if not late:
+            return
+        try:
             await self._attendance.look(self.store, late, page.now, clock)
+        except StoreError as error:
+            log.debug("cannot look who works: %s", error)

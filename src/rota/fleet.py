@@ -14,6 +14,8 @@ PATIENCE = 3.0
 """Seconds for which somebody waits for a due run before a missing worker is worth a word."""
 LOOK_AGAIN = 10.0
 """Seconds between two looks at the workers of one task."""
+SHOWN = 100
+"""Characters of an id that are shown: it may come from outside."""
 
 
 def is_alive(worker: WorkerSeen, now: float) -> bool:
@@ -92,7 +94,8 @@ async def late_words(store: Store, id: str, timeout: float) -> tuple[Run | None,
 
 
 def unknown_run(id: str) -> str:
-    return f"no run {id}: it never was, or it ended so long ago that it is forgotten"
+    shown = id if id.isprintable() and len(id) <= SHOWN else repr(id[:SHOWN])
+    return f"no run {shown}: it never was, or it ended so long ago that it is forgotten"
 
 
 def _ago(seconds: float) -> str:

@@ -4,6 +4,9 @@ Every reply carries the store's own time. Delays go in relative; no verb trusts 
 Every verb may be sent again after a lost reply: it changes nothing more, and answers the same or, where it tells what
 it changed (fire, settle, ask, declare, mark, sweep), that it is so already. Only a decision not to make a run counts
 again, for it is not remembered by the id of the run.
+
+A store raises StoreError and nothing else: Unstorable for a value that it can never keep, which fails no caller but its
+own. To read or to ask about a name that nothing can have (a NUL, a lone surrogate) finds nothing.
 """
 
 import math

@@ -191,6 +191,40 @@ async def test_a_store_that_cannot_be_read_wakes_whoever_waits() -> None:
     await app.stop()
 
 
+async def test_an_error_about_one_awaited_run_reaches_only_whoever_waits_for_it() -> None:
+    """All who wait share one read: an error that may be about any of them is pinned down."""
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    handles = [await double.using(delay=3600).submit(n) for n in range(4)]
+    waiting = [asyncio.create_task(handle.result(timeout=10)) for handle in handles]
+    backend.fail("runs", ValueError("of a driver"), times=3)  # all four, the first two, the first
+    (ended,), _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+    assert ended is waiting[0]
+    with pytest.raises(ValueError, match="of a driver"):
+        await ended
+    backend.skew += 3600
+    async with app:
+        assert await asyncio.gather(*waiting[1:]) == [2, 4, 6]
+
+
+async def test_a_watcher_that_cannot_listen_for_a_moment_goes_on() -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+
+    @app.task
+    async def quick() -> str:
+        return "done"
+
+    async with app:
+        backend.fail("changes", StoreUnavailable("away"))
+        assert await (await quick.submit()).result(timeout=10) == "done"
+
+
 async def test_a_worker_does_not_take_its_own_live_runs_for_lost() -> None:
     """After a freeze the claim may come before the heart: the lease has lapsed, but its holder is here."""
     backend = MemoryBackend()

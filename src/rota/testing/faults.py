@@ -68,6 +68,9 @@ class _FaultyStore:
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)
         if verb == "changes":
+            fault = self._backend.next_fault(verb)
+            if isinstance(fault, BaseException):
+                raise fault
             return _silence if self._backend.mute else real
 
         async def call(*args: Any, **kwargs: Any) -> Any:

@@ -43,6 +43,7 @@ from rota.stores.idle import to_hint
 from rota.stores.ledger import admitting, asking, claiming, settling
 from rota.stores.memory.book import EXPIRED_AT_ONCE, MemoryBook
 from rota.stores.memory.history import FORGET_AT_ONCE
+from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 T = TypeVar("T")
@@ -117,7 +118,12 @@ class MemoryStore:
         by: str | None = None,
         of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        return self._step(lambda book: asking.ask(book, asking.Asked(wish, note, by), subjects, of))
+        asked = asking.Asked(wish, spoken(note), spoken(by))
+
+        async def ask(names: Sequence[str]) -> Reply[int]:
+            return self._step(lambda book: asking.ask(book, asked, names, of))
+
+        return await ask_possible(subjects, ask)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return self._step(lambda book: asking.declare(book, items))
@@ -126,12 +132,13 @@ class MemoryStore:
         return self._step(lambda book: asking.mark(book, edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        return self._step(lambda book: _rows(book, kind, query))
+        return self._step(lambda book: _rows(book, kind, possible_rows(query)))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return self._step(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
 
     async def runs(self, query: RunQuery) -> Page:
+        query = possible_runs(query)
         with self._stepping() as book:
             if query.ids is not None:
                 return Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)

@@ -37,6 +37,7 @@ from rota.store import (
     Swept,
     Wish,
 )
+from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
 from rota.stores.postgres import columns, reading
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.grouping import Group
@@ -190,9 +191,13 @@ class PostgresStore:
         by: str | None = None,
         of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        about = [wish.value, list(subjects), columns.clean(note), columns.clean(by), of.value]
-        row = await self._verb("ask", *about)
-        return Reply(row["now"], list(row["answers"]))
+        said, asker = columns.clean(spoken(note)), columns.clean(spoken(by))
+
+        async def ask(names: Sequence[str]) -> Reply[int]:
+            row = await self._verb("ask", wish.value, list(names), said, asker, of.value)
+            return Reply(row["now"], list(row["answers"]))
+
+        return await ask_possible(subjects, ask)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         row = await self._verb("declare_all", *columns.of_declarations(items))
@@ -204,7 +209,7 @@ class PostgresStore:
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         rows = reading.ROWS[kind]
-        now, found = await self._read(*rows.query(query))
+        now, found = await self._read(*rows.query(possible_rows(query)))
         items = [rows.read(row) for row in found]
         return Reply(now, [item for item in items if item is not None])
 
@@ -214,6 +219,7 @@ class PostgresStore:
         return Reply(now, [Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
 
     async def runs(self, query: RunQuery) -> Page:
+        query = possible_runs(query)
         now, rows = await self._read(*reading.runs_query(query))
         if query.ids is not None:
             found = {row["id"]: row for row in rows}

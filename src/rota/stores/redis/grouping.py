@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from rota.errors import Unstorable
 from rota.store import Reply
 
 Q = TypeVar("Q")
@@ -52,18 +53,26 @@ class Grouped(Generic[Q, A]):
 
     async def _carry(self, group: list[tuple[Sequence[Q], asyncio.Future[Reply[A]]]]) -> None:
         try:
+            await self._answer(group)
+        finally:
+            self._go_on()
+
+    async def _answer(self, group: Sequence[tuple[Sequence[Q], asyncio.Future[Reply[A]]]]) -> None:
+        try:
             reply = await self._send([question for questions, _ in group for question in questions])
         except BaseException as error:
+            if isinstance(error, Unstorable) and len(group) > 1:
+                for one in group:
+                    await self._answer([one])  # a value that cannot be stored fails its own caller only
+                return
             for _, future in group:
                 if not future.done():
                     future.set_exception(error) if isinstance(error, Exception) else future.cancel()
             if not isinstance(error, Exception):
                 raise
-        else:
-            at = 0
-            for questions, future in group:
-                if not future.done():
-                    future.set_result(Reply(reply.now, reply.items[at : at + len(questions)]))
-                at += len(questions)
-        finally:
-            self._go_on()
+            return
+        at = 0
+        for questions, future in group:
+            if not future.done():
+                future.set_result(Reply(reply.now, reply.items[at : at + len(questions)]))
+            at += len(questions)

@@ -15,17 +15,26 @@ from rota.domain.guards import Guards, Mark, Rest
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
+from rota.errors import Unstorable
 from rota.store import Marked
 
 APART = 1024
 """Bodies longer than this are kept in a key of their own, so that they are not copied when the run changes."""
 
-pack = msgspec.msgpack.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
 to_json = msgspec.json.Encoder().encode
 
 T = TypeVar("T")
 Text = str | bool
 Instant = float | bool
+
+
+def pack(value: Any) -> bytes:
+    try:
+        return _pack(value)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise Unstorable(f"Redis cannot store this value: {error}") from error
+
 
 STATES = {
     "q": State.QUEUED,

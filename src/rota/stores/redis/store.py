@@ -34,6 +34,7 @@ from rota.store import (
     Swept,
     Wish,
 )
+from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
 from rota.stores.redis import reading
 from rota.stores.redis.grouping import Grouped
 from rota.stores.redis.hearing import Ears
@@ -181,11 +182,14 @@ class RedisStore:
         by: str | None = None,
         of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        items: list[Any] = list(subjects)
-        if of is Subject.TASKS:  # a task that nobody declared can be paused as well
-            items = [(task, to_json(TaskSpec(task)).decode()) for task in subjects]
-        now, *answers = await self.run("ask", pack([wish, of, note, by, items]))
-        return Reply(now, answers)
+        async def ask(names: Sequence[str]) -> Reply[int]:
+            items: list[Any] = list(names)
+            if of is Subject.TASKS:  # a task that nobody declared can be paused as well
+                items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
+            now, *answers = await self.run("ask", pack([wish, of, spoken(note), spoken(by), items]))
+            return Reply(now, answers)
+
+        return await ask_possible(subjects, ask)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         said = [
@@ -203,13 +207,13 @@ class RedisStore:
         return Reply(now, [answer == 1 for answer in answers])
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        return await reading.rows(self.run, kind, query)
+        return await reading.rows(self.run, kind, possible_rows(query))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return await reading.stats(self.run, minutes)
 
     async def runs(self, query: RunQuery) -> Page:
-        return await reading.runs(self.run, query)
+        return await reading.runs(self.run, possible_runs(query))
 
     async def depths(self) -> Reply[Depth]:
         return await reading.depths(self.run)

@@ -33,6 +33,7 @@ from rota.store import (
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
 from rota.stores.ledger import admitting, asking, claiming, settling
+from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
 from rota.stores.sqlite import reading, sweeping
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
@@ -94,7 +95,8 @@ class SqliteStore:
         by: str | None = None,
         of: Subject = Subject.RUNS,
     ) -> Reply[int]:
-        return await self._reply(lambda book: asking.ask(book, asking.Asked(wish, note, by), subjects, of))
+        asked = asking.Asked(wish, spoken(note), spoken(by))
+        return await ask_possible(subjects, lambda names: self._reply(lambda book: asking.ask(book, asked, names, of)))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return await self._reply(lambda book: asking.declare(book, items))
@@ -103,13 +105,13 @@ class SqliteStore:
         return await self._reply(lambda book: asking.mark(book, edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        return await self._reader.do(lambda tx: reading.rows(tx, kind, query))
+        return await self._reader.do(lambda tx: reading.rows(tx, kind, possible_rows(query)))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
         return await self._reader.do(lambda tx: reading.stats(tx, minutes))
 
     async def runs(self, query: RunQuery) -> Page:
-        return await self._reader.do(lambda tx: reading.runs(tx, query))
+        return await self._reader.do(lambda tx: reading.runs(tx, possible_runs(query)))
 
     async def depths(self) -> Reply[Depth]:
         return await self._reader.do(reading.depths)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rota.domain.run import DIGITS
-from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
+from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores.forking import beware_of_forks
 from rota.stores.sqlite.connection import begin, explain
 
@@ -142,7 +142,9 @@ class SqlThread:
         raise NotImplementedError
 
     def _fail(self, jobs: list[Job[Any]], error: BaseException) -> None:
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, sqlite3.DataError | UnicodeEncodeError | OverflowError):
+            error = Unstorable(f"{self.path} cannot store this value: {error}")
+        elif isinstance(error, sqlite3.Error):
             error = explain(error, self.path)
         elif isinstance(error, msgspec.DecodeError):
             error = StoreCorrupt(f"{self.path} holds what this version of rota cannot read: {error}")

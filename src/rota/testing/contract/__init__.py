@@ -30,6 +30,7 @@ _PARTS = (
     "leasing",
     "limiting",
     "marking",
+    "naming",
     "needing",
     "noting",
     "offering",
@@ -67,6 +68,7 @@ from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
 from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
 from rota.testing.contract.marking import MarkContract  # noqa: E402
+from rota.testing.contract.naming import NamingContract  # noqa: E402
 from rota.testing.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from rota.testing.contract.noting import NoteContract  # noqa: E402
 from rota.testing.contract.offering import (  # noqa: E402
@@ -117,6 +119,7 @@ class StoreContract(
     DeclareContract,
     ReportContract,
     ReadContract,
+    NamingContract,
     SweepContract,
     ForgetContract,
     BehindContract,
