@@ -1,6 +1,7 @@
 """Plans that follow their anchor: one run per item, at its time. Planning again moves what waits and cancels what is
 gone."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ from rota.portal import Portal
 from rota.store import Plan, RunQuery, Store
 from rota.task import Bound
 
+log = logging.getLogger("rota")
+
 Item = TypeVar("Item")
 Instant = datetime | float | int
 MILLISECONDS = 1e11
@@ -33,22 +36,25 @@ PAGE = 1000
 
 
 class PlanReport(Struct, frozen=True, kw_only=True):
-    """What became of each item, by its key. `past` are those whose time was over; `done` ran already, or run now;
-    `failed` have, and are left alone until they are put to a later time; `refused` says why, also of those that a
-    person has cancelled."""
+    """What became of each item, by its key. `past` are those whose time was over, and `missed` those among them that
+    never ran: each has a run that ended as `expired`, and a decision. `done` ran already, or run now; `failed` have,
+    and are left alone until they are put to a later time; `refused` says why, also of those that a person has
+    cancelled."""
 
     planned: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     refused: dict[str, Reason] = {}
 
     def __str__(self) -> str:
         parts = [(self.planned, "planned"), (self.moved, "moved"), (self.kept, "as they were")]
-        parts += [(self.cancelled, "cancelled"), (self.past, "past"), (self.done, "already done")]
+        past = f"past ({len(self.missed):,} missed)" if self.missed else "past"
+        parts += [(self.cancelled, "cancelled"), (self.past, past), (self.done, "already done")]
         parts.append((self.failed, "failed"))
         parts.append((tuple(self.refused), "refused"))
         return ", ".join(f"{len(keys):,} {word}" for keys, word in parts if keys) or "nothing to plan"
@@ -61,6 +67,12 @@ class Wanted(Struct, frozen=True):
     due_at: float
     run: NewRun
 
+    def too_late(self) -> NewRun:
+        """The run of an item whose time is over: the store ends it as expired and records that, once. It joins no run
+        that waits: another planner may know a later time by now."""
+        expires_at = self.due_at if self.run.expires_at is None else self.run.expires_at
+        return replace(self.run, expires_at=expires_at, guards=replace(self.run.guards, join="refuse"))
+
 
 class Seen(Struct, frozen=True):
     """The newest run of an item."""
@@ -71,14 +83,23 @@ class Seen(Struct, frozen=True):
     def waits(self) -> bool:
         return self.run.state in (State.QUEUED, State.PAUSED)
 
+    def is_missed(self, now: float) -> bool:
+        """Did its time pass before anyone could start it? A store without a worker has not ended it yet."""
+        over = self.waits and self.run.expires_at is not None and self.run.expires_at <= now
+        return (over or self.run.reason is Reason.EXPIRED) and not self.run.attempts
+
+    def is_taken_out(self, note: str) -> bool:
+        """Has the plan itself cancelled it, because it was not among the items?"""
+        return self.run.reason is Reason.CANCELLED and self.run.note == note
+
     def is_put_off(self, planned: float) -> bool:
         """Was it planned for this very time, and waits longer since: for a retry, or because its handler said so?"""
         return self.waits and self.run.origin.nominal == planned and self.run.due_at > planned
 
     def is_over(self, planned: float, note: str) -> bool:
         """Has it ended, and is it not put to a later time now? What this plan itself has cancelled may come back."""
-        ours = self.run.reason is Reason.CANCELLED and self.run.note == note
-        return self.run.state.final and not ours and planned <= (self.run.origin.nominal or 0.0)
+        ended = self.run.state.final and not self.is_taken_out(note)
+        return ended and planned <= (self.run.origin.nominal or 0.0)
 
 
 def normalize_instant(value: object, tz: str | None = None) -> float:
@@ -187,10 +208,13 @@ class Planner:
         over = {one.key for one in wanted if one.key in seen and seen[one.key].is_over(one.due_at, plan.note)}
         left = {one.key for one in wanted if one.key in seen and seen[one.key].is_put_off(one.due_at)}
         to_come = [one for one in wanted if one.key not in past and one.key not in over and one.key not in left]
-        runs = [one.run for one in to_come]
+        unknown = [one for key, one in past.items() if key not in seen or seen[key].is_taken_out(plan.note)]
+        runs = [one.run for one in to_come] + [one.too_late() for one in unknown]
         answers = await client.put_all(runs, plan)
         gone = {decision.run for decision in answers[len(runs) :]}
         report = _report(to_come, answers, seen)
+        known = {key for key, one in seen.items() if one.is_missed(now)}
+        missed = known | self._found_missed(unknown, answers[len(to_come) : len(runs)])
         ended = {key: seen[key].run for key in sorted(over - past.keys())}
         by_hand = {key: run.reason or Reason.CANCELLED for key, run in ended.items() if run.state is State.CANCELLED}
         return replace(
@@ -198,10 +222,19 @@ class Planner:
             kept=(*report.kept, *sorted(left - past.keys())),
             cancelled=tuple(key for key, one in seen.items() if one.run.id in gone),
             past=tuple(past),
+            missed=tuple(key for key in past if key in missed),
             done=(*report.done, *(key for key, run in ended.items() if run.state is State.SUCCEEDED)),
             failed=tuple(key for key, run in ended.items() if run.state is State.FAILED),
             refused=report.refused | by_hand,
         )
+
+    def _found_missed(self, unknown: list[Wanted], answers: list[Decision]) -> set[str]:
+        """Those that no plan before this one knew. The store has judged them by its marks, which outlive the runs of
+        what is done."""
+        new = {one.key for one, answer in zip(unknown, answers, strict=True) if answer.reason is Reason.ACCEPTED}
+        if new:
+            log.warning("plan %s@%s: missed, their time is over: %s", self.name, self.period, ", ".join(sorted(new)))
+        return new
 
     async def _seen(self, store: Store) -> tuple[float, dict[str, Seen]]:
         """The store's time, and the newest run of each item, whatever became of it."""

@@ -218,7 +218,7 @@ def test_3_5_the_past_is_skipped() -> None:
 
     story.play(late)
     assert json.loads(only(story, "plan_race").result or b"") == (
-        "chats: 2 planned, 3 past; results: 4 planned, 2 past"
+        "chats: 2 planned, 3 past (3 missed); results: 4 planned, 2 past (2 missed)"
     ), "planned at 14:07: what was to start at 14:00 is still within its grace, what was to at 13:57 is not"
     assert times(story, "autochat") == {"R2C2": "14:07", "R1C3": "14:15"}
     assert list(times(story, "watch_results")) == ["R1C2", "R2C2", "R1C3", "R1C4"]

@@ -1,4 +1,5 @@
-"""Row 3.11 of the fourth source document: synchronous planners and orchestrators, and dates as DDMMYYYY."""
+"""Rows 3.11 and 3.12 of the fourth source document: synchronous planners and orchestrators, dates as DDMMYYYY, and
+races that an earlier plan has missed."""
 
 import asyncio
 import json
@@ -7,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from examples.race_day.app import app
 from examples.race_day.day import day as race_day
 from examples.race_day.racing import PARIS
+from examples.race_day.story import Story
 from rota import Context, Inputs, InvalidOptions, Period, PlanReport, Reason, Rota
+from rota.domain.decision import Decided
 from rota.engine.handler import ExecutorName
 from rota.store import Marked, RowQuery
 from rota.testing import drain
@@ -196,3 +200,30 @@ def test_3_11_the_example_is_written_so() -> None:
         if step.code.shared_args and "date_string" in step.call.task.signature.names
     ]
     assert given == ["today", "plan_race", "prepare_tomorrow"]
+
+
+# -- 3.12 ----------------------------------------------------------------------------------------------------------
+
+
+def test_3_12_races_missed_by_an_earlier_plan_are_found() -> None:
+    """The day is planned at 14:07: of the races before, each has a record that says so, and `missed` names it."""
+    story = Story()
+    story.world.model_asleep = True
+
+    async def late(story: Story) -> None:
+        await app.schedules.pause("follow_program")
+        await story.until("14:03")
+        story.world.model_asleep = False
+        await story.until("14:08")
+        store = await app.client().store()
+        rows = (await store.rows(Decided, RowQuery(task="autochat"))).items
+        assert {row.key: (row.reason, row.count) for row in rows} == {
+            f"autochat/{race}@{TODAY}": (Reason.EXPIRED, 1) for race in ("R1C1", "R2C1", "R1C2")
+        }
+        assert "expired" in str(await app.why("autochat", f"autochat/R1C1@{TODAY}"))
+
+    story.play(late)
+    (planner,) = story.simulation.of("plan_race")
+    assert json.loads(planner.result or b"") == (
+        "chats: 2 planned, 3 past (3 missed); results: 4 planned, 2 past (2 missed)"
+    )

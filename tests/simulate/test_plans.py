@@ -10,10 +10,12 @@ import pytest
 from msgspec import Struct
 
 from rota import InvalidArguments, InvalidOptions, Limit, Period, PlanReport, Reason, Retry, Rota
+from rota.domain.decision import Decided
+from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
 from rota.plans import normalize_instant
-from rota.store import RunQuery
+from rota.store import Marked, RowQuery, RunQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -67,8 +69,8 @@ def test_a_run_per_item_at_its_time() -> None:
 
     async def plans() -> None:
         report = await track.plan([Race("R1C1", at(14)), Race("R1C2", at(14, 30)), Race("R0", at(9))])
-        assert (report.planned, report.past) == (("R1C1", "R1C2"), ("R0",))
-        assert str(report) == "2 planned, 1 past"
+        assert (report.planned, report.past, report.missed) == (("R1C1", "R1C2"), ("R0",), ("R0",))
+        assert str(report) == "2 planned, 1 past (1 missed)"
 
     track.play(plans)
     assert track.watched == [("R1C1", "14:10"), ("R1C2", "14:40")]
@@ -123,6 +125,57 @@ def test_a_grace_lets_what_is_a_little_late_still_start() -> None:
 
     track.play(plans)
     assert track.watched == [("late", "12:00")]
+
+
+def test_what_an_earlier_plan_missed_is_found_and_recorded_once() -> None:
+    """R1 was never planned, nobody was there for R2, and R3 is done: two were missed; planning on changes nothing."""
+    track = Track()
+
+    async def plans() -> None:
+        races = [Race("R2", at(12, 30)), Race("R3", at(12))]
+        await track.plan(races, grace=60)
+        await asyncio.sleep(660)  # R3 is watched at 12:10
+        track.simulation.crash(restart=3600)
+        await asyncio.sleep(3600)
+        races.append(Race("R1", at(12, 5)))
+        for _ in range(3):
+            report = await track.plan(races, grace=60)
+            assert report == PlanReport(past=("R2", "R3", "R1"), missed=("R2", "R1"))
+            await asyncio.sleep(300)
+        store = await track.app.client().store()
+        rows = (await store.rows(Decided, RowQuery(task="watch"))).items
+        assert {(row.key, row.reason, row.count) for row in rows if row.reason is Reason.EXPIRED} == {
+            ("watch_results/R1@2026-11-15", Reason.EXPIRED, 1),
+            ("watch_results/R2@2026-11-15", Reason.EXPIRED, 1),
+        }
+
+    track.play(plans)
+    assert [race for race, _ in track.watched] == ["R3"]
+
+
+def test_a_missed_race_that_is_put_off_is_watched() -> None:
+    track = Track()
+
+    async def plans() -> None:
+        assert (await track.plan([Race("R1", at(11))])).missed == ("R1",)
+        assert (await track.plan([Race("R1", at(14))])).planned == ("R1",)
+
+    track.play(plans)
+    assert track.watched == [("R1", "14:10")]
+
+
+def test_what_is_done_is_not_missed_although_its_run_is_forgotten() -> None:
+    """Marks outlive runs: they say what was done."""
+    track = Track()
+
+    async def plans() -> None:
+        store = await track.app.client().store()
+        mark = Mark(finished_at=1.0, succeeded_at=1.0)
+        await store.mark([Marked("watch", "watch_results/R1@2026-11-15", mark)])
+        assert await track.plan([Race("R1", at(11))]) == PlanReport(past=("R1",))
+
+    track.play(plans)
+    assert not track.watched
 
 
 def test_the_past_is_made_up_where_that_is_wanted() -> None:

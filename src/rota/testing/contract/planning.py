@@ -1,6 +1,9 @@
 """put with a plan: what a group shall have waiting, all of it in one step."""
 
+from msgspec.structs import replace
+
 from rota.domain.decision import Decided, Decision, Reason
+from rota.domain.guards import Guards
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Member, NewRun, State
 from rota.store import Plan, RowQuery, Wish
@@ -50,6 +53,29 @@ class PlanContract(Staged):
         await self.plan(stage)
         back = race("r1")
         assert await self.plan(stage, back) == [Decision(back.id, Reason.ACCEPTED)]
+
+    async def test_what_is_put_too_late_never_starts_and_is_recorded_once(self, stage: Stage) -> None:
+        """An item whose time was over when it was planned ends as expired; one that is done is refused, and one that
+        waits under another plan's time is left alone."""
+        done, waits = race("done", at=1.0), race("waits")
+        await self.plan(stage, done, waits)
+        await stage.end(await stage.take(), Succeeded())
+        late = [
+            replace(race(name, at=1.0), expires_at=2.0, guards=Guards(unique="done", join="refuse"))
+            for name in ("late", "done", "waits")
+        ]
+        answers = (await stage.store.put(late, Plan(DAY, frozenset({"waits"})))).items
+        assert [answer.reason for answer in answers] == [
+            Reason.ACCEPTED,
+            Reason.ALREADY_DONE,
+            Reason.ALREADY_QUEUED,
+        ]
+        assert not (await stage.claim()).runs
+        missed = await stage.see(late[0])
+        assert (missed.state, missed.reason, missed.attempts) == (State.CANCELLED, Reason.EXPIRED, ())
+        assert (await stage.see(waits)).due_at == START
+        (row,) = (await stage.store.rows(Decided, RowQuery(task=GREET, key="late"))).items
+        assert (row.reason, row.run, row.count) == (Reason.EXPIRED, late[0].id, 1)
 
     async def test_some_are_left_as_they_are(self, stage: Stage) -> None:
         one, two = race("r1"), race("r2")
