@@ -1,9 +1,7 @@
 """Rota: the composition root. It collects tasks, gives out the client, and runs the engine."""
 
-import asyncio
 import logging
 import math
-import os
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -24,6 +22,7 @@ from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
+from rota.life import Life
 from rota.plans import Planning
 from rota.portal import Portal
 from rota.published import run_by_spec, touch_by_spec
@@ -94,9 +93,7 @@ class Rota(Definitions, Planning):
         self.hooks = Hooks()
         self._client = self._new_client(self.backend)
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
-        self._engine: Supervisor | None = None
-        self._engine_pid = 0
-        self._changing = asyncio.Lock()  # start and stop, one after the other
+        self._life = Life(lambda: self.portal, lambda: self._client, lambda: self.tuning.grace)
         Rota._current = self
 
     @classmethod
@@ -183,7 +180,7 @@ class Rota(Definitions, Planning):
         return self.names()[task].handle(id)
 
     def _new_client(self, backend: Backend) -> Client:
-        return Client(backend, self.hooks.refused, self.is_disabled)
+        return Client(backend, self.hooks.refused, self.is_disabled, self.portal)
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
@@ -193,22 +190,38 @@ class Rota(Definitions, Planning):
 
     async def start(self) -> None:
         """Start the engine on this event loop; harmless if it runs already. With `enabled` off, only a client."""
-        async with self._changing:
-            await self._start()
+        await self._life.start(self._started)
 
-    async def _start(self) -> None:
-        if self._running() is not None:
-            return
+    def start_sync(self) -> None:
+        """The same from synchronous code (Django, Flask, a script): the engine runs on a thread of its own, until
+        `stop_sync` or the end of the process. Start it after a fork: a forked child has no engine."""
+        self._life.start_sync(self.start)
+
+    def stop_sync(self, grace: float | None = None) -> None:
+        """`stop` from synchronous code, from any thread; also for an engine that an event loop of another thread
+        started."""
+        self._life.stop_sync(grace)
+
+    @contextmanager
+    def running(self, grace: float | None = None) -> Generator[Self]:
+        """`with app.running():` runs the engine in synchronous code; it is stopped when the block ends."""
+        self.start_sync()
+        try:
+            yield self
+        finally:
+            self.stop_sync(grace)
+
+    async def _started(self) -> Supervisor | None:
         if not self.settings.enabled:
             log.info("the engine is switched off (enabled=false): this process only submits")
-            return
+            return None
         for sentence in unknown_tasks(self.settings, self.tasks):
             log.warning(sentence)
         engine = self.build_engine()
         await self.declare_schedules()
         await engine.start()
-        self._engine, self._engine_pid = engine, os.getpid()
         Rota._current = self
+        return engine
 
     def build_engine(
         self,
@@ -240,10 +253,11 @@ class Rota(Definitions, Planning):
     def bound_to(self, url: str | Backend = "memory://") -> Generator[Self]:
         """For tests: until the block ends, the app lives in this store, and its own is left alone."""
         backend = connect(url) if isinstance(url, str) else url
-        if self._running() is not None:
+        if self._life.running is not None:
             raise UsageError("the engine is running; bind the app to another store before it starts")
         before = self.backend, self._client, self.portal
-        self.backend, self._client, self.portal = backend, self._new_client(backend), Portal()
+        self.backend, self.portal = backend, Portal()
+        self._client = self._new_client(backend)
         try:
             yield self
         finally:
@@ -251,25 +265,18 @@ class Rota(Definitions, Planning):
             self.backend, self._client, self.portal = before
 
     async def stop(self, grace: float | None = None) -> None:
-        """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine."""
-        async with self._changing:
-            engine = self._running()
-            if engine is not None:
-                await engine.stop(self.tuning.grace if grace is None else grace)
-                self._engine = None
-            await self._client.close()
-            await asyncio.to_thread(self.portal.close, self._client.close)
+        """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine, and so is
+        an event loop other than the one that the engine runs on.
+
+        The app is stopped afterwards, also where `resources` or a store fails to close: then that error is raised."""
+        await self._life.stop(grace)
 
     @property
     def engine(self) -> Supervisor:
-        engine = self._running()
+        engine = self._life.running
         if engine is None:
             raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
         return engine
-
-    def _running(self) -> Supervisor | None:
-        """The engine; a forked child has none, it is a client."""
-        return self._engine if self._engine_pid == os.getpid() else None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -282,11 +289,11 @@ class Rota(Definitions, Planning):
 
     def status(self) -> Status:
         """This process: is the engine running, what has it in hand, which loops are alive."""
-        return status_of(self._running(), self.tasks)
+        return status_of(self._life.engine, self.tasks)
 
     async def health(self) -> Health:
-        """Truthy if the store answers and, where an engine runs, it has claimed lately."""
-        return await health_of(self._running(), self._client)
+        """Truthy if the store answers and, where an engine was started, it has claimed lately."""
+        return await health_of(self._life.engine, self._client)
 
     async def why(self, subject: str, key: str | None = None) -> Why:
         """What keeps a task (or one key of it), a schedule or a run from running; `str(answer)` says it all."""

@@ -12,6 +12,7 @@ from rota.domain.run import NewRun, Run
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
+from rota.portal import Portal
 from rota.store import Backend, Hint, Page, Plan, RunQuery, Store
 
 log = logging.getLogger("rota")
@@ -42,11 +43,16 @@ class Client:
     """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
 
     def __init__(
-        self, backend: Backend, refused: Refusal | None = None, disabled: Disabled = _nothing_is_disabled
+        self,
+        backend: Backend,
+        refused: Refusal | None = None,
+        disabled: Disabled = _nothing_is_disabled,
+        portal: Portal | None = None,
     ) -> None:
         """`disabled` says which tasks this process's own code disables: their runs are refused here, whatever the
-        store was told of them."""
+        store was told of them. The `portal` is for synchronous code."""
         self.backend = backend
+        self.portal = portal or Portal()
         self._refused = refused
         self._disabled = disabled
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own

@@ -48,6 +48,8 @@ class Health(Struct, frozen=True):
 
 
 def status_of(engine: Supervisor | None, tasks: Mapping[str, Any]) -> Status:
+    if engine is not None and not engine.alive:
+        return Status(False, None, 0, 0, {name: TaskStatus(False, 0) for name in tasks}, _loops(engine))
     held = engine.running if engine else {}
     return Status(
         running=engine is not None,
@@ -55,8 +57,12 @@ def status_of(engine: Supervisor | None, tasks: Mapping[str, Any]) -> Status:
         free=engine.free if engine else 0,
         overdue=engine.overdue if engine else 0,
         tasks={name: TaskStatus(engine is not None, held.get(name, 0)) for name in tasks},
-        loops=[LoopStatus(loop.name, loop.alive, loop.restarts, loop.error) for loop in engine.loops] if engine else [],
+        loops=_loops(engine) if engine else [],
     )
+
+
+def _loops(engine: Supervisor) -> list[LoopStatus]:
+    return [LoopStatus(loop.name, loop.alive, loop.restarts, loop.error) for loop in engine.loops]
 
 
 async def health_of(engine: Supervisor | None, client: Client) -> Health:
@@ -65,5 +71,10 @@ async def health_of(engine: Supervisor | None, client: Client) -> Health:
         await (await client.store()).runs(RunQuery(ids=[]))
     except RotaError as error:
         return Health(False, False, claiming, str(error))
-    problem = "the worker has not claimed lately" if claiming is False else None
-    return Health(claiming is not False, True, claiming, problem)
+    return Health(claiming is not False, True, claiming, None if claiming is not False else _problem(engine))
+
+
+def _problem(engine: Supervisor | None) -> str:
+    if engine is None or (engine.alive and engine.loop.is_running()):
+        return "the worker has not claimed lately"
+    return "the engine's event loop was closed or does not turn: keep that loop running until `app.stop()`"

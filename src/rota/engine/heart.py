@@ -71,9 +71,13 @@ class Heart:
             self._now.set()
 
     async def stop(self) -> None:
+        self.abandon()
+        await asyncio.to_thread(self._thread.join)
+
+    def abandon(self) -> None:
+        """The last beat was the last; nobody waits for the end."""
         self._stopped.set()
         self.beat()
-        await asyncio.to_thread(self._thread.join)
 
     def _live(self) -> None:
         while not self._stopped.is_set():

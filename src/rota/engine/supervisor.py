@@ -77,9 +77,13 @@ class Supervisor:
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
+        self._started_at = 0.0
+        self._watchdog: Watchdog | None = None
+        self.ended = False  # stopped, whatever became of its parts, or given up
 
     async def start(self) -> None:
         """Recording works before anything can end, leases are renewed before anything is claimed."""
+        self.loop = asyncio.get_running_loop()
         try:
             await self._start()
         except BaseException:
@@ -113,12 +117,13 @@ class Supervisor:
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
         self._heart.start()
         if self._world.threads:
-            watchdog = Watchdog()
-            watchdog.start()
-            self._stack.callback(watchdog.stop)
+            self._watchdog = Watchdog()
+            self._watchdog.start()
+            self._stack.callback(self._watchdog.stop)
         self._watch("settler", self._settler.run)
         self._watch("hints", lambda: self._listen(store))
         self._watch("ticks", ticks.run)
+        self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
         self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention).run)
         log.info("worker %s started: %d tasks on %s", self.name, len(self._handlers), self._backend.url)
@@ -148,22 +153,41 @@ class Supervisor:
         return self._worker.overdue
 
     @property
+    def alive(self) -> bool:
+        """False once it has stopped or cannot go on: its event loop was closed, or its worker was cancelled there."""
+        if self.ended or self.loop.is_closed():
+            return False
+        return self._stopped is not None or any(loop.name == "worker" and loop.alive for loop in self.loops)
+
+    @property
     def healthy(self) -> bool:
-        """Proof of claiming: the worker has talked to the store lately, and the loop answers."""
-        claimed = self._worker.claimed_at
+        """Proof of claiming: the worker has talked to the store lately, and the loop answers. The start has talked to
+        the store as well."""
+        claimed = self._started_at if self._worker.claimed_at is None else self._worker.claimed_at
         patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
-        return claimed is not None and self._world.monotonic() - claimed < patience and self._heart.silent_for < SILENCE
+        lately = self._world.monotonic() - claimed < patience
+        return lately and self.alive and self.loop.is_running() and self._heart.silent_for < SILENCE
+
+    def abandon(self) -> None:
+        """Its event loop is gone: end what goes on without that loop. Safe from any thread."""
+        self.ended = True
+        self._heart.abandon()
+        if self._watchdog is not None:
+            self._watchdog.stop()
 
     async def _stop(self, grace: float) -> None:
         """Each step is tried, whatever became of the one before."""
-        async with AsyncExitStack() as last:
-            last.push_async_callback(self._stack.aclose)
-            for name in ("settler", "janitor", "hints", "ticks"):
-                last.push_async_callback(self._end, name)
-            last.push_async_callback(self._heart.stop)
-            last.push_async_callback(self._record)
-            await self._drain(grace)
-        log.info("worker %s stopped", self.name)
+        try:
+            async with AsyncExitStack() as last:
+                last.push_async_callback(self._stack.aclose)
+                for name in ("settler", "janitor", "hints", "ticks"):
+                    last.push_async_callback(self._end, name)
+                last.push_async_callback(self._heart.stop)
+                last.push_async_callback(self._record)
+                await self._drain(grace)
+        finally:
+            self.ended = True
+            log.info("worker %s stopped", self.name)
 
     async def _drain(self, grace: float) -> None:
         held = len(self._worker.held())

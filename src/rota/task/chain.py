@@ -10,6 +10,7 @@ from rota.client import Client
 from rota.domain.flow import CHAIN, KEPT, StepPlan, as_step
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.handle import RunHandle
+from rota.portal import Portal
 from rota.task.ids import new_id
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Chain:
         ]
         answers = await self._client.put_all(runs)
         handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(plans, answers, strict=True)}
-        return ChainHandle(handles, list(plans)[-len(self._stages[-1]) :], len(self._stages[-1]) == 1)
+        last = list(plans)[-len(self._stages[-1]) :]
+        return ChainHandle(handles, last, len(last) == 1, self._client.portal)
 
     def submit_sync(self) -> "ChainHandle":
         """The same from synchronous code; raises where an event loop runs."""
@@ -80,8 +82,9 @@ class Chain:
 class ChainHandle:
     """A submitted chain: a handle per step, and the result of the last."""
 
-    def __init__(self, steps: dict[str, RunHandle[Any]], last: list[str], single: bool) -> None:
+    def __init__(self, steps: dict[str, RunHandle[Any]], last: list[str], single: bool, portal: Portal) -> None:
         self.steps = steps
+        self._portal = portal
         self._last = last
         self._single = single
 
@@ -108,6 +111,14 @@ class ChainHandle:
     async def cancel(self, note: str | None = None) -> int:
         """Ask for the end of all that has not ended; how many."""
         return sum([await handle.cancel(note) for handle in reversed(self.steps.values())])
+
+    def result_sync(self, timeout: float | None = None) -> Any:
+        """`result` from synchronous code; raises where an event loop runs."""
+        return self._portal.call(lambda: self.result(timeout))
+
+    def cancel_sync(self, note: str | None = None) -> int:
+        """`cancel` from synchronous code; raises where an event loop runs."""
+        return self._portal.call(lambda: self.cancel(note))
 
 
 def _task_of(call: Call) -> "Task[..., ..., Any, Any]":
