@@ -212,6 +212,31 @@ async def test_an_error_about_one_awaited_run_reaches_only_whoever_waits_for_it(
         assert await asyncio.gather(*waiting[1:]) == [2, 4, 6]
 
 
+@pytest.mark.parametrize("error", [RuntimeError("of a driver"), StoreCorrupt("odd")])
+async def test_results_of_steps_that_cannot_be_read_are_no_failure_of_the_next_step(error: Exception) -> None:
+    backend = FaultyBackend(MemoryBackend())
+    app = Rota(backend)
+    called = asyncio.Event()
+
+    @app.task
+    async def first() -> int:
+        backend.fail("runs", error, times=2)  # the next step asks for this result; nobody else reads
+        return 2
+
+    @app.task
+    async def second(first: int) -> int:
+        called.set()
+        return 10 * first
+
+    chain = await (first >> second).submit()
+    async with app:
+        async with asyncio.timeout(10):
+            await called.wait()
+        assert await chain.result(timeout=10) == 20
+    run = await chain.steps["second"].refresh()
+    assert (run.failures, run.fence) == (0, 3), "given back twice, and charged with nothing"
+
+
 async def test_a_watcher_that_cannot_listen_for_a_moment_goes_on() -> None:
     backend = FaultyBackend(MemoryBackend())
     app = Rota(backend)

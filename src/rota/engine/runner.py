@@ -1,6 +1,7 @@
 """One run through its steps: resolve → bind → call → outcome. Whatever happens becomes exactly one Outcome."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -34,9 +35,11 @@ from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seat import Seat, Stop
-from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps
+from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps, Unread
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
+
+log = logging.getLogger("rota")
 
 PATIENCE = 30.0
 """Seconds that a handler told to stop has before its run is settled without it."""
@@ -97,7 +100,8 @@ class Runner:
             return Skipped(str(no))
         except NotKnown as why:
             return Unbindable(Failure("NotKnown", str(why)))
-        except StoreError:
+        except (Unread, StoreError) as error:
+            log.warning("%s %s is given back: %s", seat.run.task, seat.run.id, error)
             return Released()
         except Forgotten as error:
             return Discarded(failure(error))

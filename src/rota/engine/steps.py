@@ -60,6 +60,10 @@ class Forgotten(Exception):
     """A result that it takes is no longer kept."""
 
 
+class Unread(Exception):
+    """The store could not say what the steps before resulted in. That is never the fault of the step's own code."""
+
+
 class NotKnown(Exception):
     """This worker has the task, but not the code of the flow."""
 
@@ -83,7 +87,7 @@ class Steps:
             raise NotKnown(f"this worker has no code of flow {flow} that says how step {member.step} is called")
         if not member.takes and not code.prepares:
             return run.args
-        results = {step: await self._result(member, need) for step, need in member.takes.items()}
+        results = await self._results(member)
         given = msgspec.json.decode(run.args, type=dict[str, Raw])
         told = {step: msgspec.json.decode(raw) for step, raw in results.items()}
         inputs = Inputs(flow, member.step, self._flows.written(period), told)
@@ -105,6 +109,14 @@ class Steps:
 
     def _code(self, member: Member) -> StepCode:
         return self._flows.steps.get(f"{member.group.rpartition('@')[0]}/{member.step}", StepCode())
+
+    async def _results(self, member: Member) -> dict[str, bytes]:
+        try:
+            return {step: await self._result(member, need) for step, need in member.takes.items()}
+        except Forgotten:
+            raise
+        except Exception as error:
+            raise Unread(f"the results of the steps before {member.step} cannot be read: {error}") from error
 
     async def _result(self, member: Member, need: str) -> bytes:
         """What a step results in, by its last success; null if it has none, because it failed or was cancelled."""
