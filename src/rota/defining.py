@@ -83,7 +83,7 @@ class Definitions:
         name: str | None = None,
         description: str | None = None,
         retry: Retry = ...,
-        timeout: float | None = None,
+        timeout: Span | str | None = None,
         lost: Lost = "retry",
         max_losses: int = 5,
         priority: int = 0,
@@ -111,9 +111,8 @@ class Definitions:
         """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
 
         def define(fn: Callable[..., Any]) -> Task[..., ..., Any, Any]:
-            options["aliases"] = tuple(options.get("aliases", ()))
-            said = TaskOptions(**options)
-            chosen = self.settings.override(str(said.name or getattr(fn, "__name__", ""))).over(said)
+            name = str(options.get("name") or getattr(fn, "__name__", fn))
+            chosen = self.settings.override(name).over(TaskOptions.of(name, options))
             task: Task[..., ..., Any, Any] = Task(
                 fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz, self.fail_on
             )

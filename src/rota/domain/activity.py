@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Guards, Rest
+from rota.domain.kinds import Kind, check_struct, optional
 from rota.domain.policy import FAR
 from rota.domain.user_key import UserKey
 
@@ -29,10 +30,20 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
     cool_down: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.failures, bool) or self.failures < 1:
+        check_struct(self)
+        if self.failures < 1:
             raise ValueError(f"Breaker({self.failures!r}): a whole number of failed runs, at least 1")
         if self.cool_down is not None:
             _span(self.cool_down, "cool_down")
+
+
+PARTS = {
+    "breaker": Kind(optional(lambda value: isinstance(value, Breaker)), "write breaker=Breaker(3), or None"),
+    "key": Kind(
+        optional(lambda value: isinstance(value, str | UserKey)),
+        'a template such as key="{user}", a UserKey(), or None for the key of the task',
+    ),
+}
 
 
 class Activity(Struct, frozen=True, omit_defaults=True):
@@ -51,6 +62,7 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     breaker: Breaker | None = None
 
     def __post_init__(self) -> None:
+        check_struct(self, PARTS)
         for name in ("after", "max_wait", "spacing"):
             if (value := getattr(self, name)) is not None:
                 _span(value, name)

@@ -130,7 +130,8 @@ def type_hints(fn: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(inspect.unwrap(fn), include_extras=True)
     except (NameError, AttributeError) as error:
         raise TypeError(
-            f"{getattr(fn, '__name__', fn)}: {error}; annotations must name types that exist at run time in its module"
+            f"{getattr(fn, '__name__', fn)}: {error}; its annotations are read when the task is defined: import the "
+            "type at the top of the module, not under `if TYPE_CHECKING:`, and define it before the task"
         ) from None
 
 

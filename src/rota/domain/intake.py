@@ -18,6 +18,7 @@ from rota.domain.policy import FAR, Policy
 from rota.domain.run import NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.triggers import Every, Excluding, Trigger
+from rota.domain.triggers.durations import parse_duration
 
 PRIORITY = 100
 NAME_LIMIT = 200
@@ -253,6 +254,16 @@ def seconds(span: object, name: str) -> float:
     if not 0 <= value <= FAR:  # also refuses NaN
         raise ValueError(f"{name}={span!r}: from 0 seconds to ten years")
     return float(value)
+
+
+def timeout_of(timeout: Span | str | None) -> float | None:
+    """The seconds of a timeout, which may also be written as in the settings: "30s", "1h30m"."""
+    if timeout is None:
+        return None
+    try:
+        return seconds(parse_duration(timeout) if isinstance(timeout, str) else timeout, "timeout")
+    except ValueError as error:
+        raise ValueError(f"timeout={timeout!r}: {error}" if isinstance(timeout, str) else str(error)) from None
 
 
 def instant(moment: object, name: str) -> float:

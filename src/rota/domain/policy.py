@@ -7,19 +7,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain.kinds import check_struct, is_number, is_whole
+
 Backoff = Literal["exponential", "linear", "fixed"]
 Lost = Literal["retry", "fail"]
 
 FAR = 10 * 365 * 86_400.0
 """The longest time span anyone may ask for, in seconds."""
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
@@ -38,14 +32,15 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     rules: Mapping[type[BaseException], "Retry"] | None = None
 
     def __post_init__(self) -> None:
-        if not _whole(self.limit) or self.limit < 0:
+        if not is_whole(self.limit) or self.limit < 0:
             raise ValueError(f"Retry(limit={self.limit!r}): the number of retries is a whole number from 0")
         if self.backoff not in ("exponential", "linear", "fixed"):
             raise ValueError(f"Retry(backoff={self.backoff!r}): choose exponential, linear or fixed")
-        if not all(_number(span) and 0 <= span <= FAR for span in (self.delay, self.max_delay)):
+        if not all(is_number(span) and 0 <= span <= FAR for span in (self.delay, self.max_delay)):
             raise ValueError(f"Retry(delay={self.delay!r}, max_delay={self.max_delay!r}): seconds from 0")
-        if not _number(self.jitter) or not 0 <= self.jitter <= 1:
+        if not is_number(self.jitter) or not 0 <= self.jitter <= 1:
             raise ValueError(f"Retry(jitter={self.jitter!r}): a share from 0 to 1")
+        check_struct(self)
         for kind, rule in (self.rules or {}).items():
             if not _is_retry(rule):
                 raise ValueError(f"Retry(rules={{{kind.__name__}: {rule!r}}}): write Retry({rule!r})")
@@ -91,11 +86,11 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not _is_retry(self.retry):
             raise ValueError(f"retry={self.retry!r}: write retry=Retry({self.retry!r})")
-        if self.timeout is not None and (not _number(self.timeout) or not 0 < self.timeout <= FAR):
+        if self.timeout is not None and (not is_number(self.timeout) or not 0 < self.timeout <= FAR):
             raise ValueError(f"timeout={self.timeout!r}: more than 0 seconds, as a number, or None for no timeout")
         if self.lost not in ("retry", "fail"):
             raise ValueError(f"lost={self.lost!r}: choose 'retry' (at least once) or 'fail' (at most once)")
-        if not _whole(self.max_losses) or self.max_losses < 1:
+        if not is_whole(self.max_losses) or self.max_losses < 1:
             raise ValueError(f"max_losses={self.max_losses!r}: at least 1")
 
     def frozen(self) -> "Policy":
@@ -111,7 +106,7 @@ class Limit(Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         for name, value in (("total", self.total), ("per_key", self.per_key)):
-            if value is not None and (not _whole(value) or value < 1):
+            if value is not None and (not is_whole(value) or value < 1):
                 raise ValueError(f"Limit({name}={value!r}): a whole number from 1, or None for no limit")
         if self.total is None and self.per_key is None:
             raise ValueError("Limit() limits nothing: give total, per_key or both")
@@ -129,11 +124,12 @@ class Rate(Struct, frozen=True, omit_defaults=True):
     per_key: bool = False
 
     def __post_init__(self) -> None:
-        if not _whole(self.n) or self.n < 1:
+        if not is_whole(self.n) or self.n < 1:
             raise ValueError(f"Rate({self.n!r}): a whole number of starts, at least 1")
+        check_struct(self)
         if not 0 < self.per <= FAR:
             raise ValueError(f"Rate(per={self.per!r}): more than 0 seconds")
-        if not _whole(self.burst) or self.burst < 1:
+        if not is_whole(self.burst) or self.burst < 1:
             raise ValueError(f"Rate(burst={self.burst!r}): a whole number from 1")
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from rota.domain.keys import check_key
+from rota.domain.kinds import check_struct
 
 MISSING = "default"
 ESCAPES = {"%": "%25", ":": "%3A"}
@@ -29,6 +30,9 @@ class UserKey(Struct, frozen=True):
 
     device: bool = True
     agent: bool = True
+
+    def __post_init__(self) -> None:
+        check_struct(self)
 
     @property
     def dimensions(self) -> tuple[str, ...]:

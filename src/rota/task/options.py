@@ -1,9 +1,9 @@
 """What `@app.task(...)` may say, and what is wrong with it, said when the task is defined."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -22,6 +22,9 @@ from rota.engine.context import Context
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName
 from rota.errors import InvalidOptions
+from rota.task.kinds import check_said
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class TaskOptions(Struct, frozen=True, kw_only=True):
@@ -30,7 +33,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     name: str | None = None
     description: str | None = None
     retry: Retry = Retry()
-    timeout: float | None = None
+    timeout: Span | str | None = None
     lost: Lost = "retry"
     max_losses: int = 5
     priority: int = 0
@@ -54,14 +57,19 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
     once: Once | None = None
     expect: Trigger | str | None = None
 
+    @classmethod
+    def of(cls, name: str, said: Mapping[str, Any]) -> "TaskOptions":
+        """The options of a task; InvalidOptions if one is unknown or of the wrong kind."""
+        check_said(name, said, cls.__struct_fields__)
+        chosen: dict[str, Any] = {**said, "aliases": tuple(said.get("aliases", ()))}
+        return cls(**chosen)
+
     def timed(self) -> Timed:
         return Timed(overlap=self.overlap, catch_up=self.catch_up, grace=self.grace, start=self.start, end=self.end)
 
     def guards(self) -> Guards:
         if self.join not in ("keep", "push", "set", "refuse"):
             raise ValueError(f"join={self.join!r}: choose keep, push, set or refuse")
-        if self.max_pending is not None and self.max_pending < 1:
-            raise ValueError(f"max_pending={self.max_pending!r}: at least 1, or None for no bound")
         unique = None if self.unique is None else check_unique(self.unique)
         return Guards(unique=unique, join=self.join, max_pending=self.max_pending, marks=self.is_marked)
 
@@ -137,11 +145,32 @@ def check_definition(fn: Callable[..., Any], name: str) -> None:
         raise InvalidOptions(f"{error}; give name=") from None
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise InvalidOptions(f"{name} is a generator; a task returns one result")
-    parameters = list(inspect.signature(fn).parameters)
+    try:
+        parameters = list(inspect.signature(fn).parameters)
+    except ValueError:
+        raise InvalidOptions(
+            f"task {name}: {fn!r} does not say which arguments it takes; wrap it in a function of your own"
+        ) from None
     if inspect.ismethod(fn) or (parameters and parameters[0] in ("self", "cls")):
         raise InvalidOptions(f"{name} is a method; a task is a function, so that any worker can call it")
 
 
 def takes_context(fn: Callable[..., Any]) -> bool:
-    parameters = list(inspect.signature(fn).parameters)
-    return bool(parameters) and type_hints(fn).get(parameters[0]) is Context
+    """Whether the first parameter is the Context. Anywhere else, or without its annotation, it would be taken for an
+    argument that the caller has to give: so that is refused."""
+    hints = type_hints(fn)
+    found = False
+    for place, parameter in enumerate(inspect.signature(fn).parameters.values()):
+        name, hint = parameter.name, hints.get(parameter.name)
+        is_context = hint is Context or Context in get_args(hint)
+        if name == "ctx" and hint is None:
+            raise ValueError(
+                "the parameter ctx has no annotation; write `ctx: Context`, as the first parameter, if it is the "
+                "context of the run, and annotate it otherwise, e.g. `ctx: dict`"
+            )
+        if is_context and (place > 0 or hint is not Context or parameter.kind not in POSITIONAL):
+            raise ValueError(
+                f"the Context comes first: write `{name}: Context` as the first parameter, in front of the arguments"
+            )
+        found = found or is_context
+    return found

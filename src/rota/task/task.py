@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rota.client import Client
 from rota.domain.activity import Activity
 from rota.domain.arguments import Signature
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards, Unique
-from rota.domain.intake import Options, Span, Timed, check_priority, new_run, new_schedule
+from rota.domain.intake import Options, Span, Timed, check_priority, new_run, new_schedule, timeout_of
 from rota.domain.keys import KeyTemplate
 from rota.domain.once import check_storable, memory_of, once_in
 from rota.domain.period import Period
@@ -31,6 +31,7 @@ from rota.handle import RunHandle, accept
 from rota.portal import Portal
 from rota.task.chain import Chain, Link
 from rota.task.ids import new_id
+from rota.task.kinds import check_using
 from rota.task.options import TaskOptions, check_definition, default_executor, key_of, takes_context, trigger_of
 
 if TYPE_CHECKING:
@@ -152,11 +153,11 @@ class Task(Generic[C, P, T_co, R_co]):
         self.name = str(options.name or getattr(fn, "__name__", ""))
         check_definition(fn, self.name)
         self.description = options.description or inspect.getdoc(fn) or ""
-        self.takes_context = takes_context(fn)
-        self.signature = Signature(fn, skip=1 if self.takes_context else 0)
         self.retry = options.retry
         try:
-            self.policy = Policy(options.retry, options.timeout, options.lost, options.max_losses).frozen()
+            self.takes_context = takes_context(fn)
+            self.signature = Signature(fn, skip=1 if self.takes_context else 0)
+            self.policy = Policy(options.retry, timeout_of(options.timeout), options.lost, options.max_losses).frozen()
             self.priority = check_priority(options.priority)
             self.guards = options.guards()
             self._key = key_of(options.key, self.signature)
@@ -250,6 +251,7 @@ class Task(Generic[C, P, T_co, R_co]):
         of a PostgreSQL store, the run is put in the transaction that is open there: rolled back, it never was.
         """
         options = Options(delay=delay, at=at, expires=expires, priority=priority, key=key, unique=unique)
+        check_using(self.name, {**asdict(options), "wait": wait})
         return Using(self, options, wait, connection)
 
     def handle(self, id: str) -> RunHandle[R_co]:

@@ -1,0 +1,80 @@
+"""Kinds: what an option may be. One of the wrong kind is refused where it is written: once published, every process
+that shares the store would have to read it."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """`fits` says whether a value is of this kind, `words` what to write instead."""
+
+    fits: Callable[[object], bool]
+    words: str
+
+
+def is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def is_class_of_errors(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def optional(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or fits(value)
+
+
+FLAG = Kind(is_flag, "True or False")
+
+STRUCTS: dict[str, dict[str, Kind]] = {
+    "Retry": {
+        "rules": Kind(
+            optional(lambda rules: isinstance(rules, Mapping) and all(map(is_class_of_errors, rules))),
+            "exception classes with a Retry each, e.g. rules={ValueError: Retry(0)}",
+        ),
+    },
+    "Rate": {
+        "per": Kind(is_number, "a number of seconds, e.g. Rate(100, per=60)"),
+        "per_key": FLAG,
+    },
+    "Breaker": {
+        "failures": Kind(is_whole, "a whole number of failed runs, at least 1"),
+    },
+    "Activity": {
+        "after": Kind(is_number, "a number of seconds, e.g. Activity(after=60)"),
+    },
+    "UserKey": {
+        "device": FLAG,
+        "agent": FLAG,
+    },
+}
+"""The kinds of the options of each policy. What a number may be at most, the policy itself says."""
+
+
+def check_struct(policy: object, parts: Mapping[str, Kind] = MappingProxyType({})) -> None:
+    """Raise ValueError if a field of this policy is of the wrong kind; `parts` are fields that hold other policies."""
+    name = type(policy).__name__
+    for option, kind in (STRUCTS[name] | dict(parts)).items():
+        if not kind.fits(value := getattr(policy, option)):
+            raise ValueError(f"{name}({option}={value!r}): {kind.words}")
+
+
+def check_options(said: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
+    """Raise TypeError if one of the options that were said is of the wrong kind."""
+    for option, value in said.items():
+        kind = kinds.get(option)
+        if kind is not None and not kind.fits(value):
+            raise TypeError(f"{option}={value!r}: {kind.words}")

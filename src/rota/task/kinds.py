@@ -1,0 +1,121 @@
+"""The options of `@app.task(...)` and `task.using(...)`: the kind of each, and what an unknown one probably means."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+
+from rota.domain.activity import Activity
+from rota.domain.kinds import FLAG, Kind, check_options, is_number, is_text, is_whole, optional
+from rota.domain.policy import Limit, Rate, Retry
+from rota.domain.triggers import Trigger
+from rota.domain.user_key import UserKey
+from rota.errors import InvalidOptions
+
+
+def _is_span(value: object) -> bool:
+    return is_number(value) or isinstance(value, timedelta)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(is_text, value))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and is_whole(value) and value >= 1
+
+
+SPAN = "a number of seconds or a timedelta"
+TRIGGER = Kind(
+    optional(lambda value: isinstance(value, Trigger | str)),
+    "a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)",
+)
+INSTANT = Kind(optional(lambda value: isinstance(value, datetime)), "an aware datetime, or None")
+
+TASK: dict[str, Kind] = {
+    "name": Kind(optional(is_text), "a text, or None for the name of the function"),
+    "description": Kind(optional(is_text), "a text, or None for the docstring of the function"),
+    "retry": Kind(lambda value: isinstance(value, Retry), "write retry=Retry(5)"),
+    "timeout": Kind(
+        optional(lambda value: _is_span(value) or is_text(value)),
+        'a number of seconds, a timedelta, or a text such as "30s"; None for no timeout',
+    ),
+    "max_losses": Kind(is_whole, "a whole number, at least 1"),
+    "key": Kind(
+        optional(lambda value: isinstance(value, str | UserKey)),
+        'a template such as key="{path}", a UserKey(), or None for no key',
+    ),
+    "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
+    "limit": Kind(
+        optional(lambda value: isinstance(value, Limit)), "write limit=Limit(3) for 3 at once, or None for no limit"
+    ),
+    "rate": Kind(optional(lambda value: isinstance(value, Rate)), "write rate=Rate(100, per=60), or None for no rate"),
+    "enabled": Kind(
+        FLAG.fits, 'True or False; an environment variable is a text: write os.environ.get("NAME") != "off"'
+    ),
+    "aliases": Kind(_are_names, 'the former names of the task, e.g. aliases=["old_name"]'),
+    "schedule": TRIGGER,
+    "grace": Kind(optional(_is_span), f"{SPAN}; None for no bound"),
+    "start": INSTANT,
+    "end": INSTANT,
+    "activity": Kind(optional(lambda value: isinstance(value, Activity)), "write activity=Activity(after=60), or None"),
+    "expect": TRIGGER,
+}
+"""Options that are not here (`lost`, `unique`, `join`, `executor`, `overlap`, …) are choices: each is checked by its
+own list."""
+
+USING: dict[str, Kind] = {
+    "delay": Kind(optional(_is_span), SPAN),
+    "at": INSTANT,
+    "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),
+    "priority": Kind(optional(is_whole), "a whole number from -100 to 100, higher goes first"),
+    "key": Kind(optional(is_text), "a text"),
+    "wait": Kind(lambda value: value is None or isinstance(value, int | float), "a number of seconds, or False"),
+}
+
+MEANT = {
+    "autoretry_for": "write retry=Retry(5, rules={...})",
+    "acks_late": 'a run whose worker dies is tried again by default; lost="fail" turns that off',
+    "bind": "write `ctx: Context` as the first parameter of the function",
+    "concurrency": "write limit=Limit(3)",
+    "countdown": "say it when you submit: task.using(delay=60).submit(...)",
+    "cron": 'write schedule="0 9 * * *"',
+    "delay": "say it when you submit: task.using(delay=60).submit(...)",
+    "eta": "say it when you submit: task.using(at=...).submit(...)",
+    "expires": "say it when you submit: task.using(expires=60).submit(...)",
+    "interval": "write schedule=Every(minutes=5)",
+    "max_instances": "write limit=Limit(1)",
+    "max_retries": "write retry=Retry(3)",
+    "queue": "there are no queues: `rota worker --tasks` says which tasks a worker takes, priority= which go first",
+    "rate_limit": "write rate=Rate(100, per=60)",
+    "retries": "write retry=Retry(3)",
+    "retry_backoff": 'write retry=Retry(5, backoff="exponential")',
+    "soft_time_limit": "write timeout=30",
+    "throttle": "write rate=Rate(1, per=60)",
+    "time_limit": "write timeout=30",
+    "trigger": "write schedule=...",
+    "ttl": "write timeout=30, or task.using(expires=60).submit(...)",
+}
+"""What other libraries call it."""
+
+
+def check_said(name: str, said: Mapping[str, object], known: Iterable[str]) -> None:
+    """Raise InvalidOptions for an option of `@app.task(...)` that is unknown, or of the wrong kind."""
+    options = sorted(known)
+    for option in said:
+        if option not in options:
+            close = get_close_matches(option, options, n=1)
+            meant = MEANT.get(option) or (f"did you mean {close[0]}?" if close else "")
+            words = f"task {name}: there is no option {option!r}{'; ' if meant else ''}{meant}"
+            raise InvalidOptions(f"{words} (options: {', '.join(options)})")
+    try:
+        check_options(said, TASK)
+    except TypeError as error:
+        raise InvalidOptions(f"task {name}: {error}") from None
+
+
+def check_using(name: str, said: Mapping[str, object]) -> None:
+    """Raise InvalidOptions for an option of `task.using(...)` that is of the wrong kind."""
+    try:
+        check_options(said, USING)
+    except TypeError as error:
+        raise InvalidOptions(f"{name}.using: {error}") from None
