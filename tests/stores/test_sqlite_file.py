@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from rota.domain.run import NewRun, Origin
 from rota.store import RunQuery
 from rota.stores import connect
 from rota.stores.sqlite import SqliteBackend
-from rota.stores.sqlite.connection import migrations
+from rota.stores.sqlite.connection import connect as open_store
+from rota.stores.sqlite.connection import migrate, migrations
 
 
 def new_run(id: str, payload: str = "") -> NewRun:
@@ -141,6 +144,51 @@ async def test_one_bad_job_does_not_spoil_those_that_share_its_commit(tmp_path: 
         assert isinstance(answers[1], ValueError)
         page = await store.runs(RunQuery(states=[State.QUEUED]))
         assert sorted(run.id for run in page.runs) == ["a", "b"]
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {name: stat.S_IMODE((folder / name).stat().st_mode) for name in sorted(os.listdir(folder))}
+
+
+async def test_nobody_else_can_read_a_new_store_and_a_named_folder_keeps_its_mode(tmp_path: Path) -> None:
+    own, default = tmp_path / "own", tmp_path / ".rota"
+    own.mkdir(mode=0o755)
+    for folder, mode in ((own, 0o755), (default, 0o700)):
+        async with SqliteBackend(folder / "rota.db").open() as store:
+            await store.put([new_run("a")])
+            assert modes(folder) == {"rota.db": 0o600, "rota.db-shm": 0o600, "rota.db-wal": 0o600}
+        assert stat.S_IMODE(folder.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize(("before", "after"), [((0o755, 0o644), (0o700, 0o600)), ((0o770, 0o660), (0o770, 0o660))])
+async def test_a_default_store_of_an_earlier_version_is_tightened_unless_somebody_chose_its_mode(
+    tmp_path: Path, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    for folder, expected in ((tmp_path / ".rota", after), (tmp_path / "own", before)):
+        file = folder / "rota.db"
+        async with SqliteBackend(file).open():
+            pass
+        folder.chmod(before[0])
+        file.chmod(before[1])
+        async with SqliteBackend(file).open():
+            pass
+        assert (stat.S_IMODE(folder.stat().st_mode), modes(folder)["rota.db"]) == expected
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_a_schema_that_another_makes_meanwhile_is_not_taken_for_a_strangers(tmp_path: Path, at: int) -> None:
+    path, seen = str(tmp_path / "rota.db"), list[str]()
+    with closing(sqlite3.connect(path, isolation_level=None)) as slow:
+        slow.execute("PRAGMA journal_mode = WAL")
+
+        def between(statement: str) -> None:
+            """Another opens the store before the statement of this number."""
+            seen.append(statement)
+            if len(seen) == at + 1:
+                open_store(path).close()
+
+        slow.set_trace_callback(between)
+        assert migrate(slow, path) == (len(migrations()), len(migrations()))
 
 
 async def test_migrations_are_numbered_without_gaps_and_applied_once(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from rota.cli.checks import Check, Verdict, good
 from rota.cli.text import size
 from rota.errors import RotaError
-from rota.stores.sqlite.connection import APPLICATION_ID, connect, migrations, plain_errors
+from rota.stores.sqlite.connection import connect, identity, migrations, plain_errors
 
 OLDEST_SQLITE = (3, 38, 0)
 LITTLE_ROOM, NO_ROOM = 1 << 30, 50 << 20
@@ -71,6 +71,9 @@ def _file(file: Path) -> Check:
         return Check("file", Verdict.FAIL, f"{detail} may not be written", advice, blocks=True)
     if mode & stat.S_IWOTH:
         return Check("file", Verdict.WARN, f"{detail} may be written by anyone", f"chmod o-w {file}")
+    if mode & stat.S_IROTH and file.parent.stat().st_mode & stat.S_IXOTH:
+        advice = f"arguments and results are in it: chmod o-r {file}*"
+        return Check("file", Verdict.WARN, f"{detail} may be read by every user of this machine", advice)
     return good("file", detail)
 
 
@@ -90,13 +93,11 @@ def _schema(file: Path) -> Check:
             plain_errors(str(file)),
             closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as connection,
         ):
-            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
-            tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+            found = identity(connection)
     except RotaError as error:
         return Check("schema", Verdict.FAIL, str(error), "restore a copy, or move the file away", blocks=True)
-    known = len(migrations())
-    if tables and owner != APPLICATION_ID:
+    known, version = len(migrations()), found.version
+    if found.foreign:
         detail = f"{file} is a database of some other program"
         return Check("schema", Verdict.FAIL, detail, "give rota a file of its own (ROTA_URL)", blocks=True)
     if version > known:

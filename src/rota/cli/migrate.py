@@ -8,9 +8,8 @@ from pathlib import Path
 from rota.cli.apps import Target
 from rota.cli.groups import Shared
 from rota.cli.show import Show
-from rota.errors import StoreUnavailable
 from rota.store import Backend
-from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite import SqliteBackend, files
 from rota.stores.sqlite.connection import LOCK_PATIENCE, connect, migrate, plain_errors
 
 
@@ -40,10 +39,7 @@ def _migrate(backend: Backend) -> tuple[int | None, int | None]:
 
 
 def _migrate_file(path: str) -> tuple[int, int]:
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"the folder of {path} cannot be made ({error})") from error
+    files.make(Path(path))
     with (
         plain_errors(path),
         closing(sqlite3.connect(path, timeout=LOCK_PATIENCE, isolation_level=None)) as connection,

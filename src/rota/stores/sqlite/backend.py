@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
-from rota.errors import InvalidOptions, StoreUnavailable
+from rota.errors import InvalidOptions
 from rota.store import Hint, Store
 from rota.stores.hub import Hub
+from rota.stores.sqlite import files
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
@@ -66,10 +67,7 @@ class SqliteBackend:
             await asyncio.gather(writer.close(), reader.close())
 
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        try:
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreUnavailable(f"the folder of {self.path} cannot be made ({error})", passing=False) from error
+        files.make(Path(self.path))
         writing = self._writing()
         try:
             return writing, self._reading()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import resources
+from typing import NamedTuple
 
 from rota.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
 
@@ -126,11 +127,38 @@ def _busy(error: sqlite3.OperationalError) -> bool:
     return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+class Identity(NamedTuple):
+    """What a file says of itself."""
+
+    version: int
+    owner: int
+    tables: int
+
+    @property
+    def foreign(self) -> bool:
+        return bool(self.tables) and self.owner != APPLICATION_ID
+
+
+def identity(connection: sqlite3.Connection) -> Identity:
+    """Read in one transaction: between two, another process can make the schema, which then seems nobody's."""
+    alone = not connection.in_transaction
+    if alone:
+        connection.execute("BEGIN")
+    try:
+        return Identity(
+            tables=int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]),
+            version=int(connection.execute("PRAGMA user_version").fetchone()[0]),
+            owner=int(connection.execute("PRAGMA application_id").fetchone()[0]),
+        )
+    finally:
+        if alone and connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def _version(connection: sqlite3.Connection, path: str) -> int:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and owner != APPLICATION_ID:
+    found = identity(connection)
+    version = found.version
+    if found.foreign:
         raise StoreCorrupt(f"{path} is a database of some other program; give rota a file of its own (ROTA_URL)")
     if version > len(migrations()):
         raise SchemaTooNew(
