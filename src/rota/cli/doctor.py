@@ -1,7 +1,9 @@
 """`rota doctor`: one line per thing that could be wrong, and what to do about it."""
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -16,11 +18,12 @@ from rota.cli.file_checks import file_checks
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Show
 from rota.cli.store_checks import store_checks
-from rota.cli.text import one_line
-from rota.errors import RotaError
+from rota.cli.text import coarse, one_line, plural
+from rota.errors import InvalidOptions, RotaError
 from rota.store import Backend
 from rota.stores import REDIS
-from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite import SqliteBackend, mending
+from rota.stores.sqlite.connection import connect
 
 STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 
@@ -30,6 +33,9 @@ COLUMNS = [Column("verdict"), Column("check"), Column("detail"), Column("advice"
 def doctor(
     *,
     strict: Annotated[bool, Flag, Parameter(help="A warning exits with 1 as well.")] = False,
+    mend_clock: Annotated[
+        bool, Flag, Parameter(help="Set the clock of an SQLite store back to this host's, and what it left ahead.")
+    ] = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
@@ -37,6 +43,9 @@ def doctor(
 
     Exits with 1 if a check fails; a warning alone, such as queued runs without a worker, exits with 0 unless --strict.
     """
+    if mend_clock:
+        _mend_clock(target.backend(), show)
+        return 0
     checks = list(examine(target))
     show.records([check.record() for check in checks], COLUMNS, render=lambda: _lines(checks))
     bad = (Verdict.FAIL, Verdict.WARN) if strict else (Verdict.FAIL,)
@@ -56,6 +65,20 @@ def examine(target: Target) -> Iterator[Check]:
     yield from found
     if not any(check.blocks for check in found):
         yield from asyncio.run(store_checks(backend))
+
+
+def _mend_clock(backend: Backend, show: Show) -> None:
+    if not isinstance(backend, SqliteBackend):
+        raise InvalidOptions(f"--mend-clock: {backend.url} goes by the clock of its server; set that one (NTP)")
+    with closing(connect(backend.path)) as connection:
+        mended = mending.mend_clock(connection, backend.path, time.time())
+    if show.json:
+        show.value({"ahead": mended.ahead, "runs": mended.runs, "leases": mended.leases})
+    elif mended.ahead or mended.runs or mended.leases:
+        brought = f"{plural(mended.runs, 'waiting run')} and {plural(mended.leases, 'lease')} brought back to now"
+        show.line(f"{backend.url} was {coarse(mended.ahead)} ahead of this host: set back, {brought}")
+    else:
+        show.line(f"{backend.url} is not ahead of this host: nothing to mend")
 
 
 def place_checks(backend: Backend) -> list[Check]:

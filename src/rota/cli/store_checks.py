@@ -27,7 +27,7 @@ async def store_checks(backend: Backend) -> list[Check]:
     try:
         store = await client.store()
         checks = [await _latency(backend, store)]
-        checks.append(await _clock(store))
+        checks.append(await _clock(backend, store))
         checks.append(await _depths(store))
         checks.append(await _lapsed(store))
         checks.append(await _workers(store))
@@ -62,16 +62,19 @@ async def _writable(store: Store) -> Check:
     return good("writable", "an empty write was taken")
 
 
-async def _clock(store: Store) -> Check:
+async def _clock(backend: Backend, store: Store) -> Check:
+    """A server has a clock of its own. An SQLite file only remembers the latest time that any process has seen."""
     ahead = (await store.depths()).now - time.time()
     if abs(ahead) > SKEW:
         word = "ahead of" if ahead > 0 else "behind"
-        return Check(
-            "clock",
-            Verdict.WARN,
-            f"the store is {coarse(abs(ahead))} {word} this host",
-            "due times go by the store's clock: set this host's (NTP)",
-        )
+        if backend.url.startswith("sqlite:"):
+            advice = (
+                "nothing becomes due until this host has caught up. If this host's clock is right, "
+                "run rota doctor --mend-clock; else set it (NTP)"
+            )
+        else:
+            advice = "due times go by the store's clock: set this host's (NTP)"
+        return Check("clock", Verdict.WARN, f"the store is {coarse(abs(ahead))} {word} this host", advice)
     return good("clock", f"this host and the store agree within {span(abs(ahead))}")
 
 

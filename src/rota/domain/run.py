@@ -19,6 +19,19 @@ def after(now: float, seconds: float) -> float:
     return later if later >= now + seconds else round(later + 10**-DIGITS, DIGITS)
 
 
+FAR_AHEAD = 3600.0
+"""Seconds by which a clock can be ahead and still be believed."""
+
+
+def onwards(latest: float, here: float) -> float:
+    """The time of a store whose clock says `here`: never before `latest`, the time as last seen.
+
+    A clock that was more than an hour ahead was wrong. The time goes back then, because standing still until `latest`
+    has come would be worse.
+    """
+    return max(latest, here) if latest < here + FAR_AHEAD else here
+
+
 class State(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Any, TypeVar
 
 from rota.domain.decision import Decided, Decision
-from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after
+from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
@@ -180,7 +180,7 @@ class MemoryStore:
         """One atomic step: the lock, the store's time, and at the end hints for what came of it."""
         with self.at_work:
             book = self._book
-            book.now = max(book.now, round(self._clock(), DIGITS))
+            book.now = onwards(book.now, round(self._clock(), DIGITS))
             try:
                 yield book
             finally:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
+from rota.domain.run import onwards
 from rota.errors import InvalidOptions
 from rota.store import Hint, Store
 from rota.stores.hub import Hub
@@ -85,8 +86,8 @@ class SqliteBackend:
         return connect(self.path)
 
     def _clock(self) -> float:
-        """Also for reads, which do not write the clock down: never back."""
-        self._latest = max(self._latest, time.time() + self.skew)
+        """Also for reads, which do not write the clock down: never back, unless it was far ahead."""
+        self._latest = onwards(self._latest, time.time() + self.skew)
         return self._latest
 
     def _pace(self, bell: bool) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from rota.domain.run import DIGITS
+from rota.domain.run import DIGITS, FAR_AHEAD, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores.forking import beware_of_forks
 from rota.stores.sqlite.connection import begin, explain
@@ -19,6 +19,8 @@ from rota.stores.sqlite.connection import begin, explain
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
 Clock = Callable[[], float]
+TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING now, specs"
+"""domain.run: onwards."""
 GROUP = 256
 """At most so many jobs share a commit, so that the first of them does not wait long."""
 
@@ -187,7 +189,7 @@ class Writer(SqlThread):
         connection = self._connection
         try:
             now = round(self._clock(), DIGITS)
-            tick = connection.execute("UPDATE clock SET now = max(now, ?) RETURNING now, specs", (now,)).fetchone()
+            tick = connection.execute(TICK, {"here": now, "far": now + FAR_AHEAD}).fetchone()
             transaction = Transaction(connection, *tick)
             for job in jobs:
                 job.attempt(transaction)
@@ -268,4 +270,4 @@ class Reader(SqlThread):
 
     def _transaction(self) -> Transaction:
         latest, specs = self._connection.execute("SELECT now, specs FROM clock").fetchone()
-        return Transaction(self._connection, max(latest, round(self._clock(), DIGITS)), specs)
+        return Transaction(self._connection, onwards(latest, round(self._clock(), DIGITS)), specs)

@@ -13,7 +13,7 @@ from rota.domain.lifecycle import Released, Succeeded
 from rota.domain.policy import Policy, Retry
 from rota.domain.run import NewRun, Run, State, after
 from rota.store import ID_MEMORY, Backend, Reply, Retention, RunQuery
-from rota.testing.contract.stage import ARGS, GREET, Stage, Staged, ids, new_run
+from rota.testing.contract.stage import ARGS, GREET, LEASE, Stage, Staged, ids, new_run
 
 FORGETFUL = Retention(succeeded=0, failed=0, most=0, least=0)
 
@@ -179,6 +179,18 @@ class PutContract(Staged):
         seen.append((await stage.store.sweep(Retention())).now)
         seen.append((await stage.store.depths()).now)
         assert seen == sorted(seen)
+
+    async def test_a_clock_that_was_more_than_an_hour_ahead_is_given_up(self, stage: Stage) -> None:
+        stage.wait(2 * 3600)
+        ahead = (await stage.store.put([new_run("elsewhere")])).now
+        stage.wait(-2 * 3600)
+        assert await stage.now() < ahead - 3600
+        await stage.put(soon := new_run(delay=1))
+        stage.wait(2)
+        run = await stage.take()
+        assert run.id == soon.id
+        stage.wait(LEASE + 1)
+        assert ids((await stage.claim("bob")).lapsed) == [soon.id]
 
     async def test_a_delay_counts_from_the_clock_of_the_store(self, stage: Stage) -> None:
         stage.wait(1_000_000)
