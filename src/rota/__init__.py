@@ -42,6 +42,7 @@ from rota.flow import Flow, FlowStatus, Step, StepStatus
 from rota.handle import RunHandle
 from rota.plans import PlanReport
 from rota.task import Task
+from rota.tick_outcomes import TickOutcome
 
 __all__ = [
     "Activity",
@@ -92,6 +93,7 @@ __all__ = [
     "StoreUnavailable",
     "Task",
     "TaskError",
+    "TickOutcome",
     "Trigger",
     "UnknownTask",
     "Unstorable",

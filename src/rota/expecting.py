@@ -61,4 +61,4 @@ def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str,
 def _period(once: object, of: str) -> Period | None:
     if once is not None and not isinstance(once, Period):
         raise InvalidOptions(f"{of}: expect= needs once= as a Period: workers without this code look after it too")
-    return once
+    return None if once is None else once.stored()

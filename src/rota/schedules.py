@@ -17,7 +17,7 @@ from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
 from rota.domain.planning import backfill, first_tick, plan_passing, run_now, tick_id, ticks_between
 from rota.domain.run import State
-from rota.domain.schedule import CatchUp, Overlap, Schedule, Tick
+from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule, Tick
 from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
@@ -25,6 +25,7 @@ from rota.expecting import expecting
 from rota.handle import RunHandle, accept
 from rota.store import Declared, Reply, RowQuery, RunQuery, Subject, Wish
 from rota.task import Bound, new_id, trigger_of
+from rota.tick_outcomes import TickOutcome, outcomes_of
 
 log = logging.getLogger("rota")
 
@@ -152,6 +153,12 @@ class Schedules:
 
     async def get(self, id: str) -> Schedule:
         return (await self._found(id)).items[0]
+
+    async def ticks(self, id: str, most: int = FIRINGS_KEPT) -> Sequence[TickOutcome]:
+        """What became of its last ticks, at most thirty, oldest first: why each made a run or none, which run stands
+        for it, and how that run ended."""
+        schedule = await self.get(id)
+        return (await outcomes_of(await self._client().store(), [schedule], most))[0]
 
     async def list(self, task: str | None = None) -> Sequence[Schedule]:
         """All, by name."""

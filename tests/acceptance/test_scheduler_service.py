@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from rota import Every, Rota, ScheduleNotFound
+from rota import Context, Every, Reason, Rota, ScheduleNotFound, State
+from rota.testing import Simulation, simulate
 from tests.processes import Process
 
 SERVICE = """
@@ -50,3 +52,34 @@ async def test_1_2_schedules_survive_restart_and_a_running_scheduler_notices_cha
         assert [(schedule.id, schedule.version) for schedule in left] == [("a", before)]
         with pytest.raises(ScheduleNotFound, match="no schedule b"):
             await app.schedules.get("b")
+
+
+def test_1_9_the_execution_history_of_a_schedule_names_each_run_and_its_outcome() -> None:
+    """One read: for every tick the run that stands for it, and how that ended; a skipped tick names what stood in its
+    way."""
+    app, start = Rota("memory://"), datetime(2026, 11, 15, tzinfo=UTC)
+
+    @app.task
+    async def ping(ctx: Context, who: str) -> None:
+        assert ctx.nominal is not None
+        if ctx.nominal.minute == 2:
+            raise ValueError("no answer")
+        await asyncio.sleep(90 if ctx.nominal.minute == 3 else 1)
+
+    async def looks(_: Simulation) -> None:
+        await app.schedules.put("a", Every(60, anchor=start), ping.bind("Ada"))
+        await asyncio.sleep(5 * 60 + 30)
+        ticks = await app.schedules.ticks("a", 4)
+        assert [(tick.nominal.minute, tick.reason, tick.state) for tick in ticks] == [
+            (2, Reason.ACCEPTED, State.FAILED),
+            (3, Reason.ACCEPTED, State.SUCCEEDED),
+            (4, Reason.ALREADY_RUNNING, None),
+            (5, Reason.ACCEPTED, State.SUCCEEDED),
+        ]
+        assert ticks[2].run_id == ticks[1].run_id
+        assert [str(tick.run.error) for tick in ticks if tick.run is not None and tick.run.error] == [
+            "ValueError: no answer"
+        ]
+        assert len(await app.schedules.ticks("a")) == 5
+
+    simulate(app, start, start + timedelta(hours=1), scenario=looks)

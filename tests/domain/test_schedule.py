@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from rota.domain.decision import Reason
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import NewRun
 from rota.domain.schedule import FIRINGS_KEPT, Firing, Missed, Schedule, Tick, advanced, declared, paused, resumed
 from tests.domain.timetables import NOON, known, new
 
@@ -30,25 +31,28 @@ def test_changed_times_begin_anew_and_a_pause_stays(other: Schedule) -> None:
 
 
 def step(schedule: Schedule, nominals: list[float], missed: Missed | None = None) -> Tick:
-    return Tick(schedule.id, schedule.version, schedule.next_at, NOON + 60, NOON + 61, (), tuple(nominals), missed)
+    runs = tuple(NewRun(id=f"at {nominal:g}", task="greet", wire=b"") for nominal in nominals)
+    return Tick(schedule.id, schedule.version, schedule.next_at, NOON + 60, NOON + 61, runs, tuple(nominals), missed)
 
 
 def test_a_tick_is_remembered_with_its_answers_and_what_was_missed_before_them() -> None:
     tick = step(KNOWN, [NOON, NOON + 1], Missed(1.0, 2.0, 2))
-    after = advanced(KNOWN, tick, [Reason.ACCEPTED, Reason.ALREADY_RUNNING])
+    own, other = Decision(tick.runs[0].id, Reason.ACCEPTED), Decision("other", Reason.ALREADY_RUNNING)
+    after = advanced(KNOWN, tick, [own, other])
     assert (after.next_at, after.fires_at, after.version) == (NOON + 60, NOON + 61, KNOWN.version)
     assert after.recent == (
         *KNOWN.recent,
         Firing(2.0, Reason.MISSED),
         Firing(NOON, Reason.ACCEPTED),
-        Firing(NOON + 1, Reason.ALREADY_RUNNING),
+        Firing(NOON + 1, Reason.ALREADY_RUNNING, "other"),
     )
 
 
 def test_the_last_outcomes_are_kept() -> None:
     schedule = KNOWN
     for place in range(50):
-        schedule = advanced(schedule, step(schedule, [float(place)]), [Reason.ACCEPTED])
+        tick = step(schedule, [float(place)])
+        schedule = advanced(schedule, tick, [Decision(tick.runs[0].id, Reason.ACCEPTED)])
     assert [firing.nominal for firing in schedule.recent] == [float(place) for place in range(50 - FIRINGS_KEPT, 50)]
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rota.domain import wire
-from rota.domain.decision import Reason
+from rota.domain.decision import Decision, Reason
 from rota.domain.planning import first_tick, plan_firing
 from rota.domain.policy import Policy
 from rota.domain.run import Origin
@@ -33,4 +33,4 @@ def known(trigger: str, now: float = NOON, **fields: Any) -> Schedule:
 def fired(schedule: Schedule, now: float) -> tuple[Tick, Schedule]:
     """Its step now, and the schedule after it."""
     tick = plan_firing(schedule, now)
-    return tick, advanced(schedule, tick, [Reason.ACCEPTED] * len(tick.runs))
+    return tick, advanced(schedule, tick, [Decision(run.id, Reason.ACCEPTED) for run in tick.runs])

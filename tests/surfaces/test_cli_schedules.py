@@ -70,6 +70,8 @@ def test_a_tick_that_made_no_run_says_why(rota: Called) -> None:
 
     assert (rows["hourly"]["last"], rows["hourly"]["last_run"]) == ("already_queued", None)
     assert [(each["reason"], each["state"]) for each in firings] == [("already_queued", None), ("accepted", "queued")]
+    assert [each["outcome"] for each in firings] == ["already_queued", "queued"]
+    assert firings[0]["run"] == firings[1]["run"] is not None, "the run that stood in its way"
 
 
 def test_ticks_that_nobody_was_there_for_are_told_as_missed(rota: Called) -> None:

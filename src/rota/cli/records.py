@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.cli.text import iso
+from rota.domain.period import Period
 from rota.domain.run import Run
 
 FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
@@ -38,6 +39,8 @@ def plain_value(name: str, value: object) -> object:
             return iso(value)
         case Enum():
             return str(value.value)
+        case Period():  # what is stored has no format: that is the code's
+            return {"unit": value.unit, "tz": value.tz}
         case Struct():
             return record(value)
         case tuple():

@@ -8,42 +8,22 @@ from rota.cli.instants import zone_of
 from rota.cli.records import from_json, plain_value
 from rota.cli.text import iso
 from rota.domain import wire
-from rota.domain.decision import Reason
-from rota.domain.planning import ON_TIME, tick_id
+from rota.domain.planning import ON_TIME
 from rota.domain.policy import Policy
-from rota.domain.run import Run
-from rota.domain.schedule import Firing, Schedule
+from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
 from rota.domain.triggers import Trigger
-from rota.store import RunQuery, Store
+from rota.store import Store
+from rota.tick_outcomes import TickOutcome, outcomes_of
 
 NEXT_SHOWN = 5
-
-
-class Fate(Struct, frozen=True):
-    """One firing and what became of it; `run` is None where none was made, or none is remembered."""
-
-    firing: Firing
-    id: str
-    run: Run | None
-
-    @property
-    def made(self) -> bool:
-        return self.firing.reason is Reason.ACCEPTED
-
-    @property
-    def word(self) -> str:
-        """The state of its run; else why it has none."""
-        if self.run is not None:
-            return str(self.run.state)
-        return "forgotten" if self.made else str(self.firing.reason)
 
 
 class Facts(Struct, frozen=True):
     """A schedule, its firings (oldest first), and the zone in whose time it is told."""
 
     schedule: Schedule
-    fates: Sequence[Fate]
+    fates: Sequence[TickOutcome]
     zone: str
     now: float
 
@@ -58,29 +38,17 @@ class Facts(Struct, frozen=True):
         return at is not None and not self.schedule.paused and self.now - at > ON_TIME
 
     @property
-    def last(self) -> Fate | None:
+    def last(self) -> TickOutcome | None:
         return self.fates[-1] if self.fates else None
 
 
 async def facts_of(store: Store, schedules: Sequence[Schedule], tz: str, now: float, most: int) -> list[Facts]:
     """With the last `most` firings of each; the runs of all of them come in one read."""
-    firings = {schedule.id: schedule.recent[-most:] for schedule in schedules}
-    wanted = [tick_id(id, firing.nominal) for id, several in firings.items() for firing in several]
-    runs = {run.id: run for run in (await store.runs(RunQuery(ids=wanted))).runs} if wanted else {}
+    outcomes = await outcomes_of(store, schedules, most)
     return [
-        Facts(
-            schedule,
-            [_fate(schedule.id, firing, runs) for firing in firings[schedule.id]],
-            zone_of(schedule.trigger, tz).key,
-            now,
-        )
-        for schedule in schedules
+        Facts(schedule, fates, zone_of(schedule.trigger, tz).key, now)
+        for schedule, fates in zip(schedules, outcomes, strict=True)
     ]
-
-
-def _fate(schedule: str, firing: Firing, runs: dict[str, Run]) -> Fate:
-    id = tick_id(schedule, firing.nominal)
-    return Fate(firing, id, runs.get(id))
 
 
 def words_of(trigger: str) -> str:
@@ -137,7 +105,7 @@ def brief(facts: Facts) -> dict[str, object]:
         "last_at": last and iso(last.firing.nominal),
         "passed": last and round(facts.now - last.firing.nominal, 3),
         "last": last and last.word,
-        "last_run": last and last.run and last.run.id,
+        "last_run": last and last.state and last.run_id,
         "trigger": schedule.trigger,
         "words": words_of(schedule.trigger),
         "zone": facts.zone,
@@ -170,8 +138,9 @@ def whole(facts: Facts) -> dict[str, object]:
             {
                 "nominal": iso(fate.firing.nominal),
                 "reason": str(fate.firing.reason),
-                "run": fate.run and fate.run.id,
-                "state": fate.run and str(fate.run.state),
+                "run": fate.run_id,
+                "state": fate.state and str(fate.state),
+                "outcome": fate.word,
             }
             for fate in reversed(facts.fates)
         ],

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from rota.cli.instants import wall
 from rota.cli.run_view import STATE_STYLE, outcome
-from rota.cli.schedule_facts import Facts, Fate, about_of, args_of, coming, policy_of, words_of
+from rota.cli.schedule_facts import Facts, about_of, args_of, coming, policy_of, words_of
 from rota.cli.show import Column, to_json
 from rota.cli.text import clean, coarse, one_line, relative, span
 from rota.domain.decision import Decided, Reason
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
+from rota.tick_outcomes import TickOutcome
 
 OVERLAP = {
     "skip": "skip: a tick makes no run while an earlier one is unfinished",
@@ -58,15 +59,15 @@ def state_text(facts: Facts) -> Text:
     return Text(f"{facts.state}{note}", style=STYLE[facts.state])
 
 
-def fate_text(fate: Fate | None) -> Text:
+def fate_text(fate: TickOutcome | None) -> Text:
     if fate is None:
         return Text()
-    if fate.run is not None:
+    if fate.state is not None:
         return Text(fate.word, style=STATE_STYLE.get(fate.word, ""))
     return Text(fate.word.replace("_", " "), style="dim" if fate.made or _harmless(fate) else "yellow")
 
 
-def _harmless(fate: Fate) -> bool:
+def _harmless(fate: TickOutcome) -> bool:
     return fate.firing.reason is Reason.JOINED
 
 
@@ -197,11 +198,11 @@ def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
 def _fates(facts: Facts) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for fate in reversed(facts.fates):
-        told = _dim(outcome(fate.run, facts.now)) if fate.run is not None else Text()
+        told = _dim(outcome(fate.run, facts.now)) if fate.run is not None and fate.state is not None else Text()
         grid.add_row(
             wall(fate.firing.nominal, ZoneInfo(facts.zone), facts.now),
             fate_text(fate),
-            _dim(fate.run.id[-ID_SHOWN:] if fate.run is not None else ""),
+            _dim(fate.run_id[-ID_SHOWN:] if fate.run_id is not None and fate.run is not None else ""),
             told,
         )
     return grid

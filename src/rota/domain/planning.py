@@ -11,7 +11,7 @@ from rota.domain.guards import Guards
 from rota.domain.ids import derived
 from rota.domain.once import named, period_at
 from rota.domain.run import NewRun, Origin, after
-from rota.domain.schedule import CATCH_UP_CAP, Missed, Schedule, Tick
+from rota.domain.schedule import CATCH_UP_CAP, Firing, Missed, Schedule, Tick
 from rota.domain.timing import GRAIN, Timing, interval_of
 
 ON_TIME = 60.0
@@ -114,6 +114,12 @@ def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:
 def run_now(schedule: Schedule, id: str, now: float) -> NewRun:
     """One more run at once, beside the ticks; the schedule's overlap holds for it too."""
     return _run(schedule, id, Origin("run_now", schedule.id, now))
+
+
+def run_of(schedule: Schedule, firing: Firing) -> str | None:
+    """The run that stands for a tick: its own, or the one that was there already. None where none was made."""
+    own = tick_id(schedule.id, firing.nominal) if firing.reason is Reason.ACCEPTED else None
+    return firing.run or own
 
 
 def tick_id(schedule: str, nominal: float) -> str:

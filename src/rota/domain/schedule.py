@@ -1,5 +1,6 @@
 """Schedule: a trigger, the call it makes, its policies, and where it stands."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -7,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.deadline import Deadline
-from rota.domain.decision import Reason
+from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.run import NewRun
@@ -22,10 +23,12 @@ FIRINGS_KEPT = 30
 
 
 class Firing(Struct, frozen=True, array_like=True):
-    """What became of one nominal time."""
+    """What became of one nominal time. `run` is the run that was there already: that the tick joined, or that stood in
+    its way. A tick that was accepted has a run of its own, whose id follows from its nominal time (`run_of`)."""
 
     nominal: float
     reason: Reason
+    run: str | None = None
 
 
 class Missed(Struct, frozen=True, omit_defaults=True):
@@ -143,9 +146,13 @@ def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
     return known if same == known else replace(same, version=known.version + 1)
 
 
-def advanced(schedule: Schedule, tick: Tick, reasons: list[Reason]) -> Schedule:
+def advanced(schedule: Schedule, tick: Tick, decisions: Sequence[Decision]) -> Schedule:
     """The schedule after a tick whose runs were answered so."""
-    firings = [Firing(nominal, reason) for nominal, reason in zip(tick.nominals, reasons, strict=True)]
+    answered = zip(tick.nominals, tick.runs, decisions, strict=True)
+    firings = [
+        Firing(nominal, decision.reason, None if decision.run == run.id else decision.run)
+        for nominal, run, decision in answered
+    ]
     if tick.missed is not None:
         firings.insert(0, Firing(tick.missed.last, tick.missed.reason))
     recent = (*schedule.recent, *firings)[-FIRINGS_KEPT:]

@@ -43,7 +43,7 @@ def _fire(book: Book, tick: Tick) -> Fired:
     if schedule is None or schedule.paused or (schedule.version, schedule.next_at) != (tick.version, tick.next_at):
         return Fired(False)
     decisions = tuple(_decide(book, run) for run in tick.runs)
-    book.put_schedule(advanced(schedule, tick, [decision.reason for decision in decisions]))
+    book.put_schedule(advanced(schedule, tick, decisions))
     if missed := tick.missed:
         book.decided(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
     return Fired(True, decisions)

@@ -117,6 +117,21 @@ class FireContract(Staged):
         assert await timetable.see() == replace(schedule, next_at=at, fires_at=at)
         assert (await stage.store.rows(Decided)).items == []
 
+    async def test_a_tick_is_remembered_with_the_run_that_was_there_already(self, stage: Stage) -> None:
+        """Its own run needs no word: that id follows from the nominal time. One that it joins, or that stands in its
+        way, is named."""
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        first, joins = tick_run(unique="queued"), tick_run(unique="queued")
+        refused = tick_run(unique="queued", join="refuse")
+        tick = new_tick(schedule, first, joins, refused)
+        assert await timetable.fired(tick) == [True]
+        assert (await timetable.see()).recent == (
+            Firing(tick.nominals[0], Reason.ACCEPTED),
+            Firing(tick.nominals[1], Reason.JOINED, first.id),
+            Firing(tick.nominals[2], Reason.ALREADY_QUEUED, first.id),
+        )
+
     async def test_the_last_thirty_outcomes_are_kept(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         schedule, nominals = await timetable.due(), list[float]()

@@ -50,16 +50,20 @@ BEGIN
     IF needs_ <> '{}' THEN PERFORM lock_needs(news, NULL); END IF;
     SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
     FROM admit_all(news, now) a;
-    -- What became of each nominal time; a missed range comes before the runs of its tick.
+    -- What became of each nominal time; a missed range comes before the runs of its tick. `other` is a run that was
+    -- there already: the id of a tick's own run follows from its nominal time.
     WITH firing AS (
-        SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, m.reason
+        SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, m.reason, NULL::text AS other
         FROM unnest(missed_at, missed_reasons) WITH ORDINALITY AS m (at, reason, tick) WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
         UNION ALL
         SELECT ids[r.tick], r.tick, row_number() OVER (ORDER BY r.place), r.nominal,
-               reasons[(row_number() OVER (ORDER BY r.place))::integer]
-        FROM unnest(r_tick, r_nominal) WITH ORDINALITY AS r (tick, nominal, place) WHERE r.tick = ANY(applied)
+               reasons[(row_number() OVER (ORDER BY r.place))::integer],
+               nullif(runs[(row_number() OVER (ORDER BY r.place))::integer], r.id)
+        FROM unnest(r_tick, r_nominal, r_ids) WITH ORDINALITY AS r (tick, nominal, id, place)
+        WHERE r.tick = ANY(applied)
     ), told AS (
-        SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"]' ORDER BY f.tick, f.place) AS firings,
+        SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"' || coalesce(',' || to_json(f.other)::text, '')
+                               || ']' ORDER BY f.tick, f.place) AS firings,
                (array_agg(f.nominal ORDER BY f.tick DESC, f.place DESC))[1] AS last_at
         FROM firing f GROUP BY f.id
     )

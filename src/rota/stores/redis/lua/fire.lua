@@ -5,8 +5,9 @@ local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED,
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local ticks = cmsgpack.unpack(ARGV[3])
 
-local function remember(recent, nominal, reason)
-  recent[#recent + 1] = { nominal, reason }
+-- `run` is one that was there already: the id of a tick's own run follows from its nominal time.
+local function remember(recent, nominal, reason, run)
+  recent[#recent + 1] = { nominal, reason, run }
   if #recent > FIRINGS_KEPT then table.remove(recent, 1) end
 end
 
@@ -19,7 +20,7 @@ local function fire(tick)
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
     local run, reason = admitting.decide(item)
-    remember(recent, tick[T_NOMINALS][i], reason)
+    remember(recent, tick[T_NOMINALS][i], reason, run ~= item[I_ID] and run or nil)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
   end
