@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Unique
-from rota.domain.lifecycle import Failed, Interrupted, Lost, Outcome, Released, Succeeded, Unbindable, decide
+from rota.domain.lifecycle import Crashed, Failed, Interrupted, Lost, Outcome, Released, Succeeded, Unbindable, decide
 from rota.domain.policy import Policy
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, State, after
 from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
@@ -38,6 +38,10 @@ class SettleContract(Staged):
         run = await stage.ended(new_run(policy=NO_RETRY), Failed(BOOM))
         assert (run.state, run.reason, run.error, run.result) == (State.FAILED, Reason.FAILED, BOOM, None)
         assert (run.failures, run.losses, run.attempts[0].error) == (1, 0, BOOM)
+
+    async def test_a_crash_that_ends_a_run_counts_as_its_loss(self, stage: Stage) -> None:
+        run = await stage.ended(new_run(policy=Policy(lost="fail")), Crashed(BOOM))
+        assert (run.state, run.reason, run.failures, run.losses) == (State.FAILED, Reason.LOST, 0, 1)
 
     async def test_a_final_run_is_never_claimed_or_offered_again(self, stage: Stage) -> None:
         await stage.ended()

@@ -110,7 +110,8 @@ local function finish_first(ending, text, held)
   local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_REST] }
   local asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
   call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(
-    lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, 0, false, false, ending[E_REASON] or false, false,
+    lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, ending[E_CHARGE] == "loss" and 1 or 0, false, false,
+    ending[E_REASON] or false, false,
     ending[E_ERROR] or false, now, { attempt }, ending[E_PROGRESS] or false, ending[E_SAVED] or false,
     ending[E_RESULT] or false, asked, false
   ))
