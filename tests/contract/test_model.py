@@ -9,8 +9,8 @@ import pytest
 
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
+from rota.testing.comparison import Make, search, search_for
 from rota.testing.servers import postgres_kinds, redis_kinds
-from tests.contract.exploring import Make, explore, explore_for
 from tests.contract.test_redis import a_namespace_of
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers
@@ -25,46 +25,47 @@ def new_file() -> Iterator[Make]:
     shutil.rmtree(folder)
 
 
-def test_memory_agrees_with_the_model(search_seed: int) -> None:
-    explore(MemoryBackend, search_seed, 150)
+async def test_memory_agrees_with_the_model(search_seed: int) -> None:
+    await search(MemoryBackend, search_seed, 1000)
 
 
-def test_sqlite_agrees_with_the_model(new_file: Make, search_seed: int) -> None:
-    explore(new_file, search_seed, 40)
+async def test_sqlite_agrees_with_the_model(new_file: Make, search_seed: int) -> None:
+    await search(new_file, search_seed, 100)
 
 
 @pytest.mark.parametrize("kind", redis_kinds())
-def test_redis_agrees_with_the_model(kind: str, servers: Servers, search_seed: int) -> None:
+async def test_redis_agrees_with_the_model(kind: str, servers: Servers, search_seed: int) -> None:
     url = servers.get(kind).url
-    explore(lambda: a_namespace_of(url), search_seed, 40 if kind == "valkey-9" else 5)
+    await search(lambda: a_namespace_of(url), search_seed, 150 if kind == "valkey-9" else 10)
 
 
-def test_postgres_agrees_with_the_model(schemas: Schemas, search_seed: int) -> None:
-    explore(lambda: schemas.backend(NEWEST), search_seed, 20)
-
-
-@pytest.mark.soak
-def test_memory_agrees_with_the_model_for_long(search_seed: int, search_seconds: float) -> None:
-    explore_for(MemoryBackend, search_seed, search_seconds)
+async def test_postgres_agrees_with_the_model(schemas: Schemas, search_seed: int) -> None:
+    await search(lambda: schemas.emptied(NEWEST), search_seed, 40)
 
 
 @pytest.mark.soak
-def test_sqlite_agrees_with_the_model_for_long(new_file: Make, search_seed: int, search_seconds: float) -> None:
-    explore_for(new_file, search_seed, search_seconds)
+async def test_memory_agrees_with_the_model_for_long(search_seed: int, search_seconds: float) -> None:
+    assert await search_for(MemoryBackend, search_seed, search_seconds)
+
+
+@pytest.mark.soak
+async def test_sqlite_agrees_with_the_model_for_long(new_file: Make, search_seed: int, search_seconds: float) -> None:
+    assert await search_for(new_file, search_seed, search_seconds)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", redis_kinds())
-def test_redis_agrees_with_the_model_for_long(
+async def test_redis_agrees_with_the_model_for_long(
     kind: str, servers: Servers, search_seed: int, search_seconds: float
 ) -> None:
-    url = servers.get(kind).url
-    explore_for(lambda: a_namespace_of(url), search_seed, search_seconds if kind == "valkey-9" else search_seconds / 5)
+    url, seconds = servers.get(kind).url, search_seconds if kind == "valkey-9" else search_seconds / 5
+    assert await search_for(lambda: a_namespace_of(url), search_seed, seconds)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", postgres_kinds())
-def test_postgres_agrees_with_the_model_for_long(
+async def test_postgres_agrees_with_the_model_for_long(
     kind: str, schemas: Schemas, search_seed: int, search_seconds: float
 ) -> None:
-    explore_for(lambda: schemas.backend(kind), search_seed, search_seconds if kind == NEWEST else search_seconds / 5)
+    seconds = search_seconds if kind == NEWEST else search_seconds / 5
+    assert await search_for(lambda: schemas.emptied(kind), search_seed, seconds)

@@ -3,7 +3,7 @@
     from rota.testing import assert_submitted, drain, simulate
 
 What needs more than rota itself is imported by its full name: `rota.testing.contract` needs pytest and
-pytest-asyncio, `rota.testing.comparison` needs hypothesis. pytest finds `rota.testing.plugin` by itself.
+pytest-asyncio. pytest finds `rota.testing.plugin` by itself. `rota.testing.comparison` compares a store with the model.
 There are also real servers, `rota.testing.servers`, and a proxy that loses replies, `rota.testing.proxy`.
 """
 

@@ -1,18 +1,21 @@
 """Searches beside the model can be repeated, and one that fails leaves nothing open."""
 
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from hypothesis import Phase, settings
+from msgspec.structs import replace
 
 from rota.domain.decision import Decision
-from rota.domain.run import NewRun
+from rota.domain.run import NewRun, Run
+from rota.domain.settlement import Settlement, Verdict
 from rota.store import Backend, Hint, Plan, Reply, Store
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import MemoryStore
-from tests.contract.exploring import explore
+from rota.testing.comparison import Disagreement, search, tell
 
 
 class Watched(MemoryStore):
@@ -71,25 +74,25 @@ class Deaf(Watched):
         raise OSError("no hints today")
 
 
-def stories(start: int) -> list[Sequence[NewRun]]:
+async def stories(seed: int) -> list[Sequence[NewRun]]:
     told: list[Sequence[NewRun]] = []
 
     def make() -> Backend:
         return Watched(told, Counter()).backend
 
-    explore(make, start, 4)
+    await search(make, seed, 10)
     return told
 
 
-def test_one_seed_tells_the_same_stories_again_and_another_seed_tells_others() -> None:
-    first = stories(1)
-    assert len(first) > 10
-    assert stories(1) == first
-    assert stories(2) != first
+async def test_one_seed_tells_the_same_stories_again_and_another_seed_tells_others() -> None:
+    first = await stories(1)
+    assert len(first) > 20
+    assert await stories(1) == first
+    assert await stories(2) != first
 
 
-@pytest.mark.parametrize(("store", "error"), [(Forgetful, AssertionError), (Deaf, OSError)])
-def test_a_search_that_fails_closes_what_it_opened(store: type[Watched], error: type[Exception]) -> None:
+@pytest.mark.parametrize(("store", "said"), [(Forgetful, "assert"), (Deaf, "no hints today")])
+async def test_a_search_that_fails_closes_what_it_opened(store: type[Watched], said: str) -> None:
     opened: Counter[str] = Counter()
     made: list[Watched] = []
 
@@ -97,10 +100,35 @@ def test_a_search_that_fails_closes_what_it_opened(store: type[Watched], error: 
         made.append(store([], opened))
         return made[-1].backend
 
-    with pytest.raises(error):
-        explore(make, 1, 10)
+    with pytest.raises(Disagreement, match=said):
+        await search(make, 1, 10)
     assert made
     assert not +opened
+
+
+class Resurrecting(Watched):
+    """Lets the settlement of a zombie through."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        current = (
+            replace(said, fence=run.fence, worker=run.worker or "") for said in settlements for run in self._of(said)
+        )
+        return await super().settle(list(current))
+
+    def _of(self, said: Settlement) -> list[Run]:
+        return [run for run in self._book.runs.values() if run.id == said.run]
+
+
+async def test_a_story_that_went_wrong_is_told_again_with_few_steps() -> None:
+    def make() -> Backend:
+        return Resurrecting([], Counter()).backend
+
+    with pytest.raises(Disagreement, match="settle") as found:
+        await search(make, 1, 200)
+    name, steps = re.findall(r"story '(.*)', steps \[([^]]*)\]", str(found.value))[0]
+    assert len(steps.split(",")) < 10
+    with pytest.raises(Disagreement):
+        await tell(make, name, [int(step) for step in steps.split(",")])
 
 
 def test_searches_do_not_depend_on_earlier_runs_and_end_in_time() -> None:

@@ -1,4 +1,4 @@
-"""Schedules and decisions as the model sees them, in plain dictionaries."""
+"""Schedules as the model sees them, in plain dictionaries."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,25 +86,3 @@ class Timetable:
         for id in due:
             self.plans[id].look_at = after(now, OFFER_AGAIN)
         return due
-
-
-@dataclass
-class Decisions:
-    """One row per (task, key, reason): how often, first, last, and what the last one was about."""
-
-    rows: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict[tuple[str, str, str], list[Any]])
-
-    def add(
-        self,
-        task: str,
-        key: str | None,
-        reason: str,
-        now: float,
-        *,
-        count: int = 1,
-        run: str | None = None,
-        note: str | None = None,
-    ) -> None:
-        row = self.rows.setdefault((task, key or "", reason), [0, now, now, None, None])
-        row[0] += count
-        row[2:] = [now, run, note]
