@@ -23,10 +23,9 @@ from rota.task import new_id
 
 def unchecked_run(task: str, arguments: Mapping[str, Any], options: Options = Options()) -> NewRun:  # noqa: B008
     """A run of a task that is not defined here: its arguments are stored as they are, by name."""
+    encoded = _encoded(task, arguments)
     try:
-        return new_run(new_id(), task, encode_result(arguments), Policy(), options)
-    except TypeError as error:
-        raise InvalidArguments(f"{task}: {error}") from None
+        return new_run(new_id(), task, encoded, Policy(), options)
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
 
@@ -92,7 +91,14 @@ def _call_by_spec(
     if spec.key is not None and options.key is None:
         key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
         options = replace(options, key=key.fill({**spec.defaults, **named}))
-    return encode_result(named), options
+    return _encoded(spec.name, named), options
+
+
+def _encoded(task: str, arguments: Mapping[str, Any]) -> bytes:
+    try:
+        return encode_result(arguments)
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"{task}: {error}") from None
 
 
 def touch_by_spec(spec: TaskSpec, activity: Activity, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewRun:

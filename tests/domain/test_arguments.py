@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.domain.arguments import Signature, encode_result
+from rota.domain.arguments import DEEPEST, Signature, encode_result
 
 
 class Colour(Enum):
@@ -245,6 +245,33 @@ def test_results_come_back_by_the_return_annotation() -> None:
     box = Box(Point(1, ["a"]), "b")
     assert Signature(make).decode_result(encode_result(box)) == box
     assert Signature(plain).decode_result(encode_result(box)) == msgspec.to_builtins(box)
+
+
+def nested(levels: int, inner: object = None, as_dict: bool = False) -> object:
+    value: object = inner
+    for _ in range(levels):
+        value = {"in": value} if as_dict else [value]
+    return value
+
+
+@pytest.mark.parametrize("inner", [None, 1, "]]]]}}}}", 'quote " and \\', [], {}])
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_nesting_is_bounded_whatever_the_value_holds(inner: object, as_dict: bool) -> None:
+    levels = DEEPEST - 1 - isinstance(inner, list | dict)  # the arguments themselves are one object
+    (travelled,), _ = travel(untyped, nested(levels, inner, as_dict))
+    assert travelled == nested(levels, inner, as_dict)
+    wide = [nested(2, inner, as_dict)] * DEEPEST
+    assert travel(untyped, wide)[0] == [wide]
+    for deeper in (levels + 1, 900, 5000):
+        with pytest.raises(TypeError, match=r"^untyped: .*nested too deeply"):
+            Signature(untyped).encode((nested(deeper, inner, as_dict),), {})
+        with pytest.raises(ValueError, match="nested too deeply"):
+            encode_result(nested(deeper + 1, inner, as_dict))
+
+
+def test_stored_arguments_nested_too_deeply_to_read_are_a_value_error() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Signature(untyped).decode(b'{"value":' + b"[" * 5000 + b"]" * 5000 + b"}")
 
 
 @pytest.mark.parametrize("result", [object(), math.nan, {"loss": [math.inf]}, "\ud800", itself, {1: resize}])

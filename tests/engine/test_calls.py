@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota import Context, Rota, RunCancelled, RunFailed, State
+from rota import Context, InvalidArguments, Rota, RunCancelled, RunFailed, State
 
 
 async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> None:
@@ -182,3 +182,36 @@ async def test_an_error_with_unstorable_text_fails_its_own_run_only(tmp_path: Pa
         with pytest.raises(RunFailed, match="half a pair"):
             await bad.result(timeout=10)
         assert await good.result(timeout=10) == "fine"
+
+
+def deep(levels: int) -> list[object]:
+    value: list[object] = [None]
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+async def test_a_value_nested_too_deeply_is_refused_on_every_way_in_and_out() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def take(value: list[object]) -> None: ...
+
+    @app.task
+    async def give() -> object:
+        return deep(900)
+
+    @app.task
+    async def save(ctx: Context) -> str:
+        with pytest.raises(ValueError, match="nested too deeply"):
+            ctx.checkpoint(deep(900))
+        ctx.checkpoint(deep(100))
+        return "saved"
+
+    async with app:
+        for refused in (take.submit(deep(900)), app.submit("elsewhere", value=deep(900))):
+            with pytest.raises(InvalidArguments, match="nested too deeply"):
+                await refused
+        with pytest.raises(RunFailed, match="nested too deeply"):
+            await (await give.submit()).result(timeout=10)
+        assert await (await save.submit()).result(timeout=10) == "saved"

@@ -9,6 +9,7 @@ infinities would arrive as null, and bytes that are not annotated as such would 
 
 import inspect
 import math
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,12 @@ from typing import Any, cast
 
 import msgspec
 
+DEEPEST = 200
+"""Levels of lists and objects that a value may have. Whoever reads it recurses: Python here, the stores over there."""
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -48,7 +55,7 @@ class Signature:
         try:
             encoded = _encode(given)
             understood = self._decoder.decode(encoded)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
         for name, value in given.items():
             if isinstance(value, (bytes, bytearray)) and isinstance(getattr(understood, name), str):
@@ -99,7 +106,10 @@ class Signature:
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
         """What to call the function with; ValueError if these arguments do not fit it."""
-        values = self._decoder.decode(encoded)
+        try:
+            values = self._decoder.decode(encoded)
+        except RecursionError:
+            raise ValueError("they are nested too deeply") from None
         if self._plain:
             return list(msgspec.structs.astuple(values)), {}
         found = {name: value for name, value in msgspec.structs.asdict(values).items() if value is not msgspec.UNSET}
@@ -159,24 +169,42 @@ def _decoder_for(
 def _encode(value: object) -> bytes:
     try:
         encoded = _encoder.encode(value)
+        if not _is_flat(encoded):
+            raise RecursionError
+        if b"null" in encoded and not _finite(msgspec.to_builtins(value, enc_hook=_enc_hook)):
+            raise ValueError("NaN and infinity have no JSON form")
     except RecursionError:
-        raise ValueError("it is nested too deeply, or contains itself") from None
-    if b"null" in encoded and not _finite(msgspec.to_builtins(value, enc_hook=_enc_hook)):
-        raise ValueError("NaN and infinity have no JSON form")
+        raise ValueError(f"it is nested too deeply, or contains itself (at most {DEEPEST} levels)") from None
     return encoded
+
+
+def _is_flat(encoded: bytes) -> bool:
+    """Whether lists and objects are nested in at most DEEPEST levels; most values have too few brackets for more.
+
+    Without its texts and everything but the brackets, each round takes the innermost pairs away.
+    """
+    if encoded.count(b"[") + encoded.count(b"{") <= DEEPEST:
+        return True
+    brackets = _TEXT.sub(b"", encoded).translate(_SQUARE, _NOT_BRACKETS)
+    for _ in range(DEEPEST):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"[]", b"")
+    return not brackets
 
 
 def _finite(value: Any) -> bool:
     """Are all numbers in this plain value finite?"""
-    match value:
-        case float():
-            return math.isfinite(value)
-        case dict():
-            return all(_finite(item) for item in cast("dict[object, object]", value).values())
-        case list() | tuple():
-            return all(_finite(item) for item in cast("Sequence[object]", value))
-        case _:
-            return True
+    left: list[object] = [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, float) and not math.isfinite(found):
+            return False
+        if isinstance(found, dict):
+            left.extend(cast("dict[object, object]", found).values())
+        elif isinstance(found, list | tuple):
+            left.extend(cast("Sequence[object]", found))
+    return True
 
 
 def _culprit(given: Mapping[str, object]) -> str | None:
