@@ -40,7 +40,8 @@ def take(book: Book, worker: str, tasks: Sequence[str], free: int, lease: float)
 
 
 def is_due(book: Book, row: Row) -> bool:
-    return row.state == "queued" and row.due <= book.now and not row.needs and not book.task(row.new.task).paused
+    task = book.task(row.new.task)
+    return row.state == "queued" and row.due <= book.now and not row.needs and task.enabled and not task.paused
 
 
 def may_start(book: Book, row: Row) -> bool:
@@ -79,6 +80,7 @@ def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
     assert row.due <= now
     assert not row.too_late(now)
     assert not book.task(row.new.task).gated
+    assert book.task(row.new.task).enabled
     assert not book.task(row.new.task).paused
     start(book, row, worker, until)
     book.handed[worker] = row.id, row.fence
