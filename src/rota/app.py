@@ -8,12 +8,15 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
+from msgspec.structs import replace
+
 from rota.client import Client
 from rota.defining import Definitions
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import check_name
 from rota.domain.results import FailOn
+from rota.domain.run import State
 from rota.domain.spec import TaskSpec
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.steps import FlowCode
@@ -29,7 +32,7 @@ from rota.published import run_by_spec, touch_by_spec
 from rota.schedules import Schedules
 from rota.settings import Settings, load, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
-from rota.store import Backend, Declared, Depth, RowQuery, Subject, Wish
+from rota.store import Backend, Declared, Depth, RowQuery, RunQuery, Subject, Wish
 from rota.stores import connect
 from rota.task import WAIT, Bound
 from rota.why import Why, why
@@ -180,7 +183,7 @@ class Rota(Definitions, Planning):
         return self.names()[task].handle(id)
 
     def _new_client(self, backend: Backend) -> Client:
-        return Client(backend, self.hooks.refused, self.is_disabled, self.portal)
+        return Client(backend, self.hooks.refused, self.is_disabled, self.portal, self.hooks)
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
@@ -307,9 +310,23 @@ class Rota(Definitions, Planning):
         """End all waiting runs of a task; how many there were. Running ones go on."""
         store = await self._client.store()
         total = 0
+        waiting = await self._waiting(task) if self.hooks.wanted("cancelled") else []
         while ended := sum((await store.ask(Wish.DROP, self._all_names(task), of=Subject.TASKS)).items):
             total += ended
+        await self._client.ended_here(waiting)
         return total
+
+    async def _waiting(self, task: str) -> list[str]:
+        store = await self._client.store()
+        found: list[str] = []
+        for name in self._all_names(task):
+            query = RunQuery(task=name, states=(State.QUEUED, State.PAUSED), limit=1000)
+            while (page := await store.runs(query)).runs:
+                found += [run.id for run in page.runs]
+                if page.cursor is None:
+                    break
+                query = replace(query, cursor=page.cursor)
+        return found
 
     async def pause(self, task: str, note: str | None = None) -> bool:
         """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""

@@ -9,6 +9,8 @@ from typing import Self, TypeVar
 
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
+from rota.engine.events import tell_unstarted
+from rota.engine.hooks import Hooks
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
@@ -48,6 +50,7 @@ class Client:
         refused: Refusal | None = None,
         disabled: Disabled = _nothing_is_disabled,
         portal: Portal | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         """`disabled` says which tasks this process's own code disables: their runs are refused here, whatever the
         store was told of them. The `portal` is for synchronous code."""
@@ -55,6 +58,7 @@ class Client:
         self.portal = portal or Portal()
         self._refused = refused
         self._disabled = disabled
+        self._hooks = hooks
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own
 
     async def session(self) -> "Session":
@@ -170,6 +174,11 @@ class Client:
         if not page.runs:
             raise RunNotFound(unknown_run(id))
         return page.runs[0]
+
+    async def ended_here(self, ids: Sequence[str]) -> None:
+        """A call of this process may have ended these runs in the queue: the hooks hear of those that it did."""
+        if ids and self._hooks is not None and self._hooks.wanted("cancelled"):
+            await tell_unstarted(await self.store(), self._hooks, ids)
 
     async def close(self) -> None:
         session = self._per_loop.get().pop(asyncio.get_running_loop(), None)

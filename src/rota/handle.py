@@ -75,7 +75,9 @@ class RunHandle(Generic[R_co]):
         False if it had ended before. A handler that finishes first wins.
         """
         store = await self._client.store()
-        return bool((await patiently(lambda: store.ask(Wish.CANCEL, [self.id], note))).items[0])
+        changed = bool((await patiently(lambda: store.ask(Wish.CANCEL, [self.id], note))).items[0])
+        await self._client.ended_here([self.id] if changed else [])
+        return changed
 
     async def pause(self, note: str | None = None) -> bool:
         """Hold the run: at once while it is queued; while it runs, its handler is stopped and can go on from its

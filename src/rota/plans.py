@@ -212,6 +212,7 @@ class Planner:
         runs = [one.run for one in to_come] + [one.too_late() for one in unknown]
         answers = await client.put_all(runs, plan)
         gone = {decision.run for decision in answers[len(runs) :]}
+        await client.ended_here(sorted(gone))
         report = _report(to_come, answers, seen)
         known = {key for key, one in seen.items() if one.is_missed(now)}
         missed = known | self._found_missed(unknown, answers[len(to_come) : len(runs)])

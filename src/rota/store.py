@@ -54,6 +54,7 @@ class Claim(Struct, frozen=True):
     `left` says that due work was passed over which this worker may take once one of its own runs has ended.
     `due` are schedules whose time to fire has come: whoever gets them plans their ticks and fires them.
     `hands` says that this store hands runs to workers that are ready.
+    `ended` are runs that this claim found too late to start, by id.
     """
 
     now: float
@@ -63,6 +64,7 @@ class Claim(Struct, frozen=True):
     left: bool = False
     due: list[Schedule] = []
     hands: bool = False
+    ended: Sequence[str] = ()
 
 
 class Fired(Struct, frozen=True):
@@ -234,6 +236,8 @@ class Swept(Struct, frozen=True):
     forgotten: int
     more: bool = False
     """The work of one sweep is bounded: there is more to do at once."""
+    ended: Sequence[str] = ()
+    """The runs that expired, by id."""
 
 
 class Handed(Struct, frozen=True):

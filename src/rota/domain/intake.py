@@ -37,6 +37,7 @@ class Options(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     key: str | None = None
     unique: Unique | None = None
+    origin: str = "submit"
 
 
 _NONE = Options()
@@ -70,7 +71,7 @@ def new_run(
     return NewRun(
         id=id,
         task=check_name(task),
-        wire=wire.encode(args, _SUBMIT, policy),
+        wire=wire.encode(args, Origin(options.origin), policy),
         key=key,
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,

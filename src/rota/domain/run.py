@@ -85,8 +85,8 @@ class Progress(Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """What made a run: a submit, the retry of another run, a tick of a schedule (`nominal` says which), a flow or a
-    plan. `period` is the one that it is for."""
+    """What made a run: a submit, a touch, the retry of another run, a tick of a schedule (`nominal` says which), a flow
+    or a plan. `period` is the one that it is for."""
 
     kind: str = "submit"
     of: str | None = None

@@ -3,7 +3,8 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
@@ -20,8 +21,13 @@ Hook = Callable[["Event"], Any]
 
 
 class Event(Struct, frozen=True):
-    """Something that happened. `run` is the run as it was claimed; `reason` a word for what became of it; `key` and
-    `note` say of a deadline that has passed what it was about."""
+    """Something that happened. `run` is the run as it was claimed, or as it ended if it never started; `reason` a word
+    for what became of it; `key` and `note` say of a deadline that has passed what it was about.
+
+    `attempt` counts the calls of the run, this one included. `seconds` is how long this call took, `ended_at` when its
+    end was recorded (Unix seconds by the store's clock), `worker` who called it. `origin` says what made the run:
+    "submit", "touch", "schedule", "run_now", "retry", "flow", "chain" or "plan".
+    """
 
     name: str
     task: str
@@ -30,6 +36,17 @@ class Event(Struct, frozen=True):
     error: Failure | None = None
     note: str = ""
     key: str | None = None
+    attempt: int = 0
+    seconds: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def worker(self) -> str | None:
+        return None if self.run is None else self.run.worker
+
+    @property
+    def origin(self) -> str | None:
+        return None if self.run is None else self.run.origin.kind
 
 
 class Hooks:
@@ -61,14 +78,21 @@ class Hooks:
             if len(self._running) >= AT_ONCE:
                 log.warning("%d hooks are still running: one for %r is passed over", AT_ONCE, event.name)
                 continue
-            task = asyncio.ensure_future(_call(hook, event))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
+            self.later(_call(hook, event))
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this beside everything else; `drain` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for async hooks that still run."""
-        if self._running:
-            await asyncio.wait(tuple(self._running), timeout=seconds)
+        """Wait for the hooks that still run, and for those that they lead to."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                loop = asyncio.get_running_loop()  # submits from other threads have hooks on other loops
+                while here := [hook for hook in self._running if hook.get_loop() is loop]:
+                    await asyncio.wait(here)
 
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._running.discard(task)

@@ -33,7 +33,7 @@ class Settler:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.recorded: Callable[[Run, Settlement], None] = lambda run, settlement: None
+        self.recorded: Callable[[Run, Settlement, float], None] = lambda run, settlement, now: None
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
         self._aside: deque[Ending] = deque()  # each met an error that rota does not know, alone; they hold up nobody
@@ -124,7 +124,7 @@ class Settler:
             if verdict is Verdict.STALE:
                 _report_stale(settlement)
             else:
-                self.recorded(run, settlement)
+                self.recorded(run, settlement, reply.now)
 
     def _replace_words(self, settlement: Settlement, run: Run, why: Unstorable) -> None:
         """An ending that the store can never write is recorded as a failure that says so."""

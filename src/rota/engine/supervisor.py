@@ -125,7 +125,7 @@ class Supervisor:
         self._watch("ticks", ticks.run)
         self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
-        self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention).run)
+        self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, self._hooks).run)
         log.info("worker %s started: %d tasks on %s", self.name, len(self._handlers), self._backend.url)
 
     async def stop(self, grace: float) -> None:

@@ -142,13 +142,15 @@ class Ticks:
             self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words, key=key))
         elif tick.missed is not None:
             log.log(level, "schedule %s missed %s", schedule.id, tick.missed.words)
-            self._hooks.emit(Event("refused", schedule.task, reason="missed"))
+            self._hooks.emit(Event("refused", schedule.task, reason="missed", note=tick.missed.words, key=schedule.key))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
                 # Disabled on purpose: the start of the worker says so once, not every tick.
                 refused = logging.DEBUG if decision.reason is Reason.DISABLED else logging.WARNING
                 log.log(refused, "schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
-                self._hooks.emit(Event("refused", schedule.task, reason=str(decision.reason)))
+                note = f"schedule {schedule.id}: no run for {shown(nominal)}"
+                reason = str(decision.reason)
+                self._hooks.emit(Event("refused", schedule.task, reason=reason, note=note, key=schedule.key))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 

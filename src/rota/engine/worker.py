@@ -14,10 +14,11 @@ from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
 from rota.domain.run import Failure, Lease, Note, Run
-from rota.domain.settlement import Finish, Requeue, Settlement
+from rota.domain.settlement import Requeue, Settlement
 from rota.engine.context import Context
+from rota.engine.events import ended, in_hand, tell_unstarted
 from rota.engine.handler import Handler
-from rota.engine.hooks import Event, Hooks
+from rota.engine.hooks import Hooks
 from rota.engine.rescue import rescue
 from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
@@ -150,6 +151,8 @@ class Worker:
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
         self._ticks.take(claim.due, claim.now)
+        if claim.ended and self._hooks.wanted("cancelled"):
+            self._hooks.later(tell_unstarted(self._store, self._hooks, claim.ended))
         rescue([run for run in claim.lapsed if run.lease not in ours and run not in claim.runs], self._settler)
         return claim
 
@@ -199,7 +202,7 @@ class Worker:
         started = self._stopwatch()
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
-            self._hooks.emit(Event("started", seat.run.task, seat.run))
+            self._hooks.emit(in_hand("started", seat.run))
         outcome: Outcome | None = Interrupted()
         try:
             outcome = await self._runner.outcome(seat)
@@ -226,7 +229,7 @@ class Worker:
         if seat.overdue is not None:
             self.overdue += 1
             log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
-            self._hooks.emit(Event("stuck", seat.run.task, seat.run, "overdue"))
+            self._hooks.emit(in_hand("stuck", seat.run, "overdue"))
             seat.overdue.add_done_callback(self._thread_came_back)
         if not self._seats:
             self._empty.set()
@@ -239,17 +242,12 @@ class Worker:
         self.overdue -= 1
         self._wake.set()
 
-    def recorded(self, run: Run, settlement: Settlement) -> None:
+    def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
         """An ending of ours stands in the store: now it counts, and whoever listens may know."""
         self._tallies.ended(run, settlement)
-        if isinstance(settlement.action, Finish):
-            name: str = settlement.action.state
-            reason = str(settlement.action.reason or "")
-        else:
-            retried = "retried" if settlement.error else ""
-            name, reason = ("lost" if settlement.lost else retried), settlement.outcome
-        if self._hooks.wanted(name):
-            self._hooks.emit(Event(name, run.task, run, reason, settlement.error))
+        event = ended(run, settlement, now)
+        if self._hooks.wanted(event.name):
+            self._hooks.emit(event)
 
     def _report(self) -> Report:
         return Report(

@@ -72,8 +72,8 @@ def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal
     return Renewal.PAUSE if run.pause_asked else Renewal.OK
 
 
-def expire(book: Book) -> int:
-    """End queued runs that are too late to start."""
+def expire(book: Book) -> list[str]:
+    """End queued runs that are too late to start; their ids."""
     late = book.expired()
     holding.expire(book, late)
-    return len(late)
+    return [run.id for run in late]

@@ -95,12 +95,12 @@ class MemoryStore:
         took: str | None = None,
     ) -> Claim:
         with self._stepping() as book:
-            settling.expire(book)
+            ended = settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = [run for held in book.taken(worker, n) if (run := _held(book, held))]
             due = book.offer_schedules() if tasks or free else []
             wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
-            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due)
+            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -165,8 +165,8 @@ class MemoryStore:
             expired = settling.expire(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
-            more = len(forgotten) == FORGET_AT_ONCE or expired == EXPIRED_AT_ONCE
-            return Swept(book.now, expired, len(forgotten), more)
+            more = len(forgotten) == FORGET_AT_ONCE or len(expired) == EXPIRED_AT_ONCE
+            return Swept(book.now, len(expired), len(forgotten), more, expired)
 
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._hub.subscribe()

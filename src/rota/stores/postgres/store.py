@@ -155,7 +155,9 @@ class PostgresStore:
                 self._publish(header.now, [worker], ())  # the call came while this claim was under way
             else:
                 self._look_once_more(worker)
-        return Claim(header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"])
+        return Claim(
+            header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"], ended=header.touched
+        )
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
         """Schedules of a newer version are not to be met at every claim."""
@@ -238,7 +240,7 @@ class PostgresStore:
     async def sweep(self, retention: Retention) -> Swept:
         ages = (retention.succeeded, retention.failed, retention.most, retention.least)
         row = await self._verb("sweep", *ages)
-        return Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"])
+        return Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"], row["touched"])
 
     @asynccontextmanager
     async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:

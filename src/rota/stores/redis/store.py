@@ -124,7 +124,7 @@ class RedisStore:
         tallies = counted(report.tallies) if report is not None else []
         hears = await self._ears.attends(worker)
         request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), ready if hears else None, took])
-        now, wake, left, runs, lapsed, due = await self.run("claim", request, packed, text)
+        now, wake, left, runs, lapsed, due, late = await self.run("claim", request, packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
         plans = [(id, text, legible(read_plan, text)) for id, text in zip(due[::2], due[1::2], strict=True)]
@@ -132,7 +132,8 @@ class RedisStore:
         if odd_runs or odd_lapsed or odd_plans:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
         wait = None if wake is None else float(wake)
-        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], hears)
+        ended = [id.decode() for id in late]
+        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], hears, ended)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]
@@ -220,8 +221,8 @@ class RedisStore:
 
     async def sweep(self, retention: Retention) -> Swept:
         request = [retention.succeeded, retention.failed, retention.most, retention.least]
-        now, expired, forgotten, more = await self.run("sweep", pack(request))
-        return Swept(now, expired, forgotten, more == 1)
+        now, late, forgotten, more = await self.run("sweep", pack(request))
+        return Swept(now, len(late), forgotten, more == 1, [id.decode() for id in late])
 
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._ears.listening()

@@ -70,12 +70,12 @@ class SqliteStore:
         took: str | None = None,
     ) -> Claim:
         def step(book: SqliteBook) -> Claim:
-            settling.expire(book)
+            ended = settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = book.taken(worker, n)
             due = book.offer_schedules() if tasks or free else []
             wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
-            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due)
+            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
 
         return await self._step(step)
 
@@ -121,7 +121,7 @@ class SqliteStore:
             expired = settling.expire(book)
             book.flush()  # what ended just now counts among the last ones
             forgotten, more = sweeping.forget(tx, retention)
-            return Swept(tx.now, expired, forgotten, more or expired == EXPIRE_AT_ONCE)
+            return Swept(tx.now, len(expired), forgotten, more or len(expired) == EXPIRE_AT_ONCE, expired)
 
         return await self._writer.do(lambda tx: self._stepped(tx, lambda book: step(book, tx)))
 

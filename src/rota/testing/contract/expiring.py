@@ -18,8 +18,11 @@ class ExpiryContract(Staged):
         late, fine = new_run(expires_after=60), new_run()
         await stage.put(late, fine)
         stage.wait(61)
-        assert ids((await stage.claim(free=5)).runs) == [fine.id]
+        claim = await stage.claim(free=5)
+        assert ids(claim.runs) == [fine.id]
+        assert list(claim.ended) == [late.id], "whoever ends a run can tell of it"
         assert await self.expired(stage, late)
+        assert list((await stage.claim(free=5)).ended) == []
 
     async def test_a_sweep_expires_what_nobody_claims(self, stage: Stage) -> None:
         late = new_run("elsewhere", expires_after=60)
@@ -30,6 +33,7 @@ class ExpiryContract(Staged):
         stage.wait(91)
         swept = await stage.store.sweep(Retention())
         assert swept.expired == 2
+        assert sorted(swept.ended) == sorted([late.id, sooner.id])
         seen = await stage.find(late, sooner, fine)
         assert [run.state for run in seen] == [State.CANCELLED, State.CANCELLED, State.QUEUED]
         assert [run.finished_at for run in seen] == [swept.now, swept.now, None]

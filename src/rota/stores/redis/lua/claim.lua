@@ -289,7 +289,7 @@ local function register(idle, ready, wake)
   end
 end
 
-holding.expire_due()
+local late = holding.expire_due()
 local found = again_or_batch()
 local due = offer_schedules()
 book.write_set(LOOK)
@@ -300,4 +300,4 @@ if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = 
 register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
 hinting.conclude()
-return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due }
+return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due, late }

@@ -148,7 +148,7 @@ local function forget_runs()
 end
 
 local expired = holding.expire_due()
-if expired == EXPIRED_AT_ONCE then more = true end
+if #expired == EXPIRED_AT_ONCE then more = true end
 book.write_all() -- what ended just now counts among the last ones
 forget_workers()
 forget_rest()

@@ -166,21 +166,26 @@ function holding.expire(late)
   for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next
     holding.freed(run, before[i], run[DUE])
   end
-  return #late
 end
 
 local EXPIRED_AT_ONCE = 500
 
+-- What is too late to start, by id.
 function holding.expire_due()
   book.write_set(EXPIRING)
   local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
-  if #ids == 0 then return 0 end
+  local late, found = {}, {}
+  if #ids == 0 then return found end
   book.load(ids)
-  local late = {}
   for _, id in ipairs(ids) do
-    if runs[id] and holding.is_late(runs[id]) then late[#late + 1] = runs[id] else book.zput(EXPIRING, id, false) end
+    if runs[id] and holding.is_late(runs[id]) then
+      late[#late + 1], found[#found + 1] = runs[id], id
+    else
+      book.zput(EXPIRING, id, false)
+    end
   end
-  return holding.expire(late)
+  holding.expire(late)
+  return found
 end
 
 -- Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost.

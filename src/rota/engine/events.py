@@ -1,0 +1,69 @@
+"""What the hooks are told of a run: that it started, how it ended, and that it ended without having started."""
+
+import logging
+from collections.abc import Sequence
+
+from rota.domain.run import Run, State
+from rota.domain.settlement import Finish, Settlement
+from rota.engine.hooks import Event, Hooks
+from rota.errors import StoreError
+from rota.store import RunQuery, Store
+
+log = logging.getLogger("rota")
+
+PAGE = 500
+
+
+def in_hand(name: str, run: Run, reason: str = "") -> Event:
+    """Of a run that a worker holds."""
+    return Event(name, run.task, run, reason, key=run.key, attempt=_calls(run))
+
+
+def ended(run: Run, settlement: Settlement, now: float) -> Event:
+    """Of a call whose ending stands in the store since `now`; nameless where the run was only given back."""
+    if isinstance(settlement.action, Finish):
+        name, reason = str(settlement.action.state), str(settlement.action.reason or "")
+    else:
+        retried = "retried" if settlement.error else ""
+        name, reason = ("lost" if settlement.lost else retried), settlement.outcome
+    return Event(
+        name,
+        run.task,
+        run,
+        reason,
+        settlement.error,
+        key=run.key,
+        attempt=_calls(run),
+        seconds=settlement.seconds,
+        ended_at=now,
+    )
+
+
+def unstarted(run: Run) -> Event:
+    """Of a run that ended while it waited: it expired or was cancelled."""
+    reason, called = str(run.reason or ""), run.failures + run.losses
+    return Event(
+        "cancelled", run.task, run, reason, note=run.note or "", key=run.key, attempt=called, ended_at=run.finished_at
+    )
+
+
+async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None:
+    """Read the runs that this process ended in the queue, and emit `cancelled` for each.
+
+    A run that ended with a call of its handler is passed over: its worker tells of it.
+    """
+    for first in range(0, len(ids), PAGE):
+        try:
+            found = (await store.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
+        except StoreError as error:
+            log.warning("%d runs ended in the queue, and the hooks do not hear of them: %s", len(ids) - first, error)
+            return
+        for run in found:
+            by_call = bool(run.attempts) and run.attempts[-1].ended_at == run.finished_at
+            if run.state is State.CANCELLED and not by_call:
+                hooks.emit(unstarted(run))
+
+
+def _calls(run: Run) -> int:
+    """The number of this call among those of its run, which stands as it was claimed."""
+    return run.failures + run.losses + 1

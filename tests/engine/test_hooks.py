@@ -1,0 +1,143 @@
+"""What hooks hear: how a call went, and what ended without a call."""
+
+import asyncio
+import time
+
+import pytest
+
+from rota import Activity, Context, Event, Retry, Rota
+from rota.stores.memory import MemoryBackend
+
+
+class Heard:
+    """Events as they come."""
+
+    def __init__(self, app: Rota, *names: str) -> None:
+        self.events: list[Event] = []
+        self._new = asyncio.Event()
+        for name in names:
+            app.on(name, self._hear)  # type: ignore[arg-type]
+
+    async def _hear(self, event: Event) -> None:
+        self.events.append(event)
+        self._new.set()
+
+    async def wait(self, count: int) -> list[Event]:
+        async with asyncio.timeout(20):
+            while len(self.events) < count:
+                self._new.clear()
+                await self._new.wait()
+        return self.events
+
+
+async def test_an_event_says_how_long_a_call_took_and_which_it_was() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "started", "retried", "succeeded")
+    before = time.time()
+
+    @app.task(retry=Retry(1, delay=0), key="{n}")
+    async def work(ctx: Context, n: int) -> None:
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+
+    async with app:
+        await (await work.submit(7)).result(timeout=10)
+        events = await heard.wait(4)
+        assert [(event.name, event.attempt) for event in events] == [
+            ("started", 1),
+            ("retried", 1),
+            ("started", 2),
+            ("succeeded", 2),
+        ]
+        last = events[-1]
+        assert last.seconds is not None
+        assert last.seconds >= 0
+        assert last.ended_at is not None
+        assert before - 1 < last.ended_at < time.time() + 1
+        assert (last.worker, last.origin, last.key) == (app.engine.name, "submit", "7")
+        assert events[0].seconds is None
+
+
+async def test_an_event_says_that_a_touch_made_the_run() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "succeeded")
+
+    @app.task(activity=Activity(after=0))
+    async def sync_user() -> None: ...
+
+    async with app:
+        assert await sync_user.touch()
+        assert await app.touch("sync_user")
+        assert {event.origin for event in await heard.wait(1)} == {"touch"}
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["by a claim", "by a sweep"])
+async def test_whoever_finds_a_run_too_late_tells_its_hooks(busy: bool) -> None:
+    backend = MemoryBackend()
+    app, other = Rota(backend, concurrency=1, lease=0.6), Rota(backend)
+    heard, elsewhere = Heard(app, "cancelled"), Heard(other, "cancelled")
+
+    @app.task
+    async def hold() -> None:
+        await asyncio.Event().wait()
+
+    @app.task
+    async def soon() -> None: ...
+
+    if busy:
+        await hold.submit()
+    else:
+        await app.pause("soon")
+    late = await soon.using(expires=0, delay=0.05 if busy else 0).submit()
+    await app.start()
+    (event,) = await heard.wait(1)
+    assert (event.run and event.run.id, event.reason, event.attempt) == (late.id, "expired", 0)
+    assert event.ended_at == (await late.refresh()).finished_at
+    await app.stop(grace=0)
+    assert elsewhere.events == []
+
+
+async def test_whoever_cancels_a_run_in_the_queue_tells_its_hooks_once() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "cancelled")
+    begun = asyncio.Event()
+
+    @app.task
+    async def work(n: int) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    waiting = await work.submit(1)
+    await waiting.cancel("not wanted")
+    await waiting.cancel("again")
+    (event,) = await heard.wait(1)
+    assert (event.reason, event.note, event.run and event.run.id) == ("cancelled", "not wanted", waiting.id)
+
+    await work.submit(2)
+    await work.submit(3)
+    assert await app.clear("work") == 2
+    assert [event.reason for event in (await heard.wait(3))[1:]] == ["dropped", "dropped"]
+
+    async with app:
+        running = await work.submit(4)
+        await begun.wait()
+        await running.cancel()
+        last = (await heard.wait(4))[-1]
+        assert (last.run and last.run.id, last.worker) == (running.id, app.engine.name)
+    assert len(heard.events) == 4
+
+
+async def test_a_plan_tells_of_what_it_takes_out() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "cancelled")
+
+    @app.task
+    async def watch(n: int) -> None: ...
+
+    soon = time.time() + 3600
+    for items in ([1, 2], [2]):
+        await app.plan(
+            "races", items, call=lambda n: watch.bind(n), at=lambda n: soon, key=lambda n: n, period="2026-11-16"
+        )
+    (event,) = await heard.wait(1)
+    assert (event.origin, event.note) == ("plan", "no longer in the plan")
