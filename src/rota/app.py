@@ -291,8 +291,8 @@ class Rota(Definitions, Planning):
     # -- seeing and steering ---------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """This process: is the engine running, what has it in hand, which loops are alive."""
-        return status_of(self._life.engine, self.tasks)
+        """This process: is the engine running, what has it in hand, which loops are alive, when comes what next."""
+        return status_of(self._life.engine, self.tasks, dict(self.schedules.seen))  # a copy: another thread may read
 
     async def health(self) -> Health:
         """Truthy if the store answers and, where an engine was started, it has claimed lately."""

@@ -30,6 +30,8 @@ from rota.tick_outcomes import TickOutcome, outcomes_of
 log = logging.getLogger("rota")
 
 PAGE = 1000
+SEEN = 10_000
+"""Schedules that a process remembers for its status."""
 
 
 class Schedules:
@@ -38,6 +40,8 @@ class Schedules:
     def __init__(self, client: Callable[[], Client], tz: str) -> None:
         self._client = client
         self._tz = tz
+        self.seen: dict[str, Schedule] = {}
+        """As this process last read them: for a status, which does not wait for the store."""
 
     async def put(
         self,
@@ -169,6 +173,7 @@ class Schedules:
             page = (await store.rows(Schedule, RowQuery(task=task, after=after, limit=PAGE))).items
             found.extend(page)
             if not page:
+                self._saw(found, [id for id, known in self.seen.items() if task is None or known.task == task])
                 return found
 
     async def pause(self, id: str, note: str | None = None, by: str | None = None) -> bool:
@@ -186,6 +191,7 @@ class Schedules:
         reply = await patiently(lambda: store.ask(Wish.DROP, [id, *beside], note, by, Subject.SCHEDULES))
         if not reply.items[0]:
             await self._found(id)
+        self._saw([], [id, *beside])
 
     async def run_now(self, id: str) -> RunHandle[Any]:
         """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
@@ -281,6 +287,7 @@ class Schedules:
         store = await self._client().store()
         query = RowQuery(names=ids, limit=max(1, len(ids)))
         found = {row.id: row for row in (await patiently(lambda: store.rows(Schedule, query))).items}
+        self._saw(found.values(), ids)
         return [found[id] for id in ids if id in found]
 
     async def _found(self, id: str) -> Reply[Schedule]:
@@ -300,9 +307,18 @@ class Schedules:
         store = await self._client().store()
         reply = await patiently(lambda: store.ask(wish, [id], note, by, Subject.SCHEDULES))
         if reply.items[0]:
+            await self._read([id])
             return True
         await self._found(id)
         return False
+
+    def _saw(self, found: Iterable[Schedule], asked: Sequence[str]) -> None:
+        """What was asked for and is not found is gone."""
+        for id in asked:
+            self.seen.pop(id, None)
+        for schedule in found:
+            if schedule.id in self.seen or len(self.seen) < SEEN:
+                self.seen[schedule.id] = schedule
 
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)

@@ -1,14 +1,19 @@
 """Status and health: what a process knows of itself, for people and for probes."""
 
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
 from rota.client import Client
+from rota.domain.schedule import Schedule
+from rota.domain.timing import moment, upcoming
 from rota.engine.supervisor import Supervisor
 from rota.errors import RotaError
 from rota.store import RunQuery
+from rota.task import Task
 
 
 class LoopStatus(Struct, frozen=True):
@@ -19,14 +24,18 @@ class LoopStatus(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True):
-    """`alive`: this process would run it; `running`: how many of it run here now."""
+    """`alive`: this process would run it, which it does not if the task is disabled; `running`: how many of it run here
+    now. `next` is the next tick of its schedules, None if it has none or they are paused."""
 
     alive: bool
     running: int
+    next: datetime | None = None
 
 
 class Status(Struct, frozen=True):
-    """This process's engine. `overdue` calls outlived their runs and still take a seat."""
+    """This process's engine. `overdue` calls outlived their runs and still take a seat. `schedules` has the next tick
+    of each schedule that this process has read: at its start those of its code, later by `app.schedules`. One that was
+    paused or changed elsewhere since is told as it was: `await app.schedules.list()` reads them all again."""
 
     running: bool
     worker: str | None
@@ -34,6 +43,7 @@ class Status(Struct, frozen=True):
     overdue: int
     tasks: dict[str, TaskStatus]
     loops: list[LoopStatus]
+    schedules: dict[str, datetime | None] = {}
 
 
 class Health(Struct, frozen=True):
@@ -47,18 +57,33 @@ class Health(Struct, frozen=True):
         return self.ok
 
 
-def status_of(engine: Supervisor | None, tasks: Mapping[str, Any]) -> Status:
-    if engine is not None and not engine.alive:
-        return Status(False, None, 0, 0, {name: TaskStatus(False, 0) for name in tasks}, _loops(engine))
-    held = engine.running if engine else {}
+def status_of(
+    engine: Supervisor | None, tasks: Mapping[str, Task[..., ..., Any, Any]], schedules: Mapping[str, Schedule]
+) -> Status:
+    works = engine if engine is not None and engine.alive else None
+    held = works.running if works else {}
+    nexts = {id: _next(schedule) for id, schedule in schedules.items() if schedule.deadline is None}
     return Status(
-        running=engine is not None,
-        worker=engine.name if engine else None,
-        free=engine.free if engine else 0,
-        overdue=engine.overdue if engine else 0,
-        tasks={name: TaskStatus(engine is not None, held.get(name, 0)) for name in tasks},
+        running=works is not None,
+        worker=works.name if works else None,
+        free=works.free if works else 0,
+        overdue=works.overdue if works else 0,
+        tasks={
+            name: TaskStatus(
+                works is not None and task.enabled,
+                held.get(name, 0),
+                min((at for id, at in nexts.items() if at is not None and schedules[id].task == name), default=None),
+            )
+            for name, task in tasks.items()
+        },
         loops=_loops(engine) if engine else [],
+        schedules=nexts,
     )
+
+
+def _next(schedule: Schedule) -> datetime | None:
+    at = upcoming(schedule, time.time())
+    return None if at is None else moment(at)
 
 
 def _loops(engine: Supervisor) -> list[LoopStatus]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from rota import Cron, DailyAt, Every, Monthly, Rota, RunFailed, Weekly
 from rota.stores.memory import MemoryBackend
@@ -126,3 +127,52 @@ def test_2_8_no_run_at_start_and_an_overlap_is_skipped_with_a_warning(caplog: py
         simulation = simulate(app, start, start + timedelta(seconds=200))
     assert [(at - start).total_seconds() for at in simulation.starts(slow)] == [60.0, 180.0]
     assert "schedule slow: no run for 2026-05-04 00:02:00+00:00: already_running" in caplog.text
+
+
+async def test_2_7_status_says_when_each_task_comes_next_and_that_a_disabled_one_does_not_live() -> None:
+    app = Rota("memory://", tz="Europe/Paris")
+
+    @app.task(schedule=DailyAt(3))
+    async def backup() -> None: ...
+
+    @app.task(schedule=Every(hours=1))
+    async def sync(n: int = 1) -> None: ...
+
+    @app.task(enabled=False)
+    async def off() -> None: ...
+
+    before = datetime.now(UTC)
+    assert app.status().tasks["backup"].next is None, "nothing was read yet"
+    async with app:
+        status = app.status()
+        assert {name: task.alive for name, task in status.tasks.items()} == {"backup": True, "sync": True, "off": False}
+        nightly, hourly = status.tasks["backup"].next, status.tasks["sync"].next
+        assert nightly is not None
+        assert nightly.astimezone(ZoneInfo("Europe/Paris")).hour == 3
+        assert hourly is not None
+        assert timedelta(minutes=59) < hourly - before <= timedelta(hours=1, minutes=1)
+        assert status.tasks["off"].next is None
+        sooner = await app.schedules.put("sooner", Every(minutes=5), sync.bind(2))
+        assert app.status().tasks["sync"].next == sooner.next
+        assert app.status().schedules == {"backup": nightly, "sync": hourly, "sooner": sooner.next}
+        await app.schedules.pause("backup")
+        assert app.status().tasks["backup"].next is None
+        await app.schedules.resume("backup")
+        assert app.status().tasks["backup"].next == nightly
+        await app.schedules.delete("sooner")
+        assert app.status().schedules == {"backup": nightly, "sync": hourly}
+    assert not any(task.alive for task in app.status().tasks.values())
+
+
+async def test_2_7_a_status_read_before_the_last_ticks_still_says_the_next() -> None:
+    """Other processes fire schedules too: the next tick follows from the trigger, however old the copy is."""
+    app = Rota("memory://")
+
+    @app.task
+    async def sync() -> None: ...
+
+    async with app.client():
+        known = await app.schedules.put("often", Every(minutes=5), sync.bind())
+        assert known.next_at is not None
+        app.schedules.seen["often"] = replace(known, next_at=known.next_at - 3000)
+        assert app.status().schedules["often"] == known.next

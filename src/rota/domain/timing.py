@@ -25,6 +25,17 @@ def stored(moment: datetime) -> float:
     return after(moment.timestamp(), 0)
 
 
+def upcoming(schedule: Schedule, now: float) -> float | None:
+    """Its next tick after `now`, also by a copy that was read before the last ones; None if it is paused, ended or
+    cannot be read here."""
+    if schedule.paused or schedule.next_at is None or schedule.next_at > now:
+        return None if schedule.paused else schedule.next_at
+    try:
+        return Timing.of(schedule).next_after(now)
+    except ValueError:
+        return None
+
+
 def shown(instant: float | None) -> str:
     """For people, to the second: local time with its offset, as everywhere in logs and on the command line."""
     if instant is None:
