@@ -2,6 +2,8 @@
 
 import statistics
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from rota.cli.checks import Check, Verdict, good
 from rota.cli.text import coarse, one_line, plural, span
@@ -12,6 +14,9 @@ from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
 from rota.fleet import is_alive
 from rota.store import Backend, RowQuery, RunQuery, Store, WorkerSeen
+from rota.stores.unreadable import CURES, gathered
+
+T = TypeVar("T")
 
 READS = 5
 SLOW = 0.1
@@ -32,6 +37,7 @@ async def store_checks(backend: Backend) -> list[Check]:
         checks.append(await _lapsed(store))
         checks.append(await _workers(store))
         checks.append(await _paused(store))
+        checks.append(await _legible(store))
     except RotaError as error:
         return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
     else:
@@ -132,3 +138,23 @@ async def _paused(store: Store) -> Check:
         return good("paused", "no task is")
     advice = "if that is not meant: rota tasks resume"
     return Check("paused", Verdict.WARN, one_line(", ".join(paused)), advice)
+
+
+async def _legible(store: Store) -> Check:
+    """Rows that this version cannot read are left out everywhere else."""
+    with gathered() as odd:
+        await _every(store, TaskSpec, lambda spec: spec.name)
+        await _every(store, Schedule, lambda schedule: schedule.id)
+        await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING, State.PAUSED], limit=MOST))
+    if not odd:
+        return good("rows", "all can be read")
+    named = one_line(", ".join(f"{kind} {name} ({why})" for (kind, name), why in list(odd.items())[:NAMED]))
+    more = f" and {plural(len(odd) - NAMED, 'other')}" if len(odd) > NAMED else ""
+    cures = dict.fromkeys(f"{kind}: {CURES[kind]}" for kind, _ in odd)
+    return Check("rows", Verdict.WARN, f"cannot be read and are left out: {named}{more}", "; ".join(cures))
+
+
+async def _every(store: Store, kind: type[T], name: Callable[[T], str]) -> None:
+    after = ""
+    while page := (await store.rows(kind, RowQuery(after=after, limit=MOST))).items:
+        after = name(page[-1])

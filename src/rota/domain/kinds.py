@@ -1,9 +1,9 @@
 """Kinds: what an option may be. One of the wrong kind is refused where it is written: once published, every process
 that shares the store would have to read it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 
 class Kind(NamedTuple):
@@ -33,6 +33,10 @@ def is_class_of_errors(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
+def members(value: object) -> Iterable[object]:
+    return cast("Iterable[object]", value)
+
+
 def optional(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or fits(value)
 
@@ -42,7 +46,7 @@ FLAG = Kind(is_flag, "True or False")
 STRUCTS: dict[str, dict[str, Kind]] = {
     "Retry": {
         "rules": Kind(
-            optional(lambda rules: isinstance(rules, Mapping) and all(map(is_class_of_errors, rules))),
+            optional(lambda rules: isinstance(rules, Mapping) and all(map(is_class_of_errors, members(rules)))),
             "exception classes with a Retry each, e.g. rules={ValueError: Retry(0)}",
         ),
     },

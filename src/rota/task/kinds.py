@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 
 from rota.domain.activity import Activity
-from rota.domain.kinds import FLAG, Kind, check_options, is_number, is_text, is_whole, optional
+from rota.domain.kinds import FLAG, Kind, check_options, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
@@ -17,11 +17,15 @@ def _is_span(value: object) -> bool:
 
 
 def _are_names(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(is_text, value))
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(is_text, members(value)))
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and is_whole(value) and value >= 1
+
+
+def _is_retry(value: object) -> bool:
+    return isinstance(value, Retry)
 
 
 SPAN = "a number of seconds or a timedelta"
@@ -34,7 +38,7 @@ INSTANT = Kind(optional(lambda value: isinstance(value, datetime)), "an aware da
 TASK: dict[str, Kind] = {
     "name": Kind(optional(is_text), "a text, or None for the name of the function"),
     "description": Kind(optional(is_text), "a text, or None for the docstring of the function"),
-    "retry": Kind(lambda value: isinstance(value, Retry), "write retry=Retry(5)"),
+    "retry": Kind(_is_retry, "write retry=Retry(5)"),
     "timeout": Kind(
         optional(lambda value: _is_span(value) or is_text(value)),
         'a number of seconds, a timedelta, or a text such as "30s"; None for no timeout',
@@ -69,7 +73,7 @@ USING: dict[str, Kind] = {
     "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),
     "priority": Kind(optional(is_whole), "a whole number from -100 to 100, higher goes first"),
     "key": Kind(optional(is_text), "a text"),
-    "wait": Kind(lambda value: value is None or isinstance(value, int | float), "a number of seconds, or False"),
+    "wait": Kind(optional(lambda value: isinstance(value, int | float)), "a number of seconds, or False"),
 }
 
 MEANT = {

@@ -13,6 +13,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import Marked, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
+from rota.stores.unreadable import Kind
 
 _report = msgspec.json.Decoder(Report)
 
@@ -60,6 +61,9 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
     return inner, "ORDER BY found.seq DESC", [query.limit + 1, *(value for _, value in conditions)]
 
 
+KINDS: dict[str, Kind] = {"specs": "spec", "schedules": "schedule"}
+
+
 class Rows:
     """How one kind of row is read: `name` is what its pages go by, `task` whether it is about one (and a key)."""
 
@@ -72,6 +76,7 @@ class Rows:
         self.read = read
         self.name = name
         self.task = task
+        self.kind: Kind = KINDS.get(table, "row")
 
     def query(self, query: RowQuery) -> tuple[str, str, list[Any]]:
         conditions: list[tuple[str, Any]] = []

@@ -109,13 +109,9 @@ def read_run(row: Iterable[Any]) -> Run:
     )
 
 
-def read_schedule(text: str) -> Schedule | None:
-    """What `as_json` made of a row: the declaration, where it stands, its last outcomes. None for one that a newer
-    version wrote and this one cannot read: it spoils no other."""
-    try:
-        declared, standing, recent = _schedule.decode(text)
-    except msgspec.DecodeError:
-        return None
+def read_schedule(text: str) -> Schedule:
+    """What `as_json` made of a row: the declaration, where it stands, its last outcomes."""
+    declared, standing, recent = _schedule.decode(text)
     anchor, next_at, fires_at, version, since, paused, note = standing
     return msgspec.structs.replace(
         declared,

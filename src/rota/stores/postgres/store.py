@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -11,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.decision import Decision, Reason
-from rota.domain.run import Lease, NewRun, Note
+from rota.domain.run import Lease, NewRun, Note, Run
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.settlement import Settlement, Verdict
+from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreError
 from rota.store import (
@@ -44,6 +45,7 @@ from rota.stores.postgres.grouping import Group
 from rota.stores.postgres.lines import Lines
 from rota.stores.postgres.listening import Listener
 from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
+from rota.stores.unreadable import legible
 
 if TYPE_CHECKING:
     from rota.stores.postgres.backend import PostgresBackend
@@ -138,17 +140,21 @@ class PostgresStore:
         rows = await self._call("claim", *asked, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         aside: list[str] = []
+        odd: list[Record] = []
         for row in rows[:-1]:
-            if row["kind"] != "schedule":
-                found[row["kind"]].append(read_run(row[3:]))
-            elif (schedule := read_schedule(row["header"])) is not None:
-                found["schedule"].append(schedule)
+            if row["kind"] == "schedule":
+                item: Any = legible("schedule", row["name"], partial(read_schedule, row["header"]))
+                aside += [] if item is not None else [row["name"]]
             else:
-                aside.append(row["name"])
+                item = legible("run", row["id"], partial(read_run, row[3:]))
+                odd += [row] if item is None and row["kind"] == "run" else []
+            found[row["kind"]] += [] if item is None else [item]
         header = _header.decode(rows[-1]["header"])
         self._publish(header.now, header.hinted, header.touched)
         if aside:
             await self._set_aside(aside, header.now)
+        if odd:
+            await self._give_back(odd)
         if len(found["run"]) < free:
             self._idle[worker] = frozenset(tasks)
             if any(self._last_call.get(task, 0) > calls for task in tasks):
@@ -161,11 +167,21 @@ class PostgresStore:
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
         """Schedules of a newer version are not to be met at every claim."""
-        log.error("schedules %s cannot be read by this version; they do not fire here", ", ".join(ids[:5]))
         try:
             await self._call("set_aside", ids, now, UNREADABLE)
         except StoreError as error:
             log.warning("cannot set them aside: %s", error)  # they come again, and what was claimed is not lost
+
+    async def _give_back(self, rows: Sequence[Record]) -> None:
+        """Runs that were claimed and cannot be read wait again, for later."""
+        gone = [
+            Settlement(row["id"], row["fence"], row["worker"], Requeue(UNREADABLE), "released", called=False)
+            for row in rows
+        ]
+        try:
+            await self.settle(gone)
+        except StoreError as error:
+            log.warning("cannot give back runs that cannot be read: %s", error)  # their leases lapse
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -212,7 +228,7 @@ class PostgresStore:
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         rows = reading.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
-        items = [rows.read(row) for row in found]
+        items = [legible(rows.kind, str(row[1]), partial(rows.read, row)) for row in found]
         return Reply(now, [item for item in items if item is not None])
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
@@ -225,13 +241,9 @@ class PostgresStore:
         now, rows = await self._read(*reading.runs_query(query))
         if query.ids is not None:
             found = {row["id"]: row for row in rows}
-            return Page(now, [read_run(found[id][2:]) for id in query.ids if id in found], None)
+            return Page(now, _legible_runs(found[id] for id in query.ids if id in found), None)
         more = len(rows) > query.limit
-        return Page(
-            now,
-            [read_run(row[2:]) for row in rows[: query.limit]],
-            str(rows[query.limit - 1]["seq"]) if more else None,
-        )
+        return Page(now, _legible_runs(rows[: query.limit]), str(rows[query.limit - 1]["seq"]) if more else None)
 
     async def depths(self) -> Reply[Depth]:
         now, found = await self._read(reading.DEPTHS, "ORDER BY found.task", [])
@@ -317,6 +329,11 @@ class PostgresStore:
             called: list[str] = rows[0]["missed"] or []
             self._called.update(called)
             self._publish(0.0, called, ())
+
+
+def _legible_runs(rows: Iterable[Record]) -> list[Run]:
+    found = [legible("run", row["id"], partial(read_run, row[2:])) for row in rows]
+    return [run for run in found if run is not None]
 
 
 def _decisions(row: Record) -> list[Decision]:

@@ -1,6 +1,7 @@
 """Reads: runs newest first, page by page; rows; counts. A long read is several short ones, so nobody waits for it."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -25,7 +26,6 @@ from rota.store import (
 from rota.stores.redis import tallies
 from rota.stores.redis.records import (
     LETTERS,
-    legible,
     pack,
     read_decided,
     read_mark,
@@ -34,6 +34,7 @@ from rota.stores.redis.records import (
     read_runs,
     read_seq,
 )
+from rota.stores.unreadable import Kind, legible
 
 T = TypeVar("T")
 Q = TypeVar("Q")
@@ -74,7 +75,8 @@ async def runs(run: RunScript, query: RunQuery) -> Page:
         left = query.limit + 1 - len(page)
         request = [None, states, query.task, query.key, left, before, query.group]
         now, following, found = await run("runs", pack(request))
-        page += _legible(_read_placed, [found[at : at + 4] for at in range(0, len(found), 4)])
+        rows = {found[at].decode(): found[at : at + 4] for at in range(0, len(found), 4)}
+        page += _legible("run", _read_placed, rows)
         if not following or len(page) > query.limit:
             break
         before = following
@@ -86,9 +88,10 @@ def _read_placed(item: list[Any]) -> tuple[int, Run]:
     return read_seq(item[1]), read_run(*item)
 
 
-def _legible(read: Callable[[Q], T], items: Iterable[Q]) -> list[T]:
-    """All that this version can read."""
-    return [found for item in items if (found := legible(read, item)) is not None]
+def _legible(kind: Kind, read: Callable[[Q], T], items: Mapping[str, Q]) -> list[T]:
+    """All that this version can read, of items by their names."""
+    each = [legible(kind, name, partial(read, item)) for name, item in items.items()]
+    return [found for found in each if found is not None]
 
 
 async def depths(run: RunScript) -> Reply[Depth]:
@@ -127,13 +130,17 @@ async def _rows(run: RunScript, name: str, query: RowQuery, pattern: str = "*") 
             return now, found
 
 
+def _behind(found: Rows, query: RowQuery) -> Rows:
+    return {name: found[name] for name in sorted(found) if name > query.after}
+
+
 def _pairs(flat: list[bytes]) -> Rows:
     return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:
     now, found = await _rows(run, "specs", query)
-    return now, _legible(_read_spec, [found[name] for name in sorted(found) if name > query.after])
+    return now, _legible("spec", _read_spec, _behind(found, query))
 
 
 def _read_spec(text: bytes) -> TaskSpec:
@@ -151,18 +158,18 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
         report = _reports.decode(reports[name]) if name in reports else Report()
         return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report)
 
-    return now, _legible(read_worker, [name for name in sorted(found) if name > query.after])
+    return now, _legible("row", read_worker, {name: name for name in _behind(found, query)})
 
 
 async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
     now, found = await _rows(run, "schedules", query)
-    plans = _legible(read_plan, [found[name] for name in sorted(found) if name > query.after])
+    plans = _legible("schedule", read_plan, _behind(found, query))
     return now, [plan for plan in plans if query.task is None or plan.task == query.task]
 
 
 async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[Marked]]:
     now, found = await _rows(run, "marks", replace(query, names=None), _about(query))
-    marks = sorted(_legible(read_mark, found.values()), key=lambda row: (row.task, row.key))
+    marks = sorted(_legible("row", read_mark, found), key=lambda row: (row.task, row.key))
     return now, [row for row in marks if query.key is None or row.key == query.key]
 
 
@@ -172,7 +179,7 @@ async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[
         found = _pairs(flat)
     else:
         now, found = await _rows(run, "decisions", replace(query, names=None), _about(query))
-    rows = sorted(_legible(read_decided, found.values()), key=lambda row: row.last_at, reverse=True)
+    rows = sorted(_legible("row", read_decided, found), key=lambda row: row.last_at, reverse=True)
     return now, [row for row in rows if query.key is None or row.key == query.key]
 
 

@@ -3,8 +3,9 @@
 Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,6 +18,7 @@ from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, Sta
 from rota.domain.schedule import Firing, Schedule
 from rota.errors import Unstorable
 from rota.store import Marked
+from rota.stores.unreadable import legible
 
 APART = 1024
 """Bodies longer than this are kept in a key of their own, so that they are not copied when the run changes."""
@@ -24,7 +26,6 @@ APART = 1024
 _pack = msgspec.msgpack.Encoder().encode
 to_json = msgspec.json.Encoder().encode
 
-T = TypeVar("T")
 Text = str | bool
 Instant = float | bool
 
@@ -279,21 +280,13 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
     )
 
 
-def legible(read: Callable[..., T], *stored: Any) -> T | None:
-    """What is stored; None if a newer version wrote it and this one cannot read it: it spoils nothing else."""
-    try:
-        return read(*stored)
-    except (msgspec.DecodeError, ValueError, LookupError):
-        return None
-
-
 def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
     """Runs as the scripts tell them: id, record, lease, body, again and again. And the ids of those not to be read."""
     runs: list[Run] = []
     odd: list[bytes] = []
     words = iter(flat)
     for id, text, lease, body in zip(words, words, words, words, strict=True):
-        run = legible(read_run, id, text, lease, body)
+        run = legible("run", id.decode(errors="replace"), partial(read_run, id, text, lease, body))
         if run is None:
             odd.append(id)
         else:

@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -42,7 +43,6 @@ from rota.stores.redis.link import Link
 from rota.stores.redis.records import (
     LETTERS,
     json_text,
-    legible,
     mark_item,
     new_item,
     opaque,
@@ -54,6 +54,7 @@ from rota.stores.redis.records import (
 )
 from rota.stores.redis.tallies import counted
 from rota.stores.retention import mark_memory
+from rota.stores.unreadable import legible
 
 log = logging.getLogger("rota")
 
@@ -127,7 +128,10 @@ class RedisStore:
         now, wake, left, runs, lapsed, due, late = await self.run("claim", request, packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
-        plans = [(id, text, legible(read_plan, text)) for id, text in zip(due[::2], due[1::2], strict=True)]
+        plans = [
+            (id, text, legible("schedule", id.decode(errors="replace"), partial(read_plan, text)))
+            for id, text in zip(due[::2], due[1::2], strict=True)
+        ]
         odd_plans = [(id, text) for id, text, plan in plans if plan is None]
         if odd_runs or odd_lapsed or odd_plans:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)

@@ -25,6 +25,7 @@ from rota.stores.sqlite.rows import (
     ended_row,
     read_runs,
     read_schedules,
+    read_specs,
     read_standings,
     saved_row,
     to_json,
@@ -57,7 +58,6 @@ class _IdleRow(Idle, frozen=True, array_like=True):
 _lanes = msgspec.json.Decoder(list[Lane])
 _candidates = msgspec.json.Decoder(list[Candidate])
 _idle = msgspec.json.Decoder(list[_IdleRow])
-_specs = msgspec.json.Decoder(list[TaskSpec])
 _tallies = msgspec.json.Decoder(list[Tally])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 _instants = msgspec.json.Decoder(list[float])
@@ -249,15 +249,18 @@ class SqliteBook:
 
     def taken(self, worker: str, n: int) -> list[Run]:
         """What the claim of this number took, as far as it is still held."""
-        return read_runs(self._tx.one(sql.TAKEN, worker, n))
+        runs, odd = read_runs(self._tx.one(sql.TAKEN, worker, n))
+        if odd:  # not to be met at every claim
+            self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(odd))
+        return runs
 
     def offer_lapsed(self) -> list[Run]:
         """Lapsed leases, each to one claimer at a time."""
         first = self._tx.one("SELECT min(until) FROM runs WHERE state = 'running'")
         if first is None or first > self.now:
             return []
-        lapsed = read_runs(self._tx.one(sql.LAPSED, self.now))
-        self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([run.id for run in lapsed]))
+        lapsed, odd = read_runs(self._tx.one(sql.LAPSED, self.now))
+        self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([*(run.id for run in lapsed), *odd]))
         return lapsed
 
     def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
@@ -325,7 +328,6 @@ class SqliteBook:
         aside = [id for id, schedule in due if schedule is None]  # of a newer version: not to be met at every claim
         self._tx.execute(sql.OFFER_SCHEDULES, after(self.now, OFFER_AGAIN), to_json(again))
         if aside:
-            log.error("schedules %s cannot be read by this version; they do not fire here", ", ".join(aside[:5]))
             self._tx.execute(sql.OFFER_SCHEDULES, after(self.now, UNREADABLE), to_json(aside))
         return [schedule for _, schedule in due if schedule is not None]
 
@@ -337,7 +339,7 @@ class SqliteBook:
 
     def spec(self, task: str) -> TaskSpec | None:
         if self._specs.version != self._tx.specs:
-            found = _specs.decode(self._tx.one("SELECT json_group_array(json(spec)) FROM specs"))
+            found = read_specs(self._tx.one("SELECT json_group_array(json_array(name, spec)) FROM specs"))
             self._specs.known = {spec.name: spec for spec in found}
             self._specs.version = self._tx.specs
         return self._specs.known.get(task)

@@ -110,6 +110,12 @@ SELECT {RUNS} FROM (
     ORDER BY priority DESC, due_at, seq)
 """
 
+# As if it had not been claimed, but later.
+GIVE_BACK = """
+UPDATE runs SET state = 'queued', fence = fence - 1, due_at = ?, worker = NULL, claim_n = NULL, claimed_at = NULL,
+    until = NULL, offer_at = NULL WHERE id IN (SELECT value FROM json_each(?))
+"""
+
 SUSPECT = "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'running' AND worker = ? AND losses > 0)"
 
 LAPSED = f"""

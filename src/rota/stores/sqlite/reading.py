@@ -1,5 +1,6 @@
 """Reads: runs newest first, page by page, and how much each task has waiting."""
 
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -8,8 +9,9 @@ from rota.domain.decision import Decided
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Marked, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
-from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, to_json
+from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, to_json
 from rota.stores.sqlite.threads import Transaction
+from rota.stores.unreadable import legible
 
 T = TypeVar("T")
 
@@ -32,7 +34,10 @@ SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
 _NAMED = "{0} IN (SELECT value FROM json_each(:names)) AND {0} > :after"
 _BEHIND = "{0} > :after"
 _ABOUT = "(:task IS NULL OR task = :task) AND (:key IS NULL OR key = :key)"
-SPECS = "SELECT json_group_array(json(spec)) FROM (SELECT spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)"
+SPECS = """
+SELECT json_group_array(json_array(name, spec)) FROM (
+    SELECT name, spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)
+"""
 WORKERS = """
 SELECT json_group_array(json_object('name', name, 'tasks', json(tasks), 'seen_at', seen_at,
     'idle', json(iif(idle = 1, 'true', 'false')), 'report', json(report)))
@@ -74,15 +79,17 @@ _depths = msgspec.json.Decoder(list[_DepthRow])
 
 def runs(tx: Transaction, query: RunQuery) -> Page:
     if query.ids is not None:
-        found = {run.id: run for run in read_runs(tx.one(BY_ID, to_json(list(query.ids))))}
+        found = {run.id: run for run in read_runs(tx.one(BY_ID, to_json(list(query.ids))))[0]}
         return Page(tx.now, [found[id] for id in query.ids if id in found], None)
     where, values = _conditions(query)
     inner = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC LIMIT ?"
     sql = f"SELECT json_array(json({RUNS}), json_group_array(seq)) FROM ({inner})"
     rows, seqs = msgspec.json.decode(tx.one(sql, *values, query.limit + 1), type=tuple[msgspec.Raw, list[int]])
-    page = read_runs(bytes(rows).decode())
-    more = len(page) > query.limit
-    return Page(tx.now, page[: query.limit], str(seqs[query.limit - 1]) if more else None)
+    more = len(seqs) > query.limit
+    if more:  # cut before the runs are read: which of them can be read says nothing of where the page ends
+        rows = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(rows, type=list[msgspec.Raw])[: query.limit]))
+    page, _ = read_runs(bytes(rows).decode())
+    return Page(tx.now, page, str(seqs[query.limit - 1]) if more else None)
 
 
 def depths(tx: Transaction) -> Reply[Depth]:
@@ -95,11 +102,17 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
     found = tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0]
+    if kind is TaskSpec:
+        specs: Any = read_specs(found)
+        return Reply(tx.now, specs)
     if kind is Schedule:
         schedules: Any = [schedule for _, schedule in read_schedules(found) if schedule is not None]
         return Reply(tx.now, schedules)
-    decoder: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list.__class_getitem__(kind))
-    return Reply(tx.now, decoder.decode(found))
+    each = [
+        legible("row", f"{kind.__name__} {place}", partial(msgspec.convert, row, kind))
+        for place, row in enumerate(msgspec.json.decode(found))
+    ]
+    return Reply(tx.now, [row for row in each if row is not None])
 
 
 def stats(tx: Transaction, minutes: int) -> Reply[Stat]:

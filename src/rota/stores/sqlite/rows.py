@@ -1,5 +1,6 @@
 """Runs as rows: every batch goes in as one JSON array and comes out as one, so a verb is a few statements."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ from rota.domain import wire
 from rota.domain.policy import Policy
 from rota.domain.run import Origin, Run, Standing
 from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.stores.unreadable import legible
 
 _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
     json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
@@ -34,6 +37,7 @@ _standings = msgspec.json.Decoder(list[StandingRow])
 _runs = msgspec.json.Decoder(list[_RunRow])
 _named = msgspec.json.Decoder(list[tuple[str, str]])
 _schedule_decoder = msgspec.json.Decoder(Schedule)
+_spec_decoder = msgspec.json.Decoder(TaskSpec)
 _encoder = msgspec.json.Encoder()
 
 
@@ -42,23 +46,42 @@ def to_json(value: Any) -> str:
 
 
 def read_standings(text: str) -> list[StandingRow]:
-    return _standings.decode(text)
+    """All that can be read; the others are as good as unknown."""
+    try:
+        return _standings.decode(text)
+    except msgspec.DecodeError:
+        found = [legible("run", str(row[0]), partial(_a_standing, row)) for row in msgspec.json.decode(text)]
+        return [standing for standing in found if standing is not None]
 
 
-def read_runs(text: str) -> list[Run]:
-    return [_run(row) for row in _runs.decode(text)]
+def _a_standing(row: object) -> StandingRow:
+    return msgspec.convert(row, StandingRow)
+
+
+def read_runs(text: str) -> tuple[list[Run], list[str]]:
+    """The runs, and the ids of those that cannot be read."""
+    try:
+        return [_run(row) for row in _runs.decode(text)], []
+    except msgspec.DecodeError:
+        found = {str(row[0][0]): partial(_a_run, row) for row in msgspec.json.decode(text)}
+        runs = {id: legible("run", id, read) for id, read in found.items()}
+        return [run for run in runs.values() if run is not None], [id for id, run in runs.items() if run is None]
+
+
+def _a_run(row: object) -> Run:
+    return _run(msgspec.convert(row, _RunRow))
 
 
 def read_schedules(text: str) -> list[tuple[str, Schedule | None]]:
-    """By id; None for one that a newer version wrote and this one cannot read: it spoils no other."""
-    return [(id, _schedule(body)) for id, body in _named.decode(text)]
+    """By id; None for one that this version cannot read: it spoils no other."""
+    rows = _named.decode(text)
+    return [(id, legible("schedule", id, partial(_schedule_decoder.decode, body))) for id, body in rows]
 
 
-def _schedule(body: str) -> Schedule | None:
-    try:
-        return _schedule_decoder.decode(body)
-    except msgspec.DecodeError:
-        return None
+def read_specs(text: str) -> list[TaskSpec]:
+    """All that can be read, from pairs of a name and a spec."""
+    found = [legible("spec", name, partial(_spec_decoder.decode, body)) for name, body in _named.decode(text)]
+    return [spec for spec in found if spec is not None]
 
 
 def _run(row: _RunRow) -> Run:

@@ -13,7 +13,8 @@ function policies.spec_of(task)
   local spec = specs[task]
   if spec == nil then
     local text = call("HGET", SPECS, task)
-    spec = text and cmsgpack.unpack(text)
+    local readable, found = pcall(cmsgpack.unpack, text)
+    spec = readable and type(found) == "table" and found -- what cannot be read is as good as unknown
     specs[task] = spec
   end
   return spec

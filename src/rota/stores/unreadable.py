@@ -1,0 +1,56 @@
+"""Rows that this version cannot read: each is left out, told of once per process, and spoils no other."""
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Literal, TypeVar
+
+import msgspec
+
+log = logging.getLogger("rota")
+
+T = TypeVar("T")
+Kind = Literal["spec", "schedule", "run", "row"]
+MOST = 1000
+"""So many rows are remembered, so that the memory of them stays small."""
+
+CURES: dict[Kind, str] = {
+    "spec": "start a worker that has the code of this task: that publishes it anew",
+    "schedule": "start the app that declares it, or write it anew with `rota schedules put`",
+    "run": "upgrade rota if a newer version wrote it, or cancel it",
+    "row": "upgrade rota if a newer version wrote it",
+}
+
+Names = dict[tuple[Kind, str], str]
+"""Why a row cannot be read, by its kind and name."""
+
+_told: set[tuple[Kind, str]] = set()
+_gathering: list[Names] = []
+
+
+def legible(kind: Kind, name: str, read: Callable[[], T]) -> T | None:
+    """What `read` gives; None if the row of this name cannot be read here."""
+    try:
+        return read()
+    except (msgspec.DecodeError, ValueError, LookupError, TypeError) as error:
+        leave_out(kind, name, error)
+        return None
+
+
+def leave_out(kind: Kind, name: str, error: Exception) -> None:
+    for gathered in _gathering:
+        gathered[kind, name] = str(error)
+    if (kind, name) not in _told and len(_told) < MOST:
+        _told.add((kind, name))
+        log.error("%s %s cannot be read by this version and is left out (%s); %s", kind, name, error, CURES[kind])
+
+
+@contextmanager
+def gathered() -> Generator[Names]:
+    """All rows that are left out while this lasts, also those that were told of before."""
+    found: Names = {}
+    _gathering.append(found)
+    try:
+        yield found
+    finally:
+        _gathering.remove(found)

@@ -1,0 +1,191 @@
+"""A row that cannot be read is left out and told of once; everybody else goes on, and a new publish mends it."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import asyncpg
+import msgspec
+import pytest
+
+from rota import Every, Limit, Rota
+from rota.cli.store_checks import store_checks
+from rota.domain.run import State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import Backend, RunQuery
+from rota.stores.postgres import PostgresBackend
+from rota.stores.sqlite import SqliteBackend
+from rota.testing import drain
+from rota.testing.contract import Stage, new_run
+from rota.testing.servers import RedisServer
+from tests.stores.redis_stages import at
+
+BAD_SPEC = '{"name":"bad","enabled":null,"limit":{"total":0}}'
+SPOIL_SCHEDULE = """
+local plan = cmsgpack.unpack(redis.call("HGET", KEYS[1] .. "schedules", ARGV[1]))
+plan[2] = '{"id": 5}'
+redis.call("HSET", KEYS[1] .. "schedules", ARGV[1], cmsgpack.pack(plan))
+"""
+SPOIL_RUN = """
+local key = KEYS[1] .. "r:" .. ARGV[1]
+local text = redis.call("GET", key)
+local fields = { cmsgpack.unpack_limit(text, 10, 2) }
+fields[9] = "perhaps"
+redis.call("SET", key, text:sub(1, 2) .. cmsgpack.pack(unpack(fields, 2)))
+"""
+
+Spoil = Callable[[str, str], Awaitable[None]]
+"""Writes a bad row of this kind and name."""
+
+
+class Place:
+    def __init__(self, backend: Backend, spoil: Spoil) -> None:
+        self.backend, self.spoil = backend, spoil
+
+
+def on_sqlite(path: Path) -> Place:
+    async def spoil(kind: str, name: str) -> None:
+        connection = sqlite3.connect(path)
+        with connection:
+            if kind == "spec":
+                row = BAD_SPEC if name == "bad" else "no json at all"
+                connection.execute("INSERT OR REPLACE INTO specs (name, spec) VALUES (?, ?)", (name, row))
+                connection.execute("UPDATE clock SET specs = specs + 1")
+            elif kind == "schedule":
+                connection.execute("UPDATE schedules SET schedule = '{\"id\": 5}' WHERE id = ?", (name,))
+            else:
+                connection.execute("UPDATE runs SET attempts = '[7]' WHERE id = ?", (name,))
+        connection.close()
+
+    return Place(SqliteBackend(path), spoil)
+
+
+def on_redis(server: RedisServer, namespace: str) -> Place:
+    root = f"{{{namespace}}}"
+
+    async def spoil(kind: str, name: str) -> None:
+        if kind == "spec" and name == "bad":
+            row = msgspec.msgpack.encode([BAD_SPEC, False, True, False, False, False, False, False, "", "", 0])
+            server.ask("HSET", f"{root}specs", name, row.decode("latin-1"))
+        elif kind == "spec":
+            server.ask("HSET", f"{root}specs", name, "no messagepack at all")
+        else:
+            server.ask("EVAL", SPOIL_SCHEDULE if kind == "schedule" else SPOIL_RUN, "1", root, name)
+
+    return Place(at(server.url, namespace), spoil)
+
+
+def on_postgres(backend: PostgresBackend) -> Place:
+    async def spoil(kind: str, name: str) -> None:
+        address = backend.address
+        connection = await asyncpg.connect(address.dsn, server_settings={"search_path": address.schema})
+        if kind == "spec":
+            row = BAD_SPEC if name == "bad" else "no json at all"
+            await connection.execute(
+                "INSERT INTO specs (name, spec, enabled, gated) VALUES ($1, $2, true, false) "
+                "ON CONFLICT (name) DO UPDATE SET spec = excluded.spec",
+                name,
+                row,
+            )
+        elif kind == "schedule":
+            await connection.execute("UPDATE schedules SET declared = '{\"id\": 5}' WHERE id = $1", name)
+        else:
+            await connection.execute("UPDATE queue SET attempts = ARRAY['7'] WHERE id = $1", name)
+        await connection.close()
+
+    return Place(backend, spoil)
+
+
+@pytest.fixture(params=["sqlite", "redis", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> Place:
+    match request.param:
+        case "sqlite":
+            return on_sqlite(tmp_path / "rota.db")
+        case "redis":
+            return on_redis(request.getfixturevalue("valkey"), namespace)
+        case _:
+            return on_postgres(request.getfixturevalue("postgres_backend"))
+
+
+def an_app(backend: Backend, ran: list[str], name: str = "job") -> Rota:
+    app = Rota(backend, name=f"app-of-{name}")
+
+    @app.task(name=name, limit=Limit(2))
+    async def job() -> None:
+        ran.append(name)
+
+    return app
+
+
+@pytest.mark.parametrize("bad", ["bad", "worse"])
+async def test_a_bad_spec_holds_up_nobody_and_is_overwritten(
+    place: Place, bad: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+    app = an_app(place.backend, ran)
+    async with place.backend.open() as store:
+        await place.spoil("spec", bad)
+        await app.tasks["job"].submit()
+        await drain(app)
+        assert ran == ["job"]
+        for _ in range(3):
+            assert [spec.name for spec in (await store.rows(TaskSpec)).items] == ["job"]
+        told = [record for record in caplog.records if f"spec {bad} cannot be read" in record.message]
+        assert len(told) <= 1, "not at every read"
+
+        mended = an_app(place.backend, ran, bad)
+        await mended.tasks[bad].submit()
+        await drain(mended)
+        assert ran == ["job", bad]
+        assert [spec.name for spec in (await store.rows(TaskSpec)).items] == [bad, "job"][:: 1 if bad < "job" else -1]
+    await app.client().close()
+    await mended.client().close()
+
+
+async def test_a_bad_schedule_holds_up_nobody_and_a_declaration_takes_its_place(place: Place) -> None:
+    app = Rota(place.backend, name="beats")
+
+    @app.task(schedule=Every(3600))
+    async def beat() -> None: ...
+
+    @app.task(schedule=Every(3600))
+    async def other() -> None: ...
+
+    await app.declare_schedules()
+    await place.spoil("schedule", "beat")
+    async with place.backend.open() as store:
+        assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["other"]
+        place.backend.skew += 3600
+        claim = await store.claim("ada", 1, ["beat"], 1, 30)
+        assert [schedule.id for schedule in claim.due] == ["other"]
+        await app.declare_schedules()
+        assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["beat", "other"]
+    await app.client().close()
+
+
+async def test_a_run_that_cannot_be_read_is_not_claimed_and_the_others_are(place: Place) -> None:
+    async with place.backend.open() as store:
+        stage = Stage(place.backend, store)
+        odd, plain = new_run(), new_run()
+        await stage.put(odd, plain)
+        await place.spoil("run", odd.id)
+        assert [run.id for run in (await stage.claim(free=2)).runs] == [plain.id]
+        assert (await stage.claim("bob", free=2)).runs == []
+        page = await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING]))
+        assert [run.id for run in page.runs] == [plain.id]
+        assert [(depth.queued, depth.running) for depth in (await store.depths()).items] == [(1, 1)]
+        assert await stage.find(odd) == []
+
+
+async def test_the_doctor_names_the_row_and_the_cure(place: Place) -> None:
+    async with place.backend.open() as store:
+        stage = Stage(place.backend, store)
+        await stage.put(odd := new_run())
+        await place.spoil("spec", "bad")
+        await place.spoil("run", odd.id)
+    checks = {check.name: check for check in await store_checks(place.backend)}
+    assert "spec bad" in checks["rows"].detail
+    assert f"run {odd.id}" in checks["rows"].detail
+    assert "publishes it anew" in (checks["rows"].advice or "")
+    assert checks["store"].verdict == "ok"
