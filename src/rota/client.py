@@ -11,6 +11,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
 from rota.engine.events import tell_unstarted
 from rota.engine.hooks import Hooks
+from rota.engine.waiters import Waiters, serving
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
@@ -215,6 +216,7 @@ class Session:
         self._waiting: dict[str, set[asyncio.Future[Run]]] = {}
         self._since: dict[str, float] = {}
         self._attendance = Attendance()
+        self._waiters: weakref.WeakSet[Waiters] = weakref.WeakSet()
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
         self._news = asyncio.Event()
@@ -233,6 +235,16 @@ class Session:
         return self._store
 
     async def ended(self, id: str) -> Run:
+        """The run once it has ended. A handler that waits here holds a seat meanwhile."""
+        served = serving.get()
+        if served is None:
+            return await self._ended(id)
+        waiters, seat = served
+        self._waiters.add(waiters)
+        with waiters.waiting(seat, id):
+            return await self._ended(id)
+
+    async def _ended(self, id: str) -> Run:
         future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, set()).add(future)
         self._since.setdefault(id, asyncio.get_running_loop().time())
@@ -358,6 +370,8 @@ class Session:
         late = [run for run in page.runs if clock - self._since.get(run.id, clock) >= PATIENCE]
         if not late:
             return
+        for waiters in list(self._waiters):
+            waiters.judge(page.runs, page.now)
         try:
             await self._attendance.look(self.store, late, page.now, clock)
         except StoreError as error:

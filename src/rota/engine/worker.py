@@ -27,6 +27,7 @@ from rota.engine.steps import FlowCode, Steps
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
+from rota.engine.waiters import Waiters, serving
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Claim, Handed, Hint, Renewal, Report, Store
@@ -79,6 +80,7 @@ class Worker:
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
+        self._waiters = Waiters(name, handlers.keys(), lambda: (len(self._seats), self.free))
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # the heart reads the seats from its own thread
         self._wake = asyncio.Event()
@@ -200,6 +202,7 @@ class Worker:
 
     async def _serve(self, seat: Seat) -> None:
         started = self._stopwatch()
+        serving.set((self._waiters, seat.lease))  # in the context of this task alone
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
             self._hooks.emit(in_hand("started", seat.run))

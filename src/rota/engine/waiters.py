@@ -1,0 +1,71 @@
+"""Waiters: handlers that hold a seat while they wait for other runs. When all seats are held so, nothing moves."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from rota.domain.run import Lease, Run, State
+
+log = logging.getLogger("rota")
+
+
+class Waiters:
+    """Who waits in one worker. Says once that its seats are all taken by handlers whose runs wait for a seat."""
+
+    def __init__(self, worker: str, tasks: Collection[str], seats: Callable[[], tuple[int, int]]) -> None:
+        """`seats` gives how many are held by runs, and how many are free."""
+        self._worker = worker
+        self._tasks = tasks
+        self._seats = seats
+        self._lock = threading.Lock()  # plain handlers wait through the portal, on a loop of its own
+        self._awaited: dict[Lease, Counter[str]] = {}
+        self._told = False
+
+    @contextmanager
+    def waiting(self, seat: Lease, run: str) -> Generator[None]:
+        with self._lock:
+            self._awaited.setdefault(seat, Counter())[run] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                awaited = self._awaited[seat]
+                awaited[run] -= 1
+                if not awaited[run]:
+                    del awaited[run]
+                if not awaited:
+                    del self._awaited[seat]
+
+    def judge(self, runs: Sequence[Run], now: float) -> None:
+        """`runs` are awaited for a while already, as they stand `now`. One that runs elsewhere will free a seat."""
+        with self._lock:
+            awaited = {run for several in self._awaited.values() for run in several}
+            held, free = self._seats()
+            if self._told or free > 0 or len(self._awaited) < held:
+                return
+            ours = [run for run in runs if run.id in awaited]
+            moving = [run for run in ours if run.state is State.RUNNING and run.worker != self._worker]
+            stuck = [run for run in ours if self._needs_a_seat(run, now)]
+            if moving or not stuck:
+                return
+            self._told = True
+        log.warning(
+            "worker %s: its handlers hold all %d seats and wait for other runs, which wait for a seat (%s %s and %d "
+            "more): nothing moves until another worker takes them. Give the tasks that wait a timeout, raise "
+            "concurrency, or let a chain or flow do the waiting",
+            self._worker,
+            held,
+            stuck[0].task,
+            stuck[0].id,
+            len(stuck) - 1,
+        )
+
+    def _needs_a_seat(self, run: Run, now: float) -> bool:
+        return run.state is State.QUEUED and not run.needs and run.due_at <= now and run.task in self._tasks
+
+
+serving: ContextVar[tuple[Waiters, Lease] | None] = ContextVar("rota serving", default=None)
+"""The worker and the seat that the code here runs for. Threads and the portal's loop inherit it."""
