@@ -152,7 +152,7 @@ class Schedules:
         ours = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is not Declared.TAKEN]
         for schedule in await self._read(ours):
             when = "paused" if schedule.paused else f"next {shown(schedule.next_at)}"
-            log.info("schedule %s: %s, %s", schedule.id, schedule.trigger, when)
+            log.info("scheduled %s: %s, %s", schedule.id, schedule.trigger, when)
         return {schedule.id: answer for schedule, answer in zip(planned, answers, strict=True)}
 
     async def get(self, id: str) -> Schedule:

@@ -126,7 +126,7 @@ def test_2_8_no_run_at_start_and_an_overlap_is_skipped_with_a_warning(caplog: py
     with caplog.at_level(logging.WARNING, "rota"):
         simulation = simulate(app, start, start + timedelta(seconds=200))
     assert [(at - start).total_seconds() for at in simulation.starts(slow)] == [60.0, 180.0]
-    assert "schedule slow: no run for 2026-05-04 00:02:00+00:00: already_running" in caplog.text
+    assert "schedule slow skipped its tick of 2026-05-04 00:02:00+00:00: already_running" in caplog.text
 
 
 async def test_2_7_status_says_when_each_task_comes_next_and_that_a_disabled_one_does_not_live() -> None:

@@ -109,7 +109,7 @@ async def test_an_ending_is_sent_until_the_store_has_answered(fault: str, caplog
         run = await count.submit()
         assert await run.result(timeout=10) == 1
     assert (await run.refresh()).fence == 1
-    assert "cannot record 1 endings" in caplog.text
+    assert "cannot record 1 ending" in caplog.text
     assert "refused" not in caplog.text
 
 
@@ -128,7 +128,7 @@ async def test_a_stumbling_loop_is_restarted_and_seen(caplog: pytest.LogCaptureF
         worker = next(loop for loop in app.engine.loops if loop.name == "worker")
         assert worker.alive
         assert (worker.restarts, worker.error) == (1, "RuntimeError: a bug")
-    assert "the worker loop stumbled" in caplog.text
+    assert "the worker loop failed and is restarted" in caplog.text
 
 
 async def test_the_log_tells_the_life_of_a_run(caplog: pytest.LogCaptureFixture) -> None:

@@ -113,7 +113,7 @@ async def test_sigterm_lets_a_short_handler_finish(app: Rota) -> None:
     with worker(app, "--grace", "30", hold=True) as leaving:
         leaving.wait_for("began")
         leaving.signal(signal.SIGTERM)
-        leaving.wait_for("is stopping: 1 runs in hand")
+        leaving.wait_for("is stopping: 1 run in hand")
         leaving.say("finished properly")
         assert leaving.wait() == 0, leaving.output
     assert await run.result(timeout=10) == "finished properly"

@@ -43,11 +43,11 @@ def test_a_process_that_is_killed_is_replaced_and_all_end_when_told(project: Pro
     with project.start("worker", "--processes", "2", "--tasks", "greet", "--concurrency", "1") as parent:
         first, _ = pids(parent, 2)
         for _ in range(2):
-            line_with(parent, "rota worker: 1 task on")
+            line_with(parent, "rota worker: 1 task, ")
         os.kill(first, signal.SIGKILL)
         line_with(parent, f"process 1 (pid {first}) was killed by SIGKILL; another starts")
         (third,) = pids(parent, 1)
-        line_with(parent, "rota worker: 1 task on")
+        line_with(parent, "rota worker: 1 task, ")
         assert project.rota("submit", "greet", "name=Ada", "--wait", "--timeout", "30").out == "hello Ada\n"
         parent.send_signal(signal.SIGTERM)
         rest, _ = parent.communicate(timeout=60)
@@ -63,7 +63,7 @@ def test_a_second_signal_hurries_every_process(project: Project) -> None:
     with project.start("worker", "--processes", "2", "--grace", "3600") as parent:
         line_with(parent, f"forever {run} started")
         parent.send_signal(signal.SIGTERM)
-        line_with(parent, "1 runs in hand have up to 3600.0 s")
+        line_with(parent, "1 run in hand, for up to 3600.0 s")
         parent.send_signal(signal.SIGINT)
         rest, _ = parent.communicate(timeout=60)
 
@@ -78,7 +78,7 @@ def test_a_process_that_does_not_end_gracefully_is_exit_1(project: Project) -> N
         children = pids(parent, 2)
         line_with(parent, f"forever {run} started")
         parent.send_signal(signal.SIGTERM)
-        line_with(parent, "1 runs in hand have up to 3600.0 s")
+        line_with(parent, "1 run in hand, for up to 3600.0 s")
         for child in children:
             try:
                 os.kill(child, signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_a_worker_of_some_tasks_leaves_the_others_alone(project: Project) -> Non
 
     done = project.rota("-A", "more:app", "worker", "--burst", "--tasks", "relay")
 
-    assert "rota worker: 1 task on" in done.out
+    assert "rota worker: 1 task, " in done.out
     assert states(project) == {"relay": ["succeeded"], "paced": ["queued"]}
 
 

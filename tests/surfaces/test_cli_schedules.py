@@ -92,15 +92,19 @@ def test_the_list_can_be_of_one_task_and_goes_into_a_pipe_with_a_header(rota: Ca
     assert (row["id"], row["task"], row["words"], row["state"]) == ("other", "resize", "every hour", "active")
 
 
-def test_a_terminal_shows_times_in_the_zone_of_the_schedule(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_local_times_and_which_zone_a_schedule_goes_by(
+    rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declare(rota, made("tokyo", "daily 09:00 Asia/Tokyo"), made("utc", "daily 09:00"))
     on_terminal(monkeypatch)
 
-    lines = {line.split("  ")[0].split()[-1]: line for line in rota("schedules", "ls").splitlines()[1:]}
+    lines = {name: line for line in rota("schedules", "ls").splitlines() for name in ("tokyo", "utc") if name in line}
 
-    assert "09:00 JST" in lines["JST"]
-    assert "every day at 09:00, Tokyo time" in lines["JST"]
-    assert "09:00 UTC" in lines["UTC"]
+    assert "00:00+00:00" in lines["tokyo"]
+    assert "every day at 09:00, Tokyo time" in lines["tokyo"]
+    assert "09:00+00:00" in lines["utc"]
+    assert "09:00 JST" in rota("schedules", "show", "tokyo")
+    assert rota("schedules", "show", "utc").count("09:00 UTC") == 2, "in its trigger and the words for it alone"
 
 
 @pytest.mark.parametrize(
@@ -416,4 +420,5 @@ def test_a_run_tells_which_tick_made_it(rota: Called, monkeypatch: pytest.Monkey
 
     assert line.split("\t")[-1] == f"schedule hourly, tick of {run['origin']['nominal']}"
     assert rota("runs", "ls").splitlines()[1].split()[-1] == "hourly"
-    assert f"schedule hourly, tick of {run['origin']['nominal']}" in rota("runs", "show", run["id"])
+    told = run["origin"]["nominal"].replace("T", " ").replace(".000Z", "+00:00")
+    assert f"schedule hourly, tick of {told}" in rota("runs", "show", run["id"])

@@ -96,7 +96,7 @@ class Crew:
 
     async def _when_asked(self) -> None:
         await self._stop.asked.wait()
-        log.info("stopping %d worker processes", len(self._children))
+        log.info("stopping the worker processes: %d", len(self._children))
         self._tell_all()
 
     def _tell_all(self) -> None:

@@ -7,6 +7,7 @@ from rota.cli.apps import Target
 from rota.cli.changes import Changes, watchfiles_installed
 from rota.cli.children import Child, ending, graceful, worker_command
 from rota.cli.groups import Shared
+from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options
 from rota.cli.show import Show
 from rota.cli.signals import Stop, stop_signals
 from rota.cli.text import plural
@@ -23,6 +24,10 @@ def dev(
     lease: Lease = None,
     grace: Grace = 5.0,
     tasks: Tasks = (),
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
@@ -36,7 +41,8 @@ def dev(
     if target.url is not None and target.url.startswith("memory:"):
         raise InvalidOptions("memory:// ends with each start; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
-    command = worker_command(target, concurrency=concurrency, lease=lease, grace=grace, tasks=only)
+    logs = log_options(chosen_level(log_level, verbose, quiet), log_format)
+    command = worker_command(target, concurrency=concurrency, lease=lease, grace=grace, tasks=only, **logs)
     return asyncio.run(Dev(command, show).run())
 
 

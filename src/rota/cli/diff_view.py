@@ -1,12 +1,11 @@
 """How a difference looks: a line per change, and a line per field that is said otherwise."""
 
 from collections.abc import Sequence
-from zoneinfo import ZoneInfo
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rota.cli.instants import wall, zone_of
+from rota.cli.instants import clock
 from rota.cli.records import plain_value
 from rota.cli.schedule_view import owner_words
 from rota.cli.show import to_json
@@ -87,7 +86,7 @@ def _field_line(field: Field) -> Text:
 
 def _next_lines(change: Change, table: Timetable) -> list[Text]:
     """Where the next fire moves to; an added one has only where it will be."""
-    before, after = _at(change, change.next_before, table), _at(change, change.next_after, table)
+    before, after = _at(change.next_before, table), _at(change.next_after, table)
     match change.kind:
         case "added":
             return [Text.assemble(("    next  ", "dim"), after)]
@@ -99,12 +98,8 @@ def _next_lines(change: Change, table: Timetable) -> list[Text]:
             return []
 
 
-def _at(change: Change, instant: float | None, table: Timetable) -> str:
-    """In the zone that the schedule will have, or has if it is only in the store."""
-    declared = {schedule.id: schedule.trigger for schedule in table.declared}
-    trigger = declared.get(change.id) or table.stored[change.id].trigger
-    zone: ZoneInfo = zone_of(trigger, table.tz)
-    return "never" if instant is None else wall(instant, zone, table.now)
+def _at(instant: float | None, table: Timetable) -> str:
+    return "never" if instant is None else clock(instant, table.now)
 
 
 def _owed_words(owed: Owed) -> str:

@@ -39,9 +39,19 @@ def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
+def clock(instant: float, now: float) -> str:
+    """In local time, as logs have it: `Mon 16 Nov 09:00+01:00`, with seconds and the year where they matter."""
+    moment, today = datetime.fromtimestamp(instant).astimezone(), datetime.fromtimestamp(now).astimezone()
+    return f"{_day_and_time(moment, today)}{moment.isoformat()[-6:]}"
+
+
 def wall(instant: float, zone: ZoneInfo, now: float) -> str:
     """On the wall clock of a zone: `Mon 16 Nov 09:00 CET`, with seconds and the year where they matter."""
     moment, today = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(now, zone)
+    return f"{_day_and_time(moment, today)} {moment:%Z}"
+
+
+def _day_and_time(moment: datetime, today: datetime) -> str:
     year = "" if moment.year == today.year else f" {moment:%Y}"
     seconds = f":{moment:%S}" if moment.second else ""
-    return f"{moment:%a %d %b}{year} {moment:%H:%M}{seconds} {moment:%Z}"
+    return f"{moment:%a %d %b}{year} {moment:%H:%M}{seconds}"

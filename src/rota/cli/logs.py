@@ -1,43 +1,65 @@
-"""The `rota` logger on a terminal or into a file: one line per event, harmless whatever the event quotes."""
+"""What a command logs: its options, and warnings of commands that have no log of their own."""
 
 import logging
 import os
 import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Annotated, Literal
 
-from rota.cli.text import clean, iso, one_line
+from cyclopts import Parameter
 
-_COLOUR = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}
+from rota.cli.groups import Flag
+from rota.cli.text import one_line
+from rota.engine.logs import LogForm, LogSetup, configure
+from rota.errors import InvalidOptions
+from rota.settings import Settings
+
+Level = Literal["debug", "info", "warning", "error"]
+
+LogLevel = Annotated[
+    Level | None, Parameter(help="The least level that is logged, of the app's loggers too [ROTA_LOG_LEVEL].")
+]
+LogFormat = Annotated[
+    LogForm | None, Parameter(help="Lines of text, or a JSON object per line [ROTA_LOG_FORMAT].", show_default=False)
+]
+Verbose = Annotated[bool, Flag, Parameter(name=("--verbose", "-v"), help="The same as --log-level debug.")]
+Quiet = Annotated[bool, Flag, Parameter(name=("--quiet", "-q"), help="The same as --log-level warning.")]
 
 
-class Lines(logging.Formatter):
-    """`time level message`; with short times and colours for a person's eyes."""
+def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | None:
+    """What the options say of the level; None if they say nothing."""
+    if (level is not None) + verbose + quiet > 1:
+        raise InvalidOptions("--log-level, --verbose and --quiet each say what is logged; give one of them")
+    if verbose:
+        return "debug"
+    return "warning" if quiet else level
 
-    def __init__(self, colours: bool) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(message)s")
-        self.colours = colours
 
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """The local clock for a person, UTC for a file."""
-        if self.colours:
-            return time.strftime("%H:%M:%S", time.localtime(record.created))
-        return iso(record.created)
+def log_options(level: Level | None, form: LogForm | None) -> dict[str, object]:
+    """The same options for a worker process of its own."""
+    return {"log-level": level, "log-format": form}
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = clean(super().format(record)).rstrip()
-        if not self.colours:
-            return line
-        clock, level, rest = line.split(" ", 2)
-        return f"\x1b[2m{clock}\x1b[0m {_COLOUR.get(record.levelno, '')}{level.lower():<7}\x1b[0m {rest}"
+
+def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None, pid: bool = False) -> None:
+    """All that this process logs, as options or else settings say."""
+    form_said = form is not None or settings.source("log_format") != "default"
+    setup = LogSetup(
+        level=logging.getLevelNamesMapping()[(level or settings.log_level).upper()],
+        form=form or settings.log_format,
+        colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        pid=pid,
+    )
+    configure(setup, replace=form_said)
+    if level is not None or settings.source("log_level") != "default":
+        logging.getLogger().setLevel(setup.level)
 
 
 class _Notes(logging.Handler):
     """Warnings of a command that has no log of its own, as `rota: …` on stderr."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Not where the app's own logging shows them."""
+        """Not where a log shows them."""
         return not logging.getLogger().handlers
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -54,13 +76,6 @@ def warnings_to_stderr() -> Generator[None]:
         yield
     finally:
         logger.removeHandler(notes)
-
-
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """The engine's own words; the app's other loggers stay as the app set them."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR")))
-    route(handler, level)
 
 
 def route(handler: logging.Handler, level: int) -> None:

@@ -1,5 +1,6 @@
 """How runs look on a terminal: a list of them, and one in full."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,7 @@ from rota.cli.records import from_json
 from rota.cli.show import Column, Record, to_json
 from rota.cli.text import clean, coarse, iso, one_line, plural, relative, span
 from rota.domain import needs
+from rota.domain.timing import shown
 
 if TYPE_CHECKING:
     from rota.domain.run import Attempt, Run
@@ -139,13 +141,13 @@ def _facts(run: "Run", now: float) -> Table:
     )
     for name, instant in instants:
         if instant is not None:
-            grid.add_row(name, f"{iso(instant)}  ({relative(instant, now)})")
+            grid.add_row(name, f"{shown(instant)}  ({relative(instant, now)})")
     others = (
         ("key", run.key),
         ("priority", str(run.priority)),
         ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
         ("policy", policy_words(run)),
-        ("origin", origin_words(run)),
+        ("origin", origin_words(run, shown)),
         ("worker", run.worker),
         ("progress", progress(run) or None),
         ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
@@ -162,10 +164,10 @@ def _facts(run: "Run", now: float) -> Table:
     return grid
 
 
-def origin_words(run: "Run") -> str:
+def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
     """What made it; of a schedule, for which tick."""
     origin = run.origin
-    tick = "" if origin.nominal is None else f", tick of {iso(origin.nominal)}"
+    tick = "" if origin.nominal is None else f", tick of {spell(origin.nominal)}"
     match origin.kind:
         case "schedule":
             return f"schedule {origin.of}{tick}"
@@ -203,7 +205,7 @@ def _attempts(attempts: "tuple[Attempt, ...]") -> Table:
         table.add_row(
             str(attempt.fence),
             Text(clean(attempt.outcome)),
-            iso(attempt.claimed_at),
+            shown(attempt.claimed_at),
             span(seconds),
             Text(one_line(str(attempt.error or "")), style="red"),
         )

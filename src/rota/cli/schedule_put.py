@@ -12,7 +12,7 @@ from msgspec import Struct
 from rota.app import Rota
 from rota.cli.apps import Target, check_shared
 from rota.cli.groups import Flag, Shared
-from rota.cli.instants import own_zone, read_instant, wall
+from rota.cli.instants import clock, own_zone, read_instant
 from rota.cli.known import unknown
 from rota.cli.schedule_facts import Facts, facts_of, whole, words_of
 from rota.cli.show import Show
@@ -66,13 +66,13 @@ def put(
     """
     app = target.app() if target.reference is not None else None
     zone = tz or (app.settings.tz if app else target.tz())
-    when, clock = _trigger(id, trigger, zone)
+    when, wall = _trigger(id, trigger, zone)
     timed = Timed(
         overlap=overlap,
         catch_up=catch_up,
         grace=None if grace is None else _seconds(grace),
-        start=_instant(start, "--start", clock),
-        end=_instant(end, "--end", clock),
+        start=_instant(start, "--start", wall),
+        end=_instant(end, "--end", wall),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
     made = asyncio.run(_put(target, app, id, when, timed, call, expect))
@@ -80,7 +80,7 @@ def put(
         show.value(whole(made))
     else:
         schedule = made.schedule
-        next_at = "never" if schedule.next_at is None else wall(schedule.next_at, ZoneInfo(made.zone), made.now)
+        next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)
         paused = "; it is paused" if schedule.paused else ""
         show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{paused}")
 

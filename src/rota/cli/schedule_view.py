@@ -1,6 +1,7 @@
 """How schedules look on a terminal: a list of them, and one in full."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from rich.console import Group, RenderableType
@@ -8,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.instants import wall
+from rota.cli.instants import clock, wall
 from rota.cli.run_view import STATE_STYLE, outcome
 from rota.cli.schedule_facts import Facts, about_of, args_of, coming, policy_of, words_of
 from rota.cli.show import Column, to_json
@@ -28,7 +29,7 @@ STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 
 
 def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
-    """Each schedule in its own zone's time: that is how it is written and meant."""
+    """In local time, as logs and `rota why` tell it; `when` names the zone that a schedule goes by."""
     facts: Mapping[object, Facts] = {each.schedule.id: each for each in listed}
     return [
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
@@ -74,7 +75,7 @@ def _harmless(fate: TickOutcome) -> bool:
 def _next(facts: Facts) -> str | Text:
     if facts.schedule.next_at is None or facts.schedule.paused:
         return Text(facts.state, style=STYLE[facts.state])
-    return wall(facts.schedule.next_at, ZoneInfo(facts.zone), facts.now)
+    return clock(facts.schedule.next_at, facts.now)
 
 
 def _left(facts: Facts) -> str | Text:
@@ -89,7 +90,7 @@ def _away(at: float, now: float) -> str:
 
 
 def _last_at(facts: Facts) -> str:
-    return wall(facts.last.firing.nominal, ZoneInfo(facts.zone), facts.now) if facts.last else ""
+    return clock(facts.last.firing.nominal, facts.now) if facts.last else ""
 
 
 def _passed(facts: Facts) -> str:
@@ -123,7 +124,7 @@ def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
     grid.add_column(overflow="fold")
 
     def at(instant: float | None) -> str | None:
-        return None if instant is None else wall(instant, ZoneInfo(facts.zone), facts.now)
+        return None if instant is None else clock(instant, facts.now)
 
     rows = (
         ("task", schedule.task),
@@ -191,8 +192,15 @@ def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for nominal in ticks:
         away = f"in {coarse(nominal - facts.now)}" if nominal >= facts.now else _away(nominal, facts.now)
-        grid.add_row(wall(nominal, ZoneInfo(facts.zone), facts.now), _dim(away))
+        grid.add_row(clock(nominal, facts.now), _dim(away), _dim(_own_time(nominal, facts)))
     return grid
+
+
+def _own_time(instant: float, facts: Facts) -> str:
+    """On the wall clock that the schedule goes by, where that is not the local one."""
+    zone = ZoneInfo(facts.zone)
+    own, here = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(instant).astimezone()
+    return "" if own.utcoffset() == here.utcoffset() else wall(instant, zone, facts.now)
 
 
 def _fates(facts: Facts) -> RenderableType:
@@ -200,7 +208,7 @@ def _fates(facts: Facts) -> RenderableType:
     for fate in reversed(facts.fates):
         told = _dim(outcome(fate.run, facts.now)) if fate.run is not None and fate.state is not None else Text()
         grid.add_row(
-            wall(fate.firing.nominal, ZoneInfo(facts.zone), facts.now),
+            clock(fate.firing.nominal, facts.now),
             fate_text(fate),
             _dim(fate.run_id[-ID_SHOWN:] if fate.run_id is not None and fate.run is not None else ""),
             told,

@@ -5,20 +5,11 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
-_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]).{0,4096}?(?:\x07|\x1b\\|\x9c)"  # OSC and its kin, to their end
-    r"|\x1b[ -/]*[0-~]?",
-    re.DOTALL,
-)
-_HIDDEN = "\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
-UNSAFE_IN_JSON = re.compile(f"[{_HIDDEN}]")
+from rota.domain.plain import HIDDEN, clean, plural
 
+__all__ = ["clean", "coarse", "iso", "one_line", "plural", "relative", "size", "span", "wrapped"]
 
-def clean(text: str) -> str:
-    """Text that cannot move a cursor, recolour or reorder what is around it; lines and tabs stay."""
-    return _CONTROL.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n"))).expandtabs(4)
+UNSAFE_IN_JSON = re.compile(f"[{HIDDEN}]")
 
 
 def one_line(text: str) -> str:
@@ -90,8 +81,3 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 run`, `3 runs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

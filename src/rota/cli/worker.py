@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -13,15 +12,13 @@ from rota.cli.burst import until_drained
 from rota.cli.children import Crew, hold_tether, worker_command
 from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known
-from rota.cli.logs import log_to_stderr
+from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options, log_to_stderr
 from rota.cli.loops import LoopKind, check_loop, run_on
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
 from rota.cli.text import plural
 from rota.engine.tuning import Tuning
 from rota.errors import InvalidOptions
-from rota.store import Backend
-from rota.stores.sqlite import SqliteBackend
 
 MOST_PROCESSES = 256
 
@@ -40,7 +37,12 @@ def worker(
     processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
     burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
     loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
     tethered: Annotated[bool, Flag, Parameter(show=False)] = False,
+    crowded: Annotated[bool, Flag, Parameter(show=False)] = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
@@ -50,7 +52,8 @@ def worker(
     """
     app = checked_app(target, tasks, concurrency=concurrency, lease=lease, grace=grace)
     check_loop(loop)
-    log_to_stderr()
+    level = chosen_level(log_level, verbose, quiet)
+    log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
     if processes == 1:
         run_on(loop, work(app, show, split(tasks), burst, tethered))
         return 0
@@ -59,8 +62,10 @@ def worker(
     if app.backend.url.startswith("memory:"):
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
-    flags = ["--burst"] if burst else []
-    command = worker_command(target, *flags, concurrency=concurrency, lease=lease, grace=grace, tasks=only, loop=loop)
+    flags = ["--crowded", *(["--burst"] if burst else [])]
+    logs = log_options(level, log_format)
+    options = {"concurrency": concurrency, "lease": lease, "grace": grace, "tasks": only, "loop": loop}
+    command = worker_command(target, *flags, **options, **logs)
     return asyncio.run(work_in_many(command, processes, burst, show))
 
 
@@ -88,10 +93,9 @@ async def work(app: Rota, show: Show, only: Collection[str] = (), burst: bool = 
         engine = app.engine
         stop.hurry = engine.hurry
         try:
-            show.line(
-                f"rota worker: {plural(len(names), 'task')} on {place(app.backend)}; "
-                f"{plural(app.tuning.concurrency, 'seat')}, {'ends when all is done' if burst else 'Ctrl-C stops'}"
-            )
+            seats = plural(app.tuning.concurrency, "seat")
+            ends = "ends when all is done" if burst else "Ctrl-C stops"
+            show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
             await (until_drained(app, names, stop) if burst else stop.asked.wait())
         finally:
             await app.stop()
@@ -114,13 +118,6 @@ async def _start(app: Rota, only: Collection[str]) -> list[str]:
         return list(app.names())
     finally:
         app.tasks = every
-
-
-def place(backend: Backend) -> str:
-    """A store's url, and for a file where that is."""
-    if isinstance(backend, SqliteBackend):
-        return f"{backend.url} ({Path(backend.path).resolve()})"
-    return backend.url
 
 
 def _tuned(tuning: Tuning, **given: float | None) -> Tuning:

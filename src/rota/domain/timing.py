@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from rota.domain.run import after
-from rota.domain.schedule import Schedule
+from rota.domain.schedule import Missed, Schedule
 from rota.domain.triggers import Every, Excluding, Trigger
 
 GRAIN = 0.00002
@@ -44,6 +44,14 @@ def shown(instant: float | None) -> str:
         return datetime.fromtimestamp(instant).astimezone().isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):  # no calendar has this year
         return str(instant)
+
+
+def missed_words(missed: Missed) -> str:
+    """How many ticks were missed, from when to when."""
+    if missed.said or missed.count == 1:
+        return missed.said or shown(missed.first)
+    count = f"at least {missed.count:,}" if missed.more else f"{missed.count:,}"
+    return f"{count} ticks from {shown(missed.first)} to {shown(missed.last)}"
 
 
 class Timing:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from rota.domain.plain import plural
 from rota.engine.tuning import Tuning
 from rota.engine.worker import Worker
 from rota.engine.world import REAL, World
@@ -84,7 +85,7 @@ class Heart:
             try:
                 asyncio.run(self._beat_for_ever())
             except Exception:
-                log.exception("the heart stumbled, next try in %.0f s", RETRY)
+                log.exception("lease renewal failed, next try in %.0f s", RETRY)
                 self._stopped.wait(RETRY)
 
     async def _beat_for_ever(self) -> None:
@@ -114,7 +115,7 @@ class Heart:
         try:
             reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
-            log.warning("cannot renew %d leases, next try in %.0f s: %s", len(leases), RETRY, error)
+            log.warning("cannot renew %s, next try in %.0f s: %s", plural(len(leases), "lease"), RETRY, error)
             return min(RETRY, self._tuning.renew_every)
         self._tell(lambda: self._worker.carried(notes))
         self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
@@ -158,5 +159,5 @@ class LoopHeart(Heart):
             try:
                 await self._beat_for_ever()
             except Exception:
-                log.exception("the heart stumbled, next try in %.0f s", RETRY)
+                log.exception("lease renewal failed, next try in %.0f s", RETRY)
                 await asyncio.sleep(RETRY)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rota.domain.decision import Reason
+from rota.domain.plain import plural
 from rota.domain.run import Failure, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
 from rota.errors import StoreError, Unstorable
@@ -94,11 +95,11 @@ class Settler:
             except Unstorable:
                 break
             except StoreError as error:
-                log.warning("cannot record %d endings, next try in %.1f s: %s", len(batch), pause, error)
+                log.warning("cannot record %s, next try in %.1f s: %s", plural(len(batch), "ending"), pause, error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
             except Exception as error:
-                log.warning("cannot record %d endings, trying each alone: %r", len(batch), error)
+                log.warning("cannot record %s, trying each alone: %r", plural(len(batch), "ending"), error)
                 break
             else:
                 self._answered(batch, reply)

@@ -8,11 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
 from rota.engine.handler import Handler
 from rota.engine.heart import SILENCE, Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
+from rota.engine.logs import worker_here
 from rota.engine.settler import Settler
 from rota.engine.steps import FlowCode
 from rota.engine.ticks import Ticks
@@ -126,7 +128,7 @@ class Supervisor:
         self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
         self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, self._hooks).run)
-        log.info("worker %s started: %d tasks on %s", self.name, len(self._handlers), self._backend.url)
+        log.info("worker %s started on %s", self.name, self._backend.url)
 
     async def stop(self, grace: float) -> None:
         """Stop claiming, let handlers end, record everything, then let go. A second call only waits."""
@@ -190,8 +192,8 @@ class Supervisor:
             log.info("worker %s stopped", self.name)
 
     async def _drain(self, grace: float) -> None:
-        held = len(self._worker.held())
-        log.info("worker %s is stopping: %d runs in hand have up to %.1f s", self.name, held, grace)
+        held = plural(len(self._worker.held()), "run")
+        log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, held, grace)
         self._worker.stop_claiming()
         await self._end("worker", patience=STOP_CLAIMING)
         drain = asyncio.create_task(self._worker.drain(grace))
@@ -208,7 +210,7 @@ class Supervisor:
             async with asyncio.timeout(self._tuning.lease):
                 await self._settler.flush()
         except TimeoutError:
-            log.error("%d endings could not be recorded: their runs start again", self._settler.backlog)
+            log.error("%s not recorded: the runs start again", plural(self._settler.backlog, "ending"))
 
     async def _listen(self, store: Store) -> None:
         async with store.changes(self.name) as hints:
@@ -224,6 +226,7 @@ class Supervisor:
 
     async def _keep_alive(self, loop: Loop, run: Callable[[], Awaitable[None]]) -> None:
         pause = FIRST_PAUSE
+        worker_here.set(self.name)  # of this asyncio task, and of those that it starts
         while True:
             began = self._world.monotonic()
             try:
@@ -235,7 +238,7 @@ class Supervisor:
                 said, before = f"{type(error).__name__}: {error}", loop.error
                 loop.error = said
                 trace = None if isinstance(error, StoreError) or said == before else error  # told once, not each time
-                log.error("the %s loop stumbled, it starts again in %.1f s: %s", loop.name, pause, said, exc_info=trace)
+                log.error("the %s loop failed and is restarted in %.1f s: %s", loop.name, pause, said, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_PAUSE)
             else:

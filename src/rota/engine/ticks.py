@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
+from rota.domain.plain import plural
 from rota.domain.planning import late, plan_deadline, plan_firing, plan_move
 from rota.domain.run import State
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.timing import shown
+from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
 from rota.store import OFFER_AGAIN, Fired, Marked, RowQuery, RunQuery, Store
@@ -84,14 +85,14 @@ class Ticks:
         try:
             reply = await self._store.fire([tick for _, tick in planned])
         except StoreError as error:
-            log.warning("cannot fire %d schedules, they are offered again: %s", len(planned), error)
+            log.warning("cannot fire %s, offered again soon: %s", plural(len(planned), "schedule"), error)
             return
         missed = 0
         for (schedule, tick), fired in zip(planned, reply.items, strict=True):
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
             self._tell(schedule, tick, fired, logging.WARNING if missed <= TOLD else logging.DEBUG)
         if missed > TOLD:
-            log.warning("%d more schedules missed ticks; `rota why` tells of each", missed - TOLD)
+            log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - TOLD, "schedule"))
 
     def _plan(self, schedule: Schedule, now: float) -> Tick | None:
         try:
@@ -141,16 +142,16 @@ class Ticks:
             key = (schedule.deadline or Deadline()).key(tick.missed.last)
             self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words, key=key))
         elif tick.missed is not None:
-            log.log(level, "schedule %s missed %s", schedule.id, tick.missed.words)
+            log.log(level, "schedule %s missed %s", schedule.id, missed_words(tick.missed))
             self._hooks.emit(Event("refused", schedule.task, reason="missed", note=tick.missed.words, key=schedule.key))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
                 # Disabled on purpose: the start of the worker says so once, not every tick.
                 refused = logging.DEBUG if decision.reason is Reason.DISABLED else logging.WARNING
-                log.log(refused, "schedule %s: no run for %s: %s", schedule.id, shown(nominal), decision.reason)
-                note = f"schedule {schedule.id}: no run for {shown(nominal)}"
+                skipped = f"schedule {schedule.id} skipped its tick of {shown(nominal)}"
                 reason = str(decision.reason)
-                self._hooks.emit(Event("refused", schedule.task, reason=reason, note=note, key=schedule.key))
+                log.log(refused, "%s: %s", skipped, reason)
+                self._hooks.emit(Event("refused", schedule.task, reason=reason, note=skipped, key=schedule.key))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 

@@ -13,12 +13,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
+from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Note, Run
-from rota.domain.settlement import Requeue, Settlement
+from rota.domain.settlement import Settlement
 from rota.engine.context import Context
+from rota.engine.endings import tell_ending
 from rota.engine.events import ended, in_hand, tell_unstarted
 from rota.engine.handler import Handler
 from rota.engine.hooks import Hooks
+from rota.engine.logs import run_here
 from rota.engine.rescue import rescue
 from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
@@ -202,7 +205,8 @@ class Worker:
 
     async def _serve(self, seat: Seat) -> None:
         started = self._stopwatch()
-        serving.set((self._waiters, seat.lease))  # in the context of this task alone
+        serving.set((self._waiters, seat.lease))  # in the context of this task alone, as the next line
+        run_here.set(seat.run)
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         if self._hooks.wanted("started"):
             self._hooks.emit(in_hand("started", seat.run))
@@ -223,7 +227,7 @@ class Worker:
         settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
         self._settler.settle(settlement, seat.run)
         self._leave(seat)
-        _log(seat.run, settlement)
+        tell_ending(seat.run, settlement)
 
     def _leave(self, seat: Seat) -> None:
         """The seat is free again, unless a thread still sits on it."""
@@ -332,7 +336,8 @@ class Worker:
     async def drain(self, grace: float) -> None:
         """Wait for the running handlers, then tell them to stop, then give back what is left."""
         if not await self._emptied(grace):
-            log.warning("%d handlers still run after %.1f s: stopping them", len(self._seats), grace)
+            still = plural(len(self._seats), "handler")
+            log.warning("%s still running after %.1f s: stopping", still, grace)
             for seat in list(self._seats.values()):
                 seat.tell(Stop.SHUTDOWN)
             await self._emptied(self._cleanup())
@@ -356,27 +361,6 @@ class Worker:
         except TimeoutError:
             return False
         return True
-
-
-def _log(run: Run, settlement: Settlement) -> None:
-    took = settlement.seconds or 0.0
-    if settlement.error is None:
-        log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took)
-        return
-    if settlement.outcome == "skipped":
-        log.info("%s %s skipped after %.3f s: %s", run.task, run.id, took, settlement.error.message)
-        return
-    then = "it will be tried again" if isinstance(settlement.action, Requeue) else "it will not be tried again"
-    log.warning(
-        "%s %s %s after %.3f s, %s: %s\n%s",
-        run.task,
-        run.id,
-        settlement.outcome,
-        took,
-        then,
-        settlement.error,
-        settlement.error.traceback,
-    )
 
 
 @cache

@@ -1,7 +1,7 @@
 """Settings: every process-wide setting, its default and what it means; contradictions are refused here."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -16,6 +16,10 @@ from rota.store import Retention
 
 Path = tuple[str, ...]
 """Where a setting stands: ("lease",) or ("tasks", "resize", "retry", "limit")."""
+
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 
 
 def says(text: str) -> Meta:
@@ -45,6 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep_failed: Annotated[Seconds, says("Seconds for which failed and cancelled runs are kept.")] = 604_800.0
     keep_most: Annotated[int, says("Of each task, at most so many ended runs are kept.")] = 10_000
     keep_least: Annotated[int, says("Of each task, so many ended runs are kept however old.")] = 50
+    log_level: Annotated[LogLevel, says("The least level that `rota worker` and `rota dev` log.")] = "info"
+    log_format: Annotated[LogFormat, says("How they write it: lines of text, or a JSON object per line.")] = "text"
     debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
     tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
     sources: Annotated[dict[Path, str], says("Where each value came from that is not a default.")] = {}

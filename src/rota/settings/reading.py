@@ -34,8 +34,9 @@ def read(annotation: Any, said: Said) -> Any:
     kind = _kind(annotation)
     if get_origin(kind) is Literal:
         choices = get_args(kind)
-        if said.value in choices:
-            return said.value
+        word = said.value.lower() if isinstance(said.value, str) else said.value
+        if word in choices:
+            return word
         expected = f"one of {', '.join(choices)}"
     else:
         reader, expected = _READERS[kind]

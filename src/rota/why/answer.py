@@ -56,10 +56,6 @@ def at(instant: float, now: float) -> str:
     return f"{away(instant, now)} ({shown(instant)})"
 
 
-def many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def quoted(text: object, limit: int = LONG) -> str:
     """Text of any length and shape as part of a sentence."""
     line = " ".join(str(text).split())

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 from rota.domain.decision import Decided, Reason
 from rota.domain.guards import rest_reason
 from rota.domain.once import period_of
+from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.fleet import nobody
 from rota.store import Marked
-from rota.why.answer import Fact, at, away, many, quoted
+from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
 from rota.why.trail import about_needs
 
@@ -24,7 +25,7 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
     if missing is not None:
         return Fact("workers", missing, holds=wanted)
     live = len(seen.live())
-    return Fact("workers", f"{many(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}")
+    return Fact("workers", f"{plural(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}")
 
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
@@ -33,7 +34,7 @@ def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
     late = any(_ready(run) and seen.now - run.due_at > SOON for run in waiting)
     if late and seats and all(0 < total <= taken for total, taken in seats):
         total = sum(total for total, _ in seats)
-        whose = f"the {many(len(seats), 'live worker')} that {'knows' if len(seats) == 1 else 'know'} {seen.task}"
+        whose = f"the {plural(len(seats), 'live worker')} that {'knows' if len(seats) == 1 else 'know'} {seen.task}"
         yield Fact("seats", f"{_all_seats(total)} of {whose} {'is' if total == 1 else 'are'} taken", holds=True)
 
 
@@ -67,7 +68,7 @@ def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
     rate = None if seen.spec is None else seen.spec.rate
     if rate is None:
         return
-    words = f"at most {many(rate.n, 'start')} per {rate.per:g} s{' per key' if rate.per_key else ''}"
+    words = f"at most {plural(rate.n, 'start')} per {rate.per:g} s{' per key' if rate.per_key else ''}"
     for run in waiting:
         ready = _ready(run) and seen.now - run.due_at > SOON
         last = _last_start(seen, run.key if rate.per_key else None)
@@ -137,7 +138,7 @@ def _tried(run: Run) -> str:
     if run.failures and run.error:
         return f" (try {run.failures + 1}, after {quoted(run.error)})"
     if last.outcome in ("lost", "crashed"):
-        return f" (again, after the worker {last.worker} was lost with it {many(run.losses, 'time')})"
+        return f" (again, after the worker {last.worker} was lost with it {plural(run.losses, 'time')})"
     return f" (the last try was {last.outcome})" if last.outcome in ("snoozed", "interrupted", "released") else ""
 
 
@@ -159,7 +160,7 @@ def about_key(seen: Evidence) -> Iterator[Fact]:
     if running:
         full = per_key is not None and len(running) >= per_key
         started = away(running[-1].claimed_at or seen.now, seen.now)
-        text = f"{many(len(running), 'run')} of {seen.key!r} running, the first started {started}"
+        text = f"{plural(len(running), 'run')} of {seen.key!r} running, the first started {started}"
         yield Fact("key", text + (f": its limit of {per_key} is reached" if full else ""), full and bool(seen.waiting))
     mark = seen.mark
     if mark is None:
@@ -167,7 +168,7 @@ def about_key(seen: Evidence) -> Iterator[Fact]:
     if mark.succeeded_at is not None:
         yield Fact("key", f"{seen.key!r} last succeeded {at(mark.succeeded_at, seen.now)}")
     if mark.failures:
-        yield Fact("key", f"{seen.key!r} has failed {many(mark.failures, 'time')} in a row")
+        yield Fact("key", f"{seen.key!r} has failed {plural(mark.failures, 'time')} in a row")
     yield from _rest(seen)
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from rota.domain.decision import Decided
+from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
-from rota.why.answer import LONG, Fact, at, away, first_hold, many, quoted
+from rota.why.answer import LONG, Fact, at, away, first_hold, quoted
 from rota.why.evidence import Evidence
 from rota.why.ticking import deadline_words, next_words, refused_ticks, refused_words
 from rota.why.words import REFUSALS, refusal
@@ -54,7 +55,7 @@ def _runs(seen: Evidence) -> str:
     verb = "is" if len(seen.running) == 1 else "are"
     begun = away(newest.claimed_at or seen.now, seen.now)
     which = "it began" if len(seen.running) == 1 else "the newest began"
-    return f"{many(len(seen.running), 'run')} {verb} running; {which} {begun} on {newest.worker}"
+    return f"{plural(len(seen.running), 'run')} {verb} running; {which} {begun} on {newest.worker}"
 
 
 def _newest(seen: Evidence) -> str:

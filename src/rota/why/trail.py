@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from rota.domain import needs
 from rota.domain.decision import Reason
 from rota.domain.flow import CHAIN
+from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
 from rota.store import RowQuery, RunQuery, Store
-from rota.why.answer import Fact, at, away, many
+from rota.why.answer import Fact, at, away
 
 LOOKED_AT = 200
 """Runs that are read on the way up."""
@@ -86,12 +87,12 @@ def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact
     for root in roots[:TOLD]:
         yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
     if len(roots) > TOLD:
-        yield Fact("blocked", f"and by {many(len(roots) - TOLD, 'other')}", holds=True)
+        yield Fact("blocked", f"and by {plural(len(roots) - TOLD, 'other')}", holds=True)
     own = [awaited for awaited in trail if awaited.by.id == run.id]
     for awaited in own[:TOLD]:
         yield Fact("run", f"run {run.id} waits for {_spoken(awaited)} {_end(awaited)}{_meanwhile(awaited, now)}", True)
     if len(own) > TOLD:
-        yield Fact("run", f"run {run.id} waits for {many(len(own) - TOLD, 'other')} as well", True)
+        yield Fact("run", f"run {run.id} waits for {plural(len(own) - TOLD, 'other')} as well", True)
 
 
 def root_words(root: Awaited, now: float) -> str:

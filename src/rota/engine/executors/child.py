@@ -45,6 +45,7 @@ from rota.engine.executors.messages import (
     Unbindable,
     frame,
 )
+from rota.engine.logs import configure, run_here
 from rota.engine.outcomes import MESSAGE_LIMIT, failure
 
 FAREWELL = 5.0
@@ -114,6 +115,7 @@ class Server:
 
     def _serve(self, seat: "Seat") -> Answer:
         call = seat.call
+        run_here.set(call.run)
         try:
             fn, signature = self._find(call)
         except BaseException as error:
@@ -158,6 +160,8 @@ class Server:
                 case Setup():
                     self._setup = message
                     sys.argv = [os.fsdecode(word) for word in message.argv]
+                    if message.logs is not None:
+                        configure(message.logs)
                 case Call():
                     seat = Seat(message, self._tell)
                     with self._sending:

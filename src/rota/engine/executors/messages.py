@@ -4,6 +4,7 @@ from msgspec import Struct
 from msgspec.msgpack import Encoder
 
 from rota.domain.run import Failure, Run
+from rota.engine.logs import LogSetup
 
 HEADER = 4
 NOTES = ("progress", "checkpoint", "warn")
@@ -17,6 +18,8 @@ class Setup(Struct, tag=True, frozen=True):
 
     argv: list[bytes]
     main: dict[str, str]
+    logs: LogSetup | None = None
+    """How the parent writes its log, if a command set that up."""
 
 
 class Call(Struct, tag=True, frozen=True):

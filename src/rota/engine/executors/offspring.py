@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 import msgspec
 
 from rota.domain import wire
+from rota.engine import logs
 from rota.engine.context import Context
 from rota.engine.executors.messages import (
     HEADER,
@@ -118,7 +119,7 @@ class Child(asyncio.Protocol):
             ours.close()
             raise
         main = {key: value for key, value in data.items() if key.startswith("init_main_from_")}
-        child._say(Setup([os.fsencode(word) for word in sys.argv], main))
+        child._say(Setup([os.fsencode(word) for word in sys.argv], main, logs.in_force))
         return child
 
     @property

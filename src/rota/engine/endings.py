@@ -1,0 +1,61 @@
+"""How an ended call is logged: levels to alert on, and a traceback where something went wrong unforeseen."""
+
+import logging
+
+from rota.domain.run import Failure, Run, State
+from rota.domain.settlement import Finish, Settlement
+from rota.engine.logs import about
+
+log = logging.getLogger("rota")
+
+VERDICTS = frozenset({"TaskError", "rota.errors.TaskError", "rota.errors.RetryAfter", "rota.errors.Discard"})
+"""What a handler raises on purpose; where it was raised tells nothing."""
+CHAINED = "\nThe above exception was the direct cause"
+
+
+def tell_ending(run: Run, settlement: Settlement) -> None:
+    """INFO for what went well, WARNING for a failure that is tried again, ERROR for the last one."""
+    took, error, action = settlement.seconds or 0.0, settlement.error, settlement.action
+    failed = isinstance(action, Finish) and action.state is State.FAILED
+    if settlement.outcome == "skipped" and error is not None:
+        log.info("%s %s skipped after %.3f s: %s", run.task, run.id, took, error.message, extra=about(run))
+    elif error is None and not failed:
+        log.info("%s %s %s in %.3f s", run.task, run.id, settlement.outcome, took, extra=about(run))
+    else:
+        then = "it will not be tried again"
+        if not isinstance(action, Finish):
+            then = f"it will be tried again in {action.delay:.1f} s" if action.delay else "it will be tried again"
+        log.log(
+            logging.ERROR if failed else logging.WARNING,
+            "%s %s failed after %.3f s%s, %s%s%s",
+            run.task,
+            run.id,
+            took,
+            "" if settlement.outcome == "failed" else f" ({settlement.outcome})",
+            then,
+            "" if error is None else f": {error}",
+            "" if error is None else _trace(error),
+            extra=about(run),
+        )
+
+
+def tell_lost(run: Run, settlement: Settlement) -> None:
+    """A run whose worker died, froze or is cut off."""
+    final = isinstance(settlement.action, Finish)
+    log.log(
+        logging.ERROR if final else logging.WARNING,
+        "%s %s: the lease of worker %s lapsed (fence %d), %s",
+        run.task,
+        run.id,
+        run.worker,
+        run.fence,
+        f"it failed ({settlement.action.reason})" if isinstance(settlement.action, Finish) else "it is restarted",
+        extra=about(run),
+    )
+
+
+def _trace(error: Failure) -> str:
+    """Where it happened; of a verdict, only where another error led to it."""
+    if not error.traceback or (error.type in VERDICTS and CHAINED not in error.traceback):
+        return ""
+    return f"\n{error.traceback}"

@@ -1,0 +1,115 @@
+"""Log lines: which run and worker a line belongs to, and the two forms in which `rota worker` writes it.
+
+An app that embeds rota keeps its own logging: nothing here is set up unless a command asks for it.
+"""
+
+import json
+import logging
+import os
+import sys
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from rota.domain.plain import clean
+from rota.domain.run import Run
+
+LogForm = Literal["text", "json"]
+COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}
+TRACE = "\nTraceback (most recent call last):\n"
+
+worker_here: ContextVar[str | None] = ContextVar("rota worker", default=None)
+"""The worker on whose behalf this code runs."""
+run_here: ContextVar[Run | None] = ContextVar("rota run", default=None)
+"""The run whose handler is being called."""
+
+
+class LogSetup(Struct, frozen=True):
+    """How a process writes its log. `pid` names the process in each line of text."""
+
+    level: int = logging.INFO
+    form: LogForm = "text"
+    colours: bool = False
+    pid: bool = False
+
+
+in_force: LogSetup | None = None
+"""What this process was set up with; its child processes are set up the same."""
+
+
+def configure(setup: LogSetup, replace: bool = False) -> None:
+    """Write what this process logs, rota's lines and the app's own, to stderr.
+
+    An app that set up logging itself while it was imported keeps its handlers, unless `replace`.
+    """
+    global in_force
+    root = logging.getLogger()
+    logging.getLogger("rota").setLevel(setup.level)
+    if root.handlers and not replace:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if setup.form == "json" else TextLines(setup))
+    root.handlers = [handler]
+    root.setLevel(setup.level)
+    in_force = setup
+
+
+def about(run: Run) -> dict[str, object]:
+    """The `extra` of a line about a run that no handler is being called for."""
+    return {"rota_task": run.task, "rota_run": run.id}
+
+
+def local(created: float) -> str:
+    """Local time with its offset, to the millisecond."""
+    return datetime.fromtimestamp(created).astimezone().isoformat(timespec="milliseconds")
+
+
+class TextLines(logging.Formatter):
+    """`time LEVEL logger: message`; with short times and colours for a person's eyes."""
+
+    def __init__(self, setup: LogSetup) -> None:
+        pid = f" [{os.getpid()}]" if setup.pid else ""
+        super().__init__(f"%(asctime)s %(levelname)s{pid} %(name)s: %(message)s")
+        self._colours = setup.colours
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        """Local time, of which a person at a terminal knows the day and the zone."""
+        return local(record.created)[11:19] if self._colours else local(record.created)
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = clean(super().format(record)).rstrip()
+        if not self._colours:
+            return line
+        clock, level, rest = line.split(" ", 2)
+        return f"\x1b[2m{clock}\x1b[0m {COLOURS.get(record.levelno, '')}{level.lower():<7}\x1b[0m {rest}"
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line; `task`, `run` and `worker` where they are known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message, _, trace = record.getMessage().partition(TRACE)
+        fields = {
+            "ts": local(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": clean(message).rstrip(),
+            **_whose(record),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["traceback"] = clean(self.formatException(record.exc_info))
+        elif trace:
+            fields["traceback"] = clean(TRACE.lstrip() + trace).rstrip()
+        return json.dumps(fields, ensure_ascii=False)
+
+
+def _whose(record: logging.LogRecord) -> dict[str, object]:
+    run, said = run_here.get(), vars(record)
+    found = {
+        "task": said.get("rota_task") or (run and run.task),
+        "run": said.get("rota_run") or (run and run.id),
+        "worker": worker_here.get() or (run and run.worker),
+    }
+    return {name: value for name, value in found.items() if value}
