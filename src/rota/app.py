@@ -23,7 +23,7 @@ from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
-from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask, UsageError
+from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
 from rota.life import Life
 from rota.plans import Planning
@@ -221,7 +221,14 @@ class Rota(Definitions, Planning):
         for sentence in unknown_tasks(self.settings, self.tasks):
             log.warning(sentence)
         engine = self.build_engine()
-        await self.declare_schedules()
+        try:
+            await self.declare_schedules()
+        except StoreUnavailable as error:
+            if not error.passing:
+                raise
+            # A full server refuses what grows and still lets runs be worked off: whoever does that makes room.
+            log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
+            engine.declare_late(self.declare_schedules)
         await engine.start()
         Rota._current = self
         return engine

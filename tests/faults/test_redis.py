@@ -7,10 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from rota import StoreUnavailable
+from rota import Every, Limit, Rota, StoreUnavailable
 from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.run import State
 from rota.store import RunQuery, Store
+from rota.testing import drain
 from rota.testing.contract import Stage, new_run
 from rota.testing.contract.stage import GREET, LEASE
 from rota.testing.proxy import FaultProxy
@@ -189,3 +190,69 @@ async def test_work_follows_a_failover(redis_sentinel: RedisSentinel, namespace:
         verdicts = await persist(partial(stage.store.settle, [decide(run, Succeeded())]))
         assert verdicts.items == ["applied"]
         assert (await everything(stage.store))["p-0"] == (State.QUEUED, 0)
+
+
+async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.client.PAUSES", ())
+    with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
+        ran: list[int] = []
+
+        def release() -> Rota:
+            """The same code, in another process."""
+            app = Rota(at(server.url, "n"), name="shop", concurrency=20)
+
+            @app.task(schedule=Every(3600), limit=Limit(50))
+            async def work(n: int = 0) -> None:
+                ran.append(n)
+
+            return app
+
+        first = release()
+        await first.declare_schedules()
+        store = await first.client().store()
+        await store.declare(first.specs())
+        await first.submit_many([first.tasks["work"].bind(n) for n in range(140)])
+        await store.claim("dead", 1, ["work"], 10, 0.001)  # and it dies
+        await first.client().close()
+
+        server.ask("CONFIG", "SET", "maxmemory", "1000")
+        second = release()
+        with pytest.raises(StoreUnavailable, match="no memory left"):
+            await second.tasks["work"].submit(1)
+        await drain(second, timeout=30)
+        assert sorted(ran) == list(range(140))
+        with pytest.raises(StoreUnavailable, match="no memory left"):
+            await second.schedules.put("more", Every(60), second.tasks["work"].bind(1))
+        await second.client().close()
+
+
+async def test_a_worker_starts_although_a_full_server_refuses_its_schedules(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rota.client.PAUSES", ())
+    monkeypatch.setattr("rota.engine.supervisor.DECLARE_AGAIN", 0.01)
+    with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
+        app = Rota(at(server.url, "n"), name="shop")
+        ran = asyncio.Event()
+
+        @app.task
+        async def work() -> None:
+            ran.set()
+
+        @app.task(schedule=Every(60))
+        async def beat() -> None: ...
+
+        await app.declare_schedules()
+        await work.submit()
+        app.backend.skew += 3600
+        late = Rota(app.backend, name="shop")
+        late.task(name="work")(work.fn)
+        late.task(name="beat", schedule=Every(120))(beat.fn)
+        server.ask("CONFIG", "SET", "maxmemory", "1000")
+        async with asyncio.timeout(20), late:
+            assert "refuses the schedules of this app for now" in caplog.text
+            await ran.wait()
+            server.ask("CONFIG", "SET", "maxmemory", "200mb")
+            while (await late.schedules.get("beat")).trigger != "every 2m":
+                await late.client().news(0.05)
+        await app.client().close()

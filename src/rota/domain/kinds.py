@@ -33,6 +33,10 @@ def is_class_of_errors(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
+def is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
 def members(value: object) -> Iterable[object]:
     return cast("Iterable[object]", value)
 
@@ -46,7 +50,7 @@ FLAG = Kind(is_flag, "True or False")
 STRUCTS: dict[str, dict[str, Kind]] = {
     "Retry": {
         "rules": Kind(
-            optional(lambda rules: isinstance(rules, Mapping) and all(map(is_class_of_errors, members(rules)))),
+            optional(lambda rules: is_mapping(rules) and all(map(is_class_of_errors, members(rules)))),
             "exception classes with a Retry each, e.g. rules={ValueError: Retry(0)}",
         ),
     },

@@ -31,6 +31,8 @@ FIRST_PAUSE, LAST_PAUSE = 0.5, 2.0
 """Seconds before a loop that failed starts again; the last is short, so that work goes on soon after a fault ends."""
 STOP_CLAIMING = 5.0
 """Seconds for a claim under way to come back; what it claimed after that comes back when its lease lapses."""
+DECLARE_AGAIN = 30.0
+"""Seconds after which the schedules of an app are declared again, where the store refused them."""
 CALM = 60.0
 """A loop that ran this long without an accident starts over with short pauses."""
 
@@ -79,9 +81,25 @@ class Supervisor:
         self._stack = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
+        self._late: Callable[[], Awaitable[object]] | None = None
         self._started_at = 0.0
         self._watchdog: Watchdog | None = None
         self.ended = False  # stopped, whatever became of its parts, or given up
+
+    def declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
+        """Once started, declare what the store refused for now, and try until it takes it."""
+        self._late = declare
+
+    async def _declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            await asyncio.sleep(DECLARE_AGAIN)
+            try:
+                await declare()
+            except StoreError as error:
+                log.warning("the store still refuses the schedules of this app: %s", error)
+            else:
+                log.info("the schedules of this app are declared now")
+                return
 
     async def start(self) -> None:
         """Recording works before anything can end, leases are renewed before anything is claimed."""
@@ -128,6 +146,9 @@ class Supervisor:
         self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
         self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, self._hooks).run)
+        if self._late is not None:
+            late = asyncio.create_task(self._declare_late(self._late), name="rota declare")
+            self._stack.callback(late.cancel)
         log.info("worker %s started on %s", self.name, self._backend.url)
 
     async def stop(self, grace: float) -> None:

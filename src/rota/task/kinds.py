@@ -16,8 +16,12 @@ def _is_span(value: object) -> bool:
     return is_number(value) or isinstance(value, timedelta)
 
 
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def _are_names(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(is_text, members(value)))
+    return _is_list(value) and all(map(is_text, members(value)))
 
 
 def _is_count(value: object) -> bool:

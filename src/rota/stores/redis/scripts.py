@@ -8,8 +8,11 @@ from importlib import resources
 from msgspec import Struct
 
 READS = frozenset({"runs", "rows", "stats", "depths"})
-GROWS = frozenset({"put", "fire", "declare", "mark"})
-"""Refused when the server has no memory left; the other verbs go on, so that what is there can be worked off."""
+GROWS = frozenset({"put", "fire", "schedule", "mark"})
+"""Refused when the server has no memory left; the other verbs go on, so that what is there can be worked off. What code
+declares is small and bounded by the code, and no worker starts without it: that is not refused."""
+FILES = {"schedule": "declare"}
+"""Verbs that have the file of another: schedules that are put at run time are declared, but may be refused."""
 
 
 class Script(Struct, frozen=True):
@@ -41,7 +44,7 @@ def compiled(text: str) -> str:
 def script(name: str, modern: bool) -> Script:
     """The verb's script; `modern` servers (7 and later) are told what it does."""
     folder = resources.files("rota.stores.redis") / "lua"
-    verb = (folder / f"{name}.lua").read_text()
+    verb = (folder / f"{FILES.get(name, name)}.lua").read_text()
     first = verb.partition("\n")[0]
     parts = [(folder / "shared" / f"{part}.lua").read_text() for part in first.removeprefix("-- with:").split()]
     flags = " flags=no-writes" if name in READS else "" if name in GROWS else " flags=allow-oom"

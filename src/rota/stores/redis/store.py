@@ -201,7 +201,8 @@ class RedisStore:
             ("schedule", item.id, plan_item(item)) if isinstance(item, Schedule) else ("task", item.name, _spec(item))
             for item in items
         ]
-        now, *answers = await self.run("declare", pack(said))
+        by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
+        now, *answers = await self.run("schedule" if by_hand else "declare", pack(said))
         return Reply(now, [Declared(answer.decode()) for answer in answers])
 
     async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
