@@ -8,7 +8,8 @@ from itertools import groupby
 from examples.race_day.racing import PARIS
 from rota import FlowStatus, Run
 
-SIGNS = {"done": "■", "skipped": "□", "failed": "x", "blocked": "…", "waiting": "·", "running": ">", "absent": " "}
+SIGNS = {"done": "✔", "skipped": "»", "failed": "✖", "blocked": "■", "waiting": "…", "running": "▶", "absent": "·"}
+"""The same as `rota flows` shows."""
 
 
 def grid(moments: Mapping[str, FlowStatus]) -> Iterator[str]:

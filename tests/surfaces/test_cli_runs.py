@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.surfaces.called import Called, waiting
+from tests.surfaces.timetables import on_terminal
 
 NASTY = "[bold]loud[/bold] \x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07 \u202eback\x9b2J\r\tend"
 HARMLESS = "[bold]loud[/bold] red bell back"
@@ -195,3 +196,20 @@ def test_the_doctor_finds_an_app_that_cannot_be_imported(rota: Called, monkeypat
     monkeypatch.setenv("ROTA_APP", "no_such_module:app")
 
     assert verdicts(rota, code=1)["app"] == "fail"
+
+
+def test_80_columns_show_the_reason_of_a_failure_and_an_id_that_every_command_takes(
+    rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = rota.work("the server answered with something odd")
+    on_terminal(monkeypatch, 80)
+
+    title, failed, done = rota("runs", "ls").splitlines()
+
+    assert title.split() == ["id", "task", "state", "age", "outcome"]
+    assert failed.split()[:3] == [bad[-12:], "trip", "failed"]
+    assert "ValueError: the server answered" in failed
+    assert done.split()[:3] == [good[-12:], "greet", "succeeded"]
+    assert max(map(len, (title, failed, done))) <= 80
+    shown = rota("runs", "show", failed.split()[0])
+    assert bad in shown

@@ -112,7 +112,7 @@ def test_a_terminal_shows_local_times_and_which_zone_a_schedule_goes_by(
     [
         (160, "next left last passed outcome schedule task when state", ""),
         (120, "next left last passed schedule task", ""),
-        (80, "next left passed schedule task", "last"),
+        (80, "next left passed outcome schedule", "last"),
         (50, "next left schedule", "last passed task outcome when"),
     ],
 )

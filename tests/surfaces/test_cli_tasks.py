@@ -1,6 +1,11 @@
 """`rota tasks`: what the app defines, and what only the store knows."""
 
+import pytest
+
+from rota import Retry, Rota
+from tests.surfaces.called import Called
 from tests.surfaces.project import Project
+from tests.surfaces.timetables import beside, on_terminal
 
 
 def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None:
@@ -67,3 +72,26 @@ def test_the_url_of_the_command_line_wins(project: Project) -> None:
 
     assert not (project.folder / "fixed.db").exists()
     assert len(project.rota("runs", "ls", "--url", other, "--json").json) == 1
+
+
+def test_80_columns_keep_retries_timeout_and_description_and_no_empty_column(
+    rota: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Rota(rota.url)
+
+    @app.task(retry=Retry(3), timeout=30)
+    def trip(message: str) -> None:
+        """Always fails."""
+
+    @app.task
+    def greet(name: str, times: int = 1, in_capitals: bool = False) -> None: ...
+
+    beside(monkeypatch, app)
+    on_terminal(monkeypatch, 80)
+
+    title, first, second = rota("tasks").splitlines()
+
+    assert title.split() == ["task", "parameters", "retries", "timeout", "queued", "running", "description"]
+    assert first.split() == ["trip", "message:", "str", "3", "30.0", "s", "0", "0", "Always", "fails."]
+    assert second.startswith("greet  name: str, times: ")
+    assert max(map(len, (title, first, second))) <= 80

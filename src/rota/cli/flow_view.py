@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rota.cli.flow_facts import Standing
 from rota.cli.instants import wall
-from rota.cli.run_view import outcome
+from rota.cli.run_view import outcome, short_id
 from rota.cli.show import Column, Record, console, table_of
 from rota.cli.text import coarse, one_line, plural, relative, span
 from rota.domain.period import Period
@@ -36,7 +36,6 @@ CELL = 6
 GAP = 2
 WORDS_FROM = 24
 """Columns that the words about the last period need."""
-ID_SHOWN = 12
 NAME_SHOWN = 30
 
 
@@ -228,7 +227,7 @@ def step_columns(standing: Standing | None = None) -> list[Column]:
         Column("since", lambda r: wall_time(of(r).since, standing), rank=1),
         Column("seconds", lambda r: "" if (took := of(r).seconds) is None else span(took), title="took", right=True),
         Column("attempts", lambda r: str(r["attempts"] or ""), title="tries", right=True, rank=4),
-        Column("run", lambda r: Text(str(r["run"] or "")[-ID_SHOWN:], style="dim"), rank=3),
+        Column("run", lambda r: Text(short_id(str(r["run"] or "")), style="dim"), rank=3),
         Column("blocked_by", piped=True, flat=lambda r: " ".join(blocking(r))),
         Column("error", lambda r: remark(of(r), standing), title="remark", elastic=True, rank=2),
     ]

@@ -36,6 +36,14 @@ def _dim(text: str) -> Text:
     return Text(text, style="dim")
 
 
+ID_SHOWN = 12
+"""Of a run's id, the end: every command takes it for the whole."""
+
+
+def short_id(id: str) -> str:
+    return clean(id)[-ID_SHOWN:]
+
+
 def run_columns(page: "Page") -> list[Column]:
     """The columns of a list; instants are told as seen from the store's now."""
     runs = {run.id: run for run in page.runs}
@@ -44,12 +52,12 @@ def run_columns(page: "Page") -> list[Column]:
         return runs[str(record["id"])]
 
     return [
-        Column("id", whole=True),
+        Column("id", lambda r: _dim(short_id(run(r).id)), whole=True),
         Column("task"),
         Column("key", piped=True),
         Column("state", lambda r: state_text(run(r).state)),
         Column("priority", piped=True),
-        Column("created_at", lambda r: relative(run(r).created_at, page.now), title="created", from_width=76),
+        Column("created_at", lambda r: coarse(page.now - run(r).created_at), title="age", right=True),
         Column("due_at", piped=True),
         Column("finished_at", piped=True),
         Column("fence", title="claims", right=True, from_width=100),
@@ -62,7 +70,6 @@ def run_columns(page: "Page") -> list[Column]:
             lambda r: run(r).error and str(run(r).error),
             title="outcome",
             elastic=True,
-            from_width=90,
         ),
         Column("origin", lambda r: _dim(origin_brief(run(r))), lambda r: origin_words(run(r)), from_width=120),
     ]

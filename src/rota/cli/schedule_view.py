@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rota.cli.instants import clock, wall
-from rota.cli.run_view import STATE_STYLE, outcome
+from rota.cli.run_view import STATE_STYLE, outcome, short_id
 from rota.cli.schedule_facts import Facts, about_of, args_of, coming, policy_of, words_of
 from rota.cli.show import Column, to_json
 from rota.cli.text import clean, coarse, one_line, relative, span
@@ -23,8 +23,6 @@ OVERLAP = {
     "queue": "queue: at most one run waits behind the one that runs",
     "allow": "allow: runs may go on side by side",
 }
-ID_SHOWN = 12
-"""Of a run's id, the end: it is enough to find it."""
 STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 
 
@@ -34,9 +32,9 @@ def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
     return [
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
         Column("left", lambda r: _left(facts[r["id"]]), right=True),
-        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", rank=3),
-        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, rank=1),
-        Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", rank=4),
+        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", rank=3, sparse=True),
+        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, rank=1, sparse=True),
+        Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", rank=1, sparse=True),
         Column("last_run", piped=True),
         Column("id", title="schedule"),
         Column("task", rank=2),
@@ -210,7 +208,7 @@ def _fates(facts: Facts) -> RenderableType:
         grid.add_row(
             clock(fate.firing.nominal, facts.now),
             fate_text(fate),
-            _dim(fate.run_id[-ID_SHOWN:] if fate.run_id is not None and fate.run is not None else ""),
+            _dim(short_id(fate.run.id) if fate.run_id is not None and fate.run is not None else ""),
             told,
         )
     return grid

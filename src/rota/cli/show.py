@@ -37,6 +37,8 @@ class Column(Struct, frozen=True):
     """Left out where it does not fit beside those of lower rank."""
     piped: bool = False
     """Only in a pipe."""
+    sparse: bool = False
+    """Left out on a terminal where no record has anything in it."""
 
     def on_screen(self, record: Record) -> Text:
         """For a terminal."""
@@ -121,7 +123,8 @@ class Show:
 def table_of(records: Sequence[Record], columns: Sequence[Column], width: int) -> Table:
     """With the columns that such a terminal has room for."""
     table = Table(box=None, pad_edge=False, header_style="bold dim")
-    shown = _fitting([c for c in columns if not c.piped and width >= c.from_width], records, width)
+    wanted = [c for c in columns if not c.piped and width >= c.from_width and not (c.sparse and _empty(c, records))]
+    shown = _fitting(wanted, records, width)
     for column, needed in zip(shown, _widths(shown, records, width), strict=True):
         table.add_column(
             Text(column.title or column.field),
@@ -133,6 +136,10 @@ def table_of(records: Sequence[Record], columns: Sequence[Column], width: int) -
     for record in records:
         table.add_row(*(column.on_screen(record) for column in shown))
     return table
+
+
+def _empty(column: Column, records: Sequence[Record]) -> bool:
+    return not any(column.on_screen(record).plain.strip() for record in records)
 
 
 def _fitting(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[Column]:
