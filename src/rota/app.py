@@ -310,8 +310,12 @@ class Rota(Definitions, Planning):
         return await why(await self._client.store(), subject, key)
 
     async def depths(self) -> dict[str, Depth]:
-        """Unfinished runs per task, exactly."""
-        return {depth.task: depth for depth in (await (await self._client.store()).depths()).items}
+        """Unfinished runs per task, exactly; 0 for a task that is known, here or by what workers published, and has
+        none."""
+        store = await self._client.store()
+        known = {*self.tasks, *(spec.name for spec in (await store.rows(TaskSpec)).items)}
+        found = {depth.task: depth for depth in (await store.depths()).items}
+        return {name: found.get(name) or Depth(name, 0, 0) for name in sorted({*known, *found})}
 
     async def clear(self, task: str) -> int:
         """End all waiting runs of a task; how many there were. Running ones go on."""

@@ -262,12 +262,15 @@ class Hint(Struct, frozen=True):
 
 
 class Depth(Struct, frozen=True):
-    """How many unfinished runs one task has."""
+    """How many unfinished runs one task has; falsy if it has none."""
 
     task: str
     queued: int
     running: int
     paused: int = 0
+
+    def __bool__(self) -> bool:
+        return self.queued + self.running + self.paused > 0
 
 
 class Store(Protocol):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota import Activity, Breaker, Decision, Every, Reason, Rota, UserKey
+from rota import Activity, Breaker, Decision, Every, InvalidOptions, Reason, Rota, UserKey
 from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
@@ -64,6 +64,61 @@ async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
     assert spec.activity == Activity(after=1800, key="{user_id}", breaker=Breaker(3))
     decision = await Rota(backend).touch("summarise", "u1")
     assert (bool(decision), decision.reason) == (False, Reason.DISABLED)
+
+
+async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source system's names: interval is `after`, timeout is `timeout`, max_retries is `retry` or `breaker`."""
+    (tmp_path / "rota.toml").write_text(
+        '[tasks.summarise]\ntimeout = "5m"\nretry = 3\n[tasks.summarise.activity]\n'
+        'after = "30m"\nspacing = 60\nbreaker = 3\ncool_down = "1d"\nmode = "debounce"\nmax_wait = "2h"\n'
+        "[tasks.fresh]\nactivity = 60\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    app = Rota("memory://")
+
+    @app.task(activity=Activity(after=1, key="{user_id}", breaker=Breaker(9, 5.0)))
+    async def summarise(user_id: str) -> None: ...
+
+    @app.task
+    async def fresh() -> None: ...
+
+    wanted = Activity(1800, "{user_id}", "debounce", 7200.0, 60.0, Breaker(3, 86_400.0))
+    assert summarise.activity == summarise.spec().activity == wanted
+    assert (summarise.policy.timeout, summarise.policy.retry.limit) == (300.0, 3)
+    assert fresh.activity == Activity(60)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("spacing = 60", "say its after as well"),
+        ("after = 60\ncool_down = 5", "say breaker as well"),
+        ("after = -1", "after=-1"),
+        ("after = 60\nbreaker = 0", "at least 1"),
+        ("aftr = 60", "did you mean after"),
+        ('after = 60\nmode = "x"', "one of coalesce, debounce"),
+        ("after = 60\nmax_wait = 90", "mode='debounce'"),
+    ],
+)
+def test_0_2_what_is_wrong_with_an_activity_in_rota_toml_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    (tmp_path / "rota.toml").write_text(f"[tasks.summarise.activity]\n{text}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOptions, match=told):
+        Rota("memory://").task(name="summarise")(lambda: None)
+
+
+def test_0_15_the_names_of_an_untold_device_and_agent_are_configuration() -> None:
+    key = UserKey(default_device="web", default_agent="coach")
+    assert key.build("u") == "u:web:coach"
+    assert key.build("u", "phone") == "u:phone:coach"
+    assert key.fill({"user_id": "u", "device_id": None}) == "u:web:coach"
+    assert UserKey(agent=False, default_device="a:b").build("u") == "u:a%3Ab"
+    with pytest.raises(ValueError, match="a text that is not empty"):
+        UserKey(default_device="")
 
 
 def test_0_3_composite_keys_of_three_two_or_one_dimensions() -> None:

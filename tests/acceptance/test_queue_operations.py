@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rota import Context, QueueFull, Rota, RunCancelled, State
+from rota.store import Depth
 from rota.stores.memory import MemoryBackend
+from rota.testing.contract import new_run
 from rota.testing.faults import FaultyBackend
 
 
@@ -116,6 +118,22 @@ async def test_4_8_health_queue_length_clear() -> None:
     assert await app.health()
     assert (await app.depths())["work"].queued == 3
     assert await app.clear("work") == 3
+
+
+async def test_4_12_the_queue_length_of_a_known_task_is_0_when_nothing_waits() -> None:
+    backend = MemoryBackend()
+    app, elsewhere = Rota(backend), Rota(backend)
+
+    @app.task
+    async def run_task() -> None: ...
+
+    assert (await app.depths())["run_task"] == Depth("run_task", 0, 0), "known by its code"
+    async with app:
+        await (await run_task.submit()).result(timeout=10)
+    assert (await elsewhere.depths())["run_task"].queued == 0, "known by what a worker published"
+    assert not any((await elsewhere.depths()).values())
+    await (await elsewhere.client().store()).put([new_run("nobodys")])
+    assert {name: depth.queued for name, depth in (await elsewhere.depths()).items()} == {"nobodys": 1, "run_task": 0}
 
 
 async def test_4_9_a_context_manager_whose_close_is_idempotent() -> None:

@@ -136,7 +136,7 @@ async def test_hooks_hear_of_rescued_and_refused_runs_too() -> None:
         with pytest.raises(Refused):
             await off.submit()
         async with asyncio.timeout(10):
-            while await app.depths():
+            while any((await app.depths()).values()):
                 await app.client().news()
     assert sorted(heard) == [("failed", "lost"), ("lost", "lost"), ("refused", "disabled")]
 

@@ -81,7 +81,7 @@ async def passed(app: Rota, tick: datetime) -> bool:
 
 async def ended(app: Rota) -> bool:
     fired = all(schedule.next_at is None for schedule in await app.schedules.list())
-    return fired and not await app.depths()
+    return fired and not any((await app.depths()).values())
 
 
 async def all_runs(store: Store) -> list[Run]:

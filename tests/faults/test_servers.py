@@ -52,7 +52,7 @@ class Load:
             ("succeeded",): len(self.handles)
         }
         assert {run.fence for run in found.runs} == {1}
-        assert not await self.app.depths()
+        assert not any((await self.app.depths()).values())
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.output
         began = Counter(line for line in worker.lines if line.startswith("began"))

@@ -277,8 +277,8 @@ def test_the_app_is_left_as_it_was() -> None:
     assert len(simulate(app, START, START + timedelta(hours=1), scenario=scenario).runs) == 1
 
     async def really() -> int:
-        before = await app.depths()
-        assert before == {}, "nothing of the simulation is in the app's own store"
+        before = (await app.depths()).values()
+        assert not any(before), "nothing of the simulation is in the app's own store"
         async with app:
             assert await (await call.submit()).result(timeout=10) == "done"
         return len(before)

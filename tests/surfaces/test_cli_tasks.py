@@ -23,6 +23,9 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "paused": False,
         "limit": None,
         "rate": None,
+        "activity": None,
+        "priority": 0,
+        "max_pending": None,
         "queued": 1,
         "running": 0,
         "paused_runs": 0,
@@ -60,6 +63,20 @@ def test_limits_and_pauses_are_told(project: Project) -> None:
     assert whole["limit"] == {"total": 10, "per_key": 1}
     assert whole["rate"] == {"n": 100, "per": 60, "burst": 1, "per_key": False}
     assert (whole["enabled"], whole["paused"]) == (False, True)
+
+
+def test_an_activity_is_told_as_the_settings_have_it(project: Project) -> None:
+    (project.folder / "active.py").write_text(
+        "from rota import Activity, Rota\napp = Rota()\n"
+        "@app.task(activity=Activity(after=60, key='{user}'))\ndef summarise(user: str) -> None: ...\n"
+    )
+    (project.folder / "rota.toml").write_text("[tasks.summarise.activity]\nspacing = 90\nbreaker = 3\n")
+
+    (row,) = project.rota("-A", "active:app", "tasks").rows
+    (whole,) = project.rota("-A", "active:app", "tasks", "--json").json
+
+    assert row["activity"] == "after 1m, spacing 1m30s, breaker 3"
+    assert (whole["activity"]["spacing"], whole["activity"]["breaker"]["failures"]) == (90, 3)
 
 
 def test_the_url_of_the_command_line_wins(project: Project) -> None:

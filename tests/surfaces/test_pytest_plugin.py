@@ -130,7 +130,7 @@ def test_from_plain_code(rota_app):
     jobs.greet.submit_sync("Bob")
 
 async def test_nothing_is_left_of_the_others(rota_app):
-    assert await rota_app.depths() == {}
+    assert not any((await rota_app.depths()).values())
 
 def test_outside_it_is_as_it_was():
     assert jobs.app.backend.url.startswith("sqlite")

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from datetime import timedelta
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -16,8 +17,10 @@ from rota.cli.records import record as plain
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import one_line, plural, span
 from rota.cli.who import who
+from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
+from rota.domain.triggers.durations import spell_duration
 from rota.flow import Flow
 from rota.store import Depth, Subject, Wish
 from rota.task import Task
@@ -37,6 +40,7 @@ COLUMNS = [
     Column("held", lambda r: _held(r), title="held back", flat=lambda r: _held(r).plain, sparse=True),
     Column("limit", lambda r: str(r["limit_text"]), lambda r: r["limit_text"], sparse=True, rank=4),
     Column("rate", lambda r: str(r["rate_text"]), lambda r: r["rate_text"], sparse=True, rank=5),
+    Column("activity", lambda r: str(r["activity_text"]), lambda r: r["activity_text"], sparse=True, rank=6),
     Column("queued", right=True),
     Column("running", right=True),
     Column("paused", piped=True),
@@ -133,8 +137,12 @@ def _record(
         "paused": spec.paused,
         "limit": spec.limit and plain(spec.limit),
         "rate": spec.rate and plain(spec.rate),
+        "activity": spec.activity and plain(spec.activity),
+        "priority": spec.priority,
+        "max_pending": spec.guards.max_pending,
         "limit_text": _limit(spec.limit),
         "rate_text": _rate(spec.rate),
+        "activity_text": _activity(spec.activity),
         "queued": depth.queued,
         "running": depth.running,
         "paused_runs": depth.paused,
@@ -171,6 +179,18 @@ def _rate(rate: Rate | None) -> str:
         return ""
     per = "s" if rate.per == 1 else "min" if rate.per == 60 else "h" if rate.per == 3600 else span(rate.per)
     return f"{rate.n}/{per}" + (f", burst {rate.burst}" if rate.burst > 1 else "") + (" per key" * rate.per_key)
+
+
+def _activity(activity: Activity | None) -> str:
+    """In the words of the code, without what is as usual."""
+    if activity is None:
+        return ""
+    spans = {
+        name: getattr(activity, name) for name in activity.__struct_fields__ if name not in ("key", "mode", "breaker")
+    }
+    said = [f"{name} {spell_duration(timedelta(seconds=value))}" for name, value in spans.items() if value is not None]
+    broken = [] if activity.breaker is None else [f"breaker {activity.breaker.failures}"]
+    return ", ".join([*said, *([activity.mode] if activity.mode != "coalesce" else []), *broken])
 
 
 def _name(record: Record) -> Text:

@@ -15,7 +15,7 @@ Mode = Literal["coalesce", "debounce"]
 DAY = 86_400.0
 
 
-def _span(value: object, name: str) -> None:
+def check_span(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= FAR:
         raise ValueError(f"{name}={value!r}: seconds from 0 to ten years")
 
@@ -34,7 +34,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
         if self.failures < 1:
             raise ValueError(f"Breaker({self.failures!r}): a whole number of failed runs, at least 1")
         if self.cool_down is not None:
-            _span(self.cool_down, "cool_down")
+            check_span(self.cool_down, "cool_down")
 
 
 PARTS = {
@@ -65,7 +65,7 @@ class Activity(Struct, frozen=True, omit_defaults=True):
         check_struct(self, PARTS)
         for name in ("after", "max_wait", "spacing"):
             if (value := getattr(self, name)) is not None:
-                _span(value, name)
+                check_span(value, name)
         if self.mode not in ("coalesce", "debounce"):
             raise ValueError(f"Activity(mode={self.mode!r}): choose coalesce or debounce")
         if self.max_wait is not None and self.mode == "coalesce":

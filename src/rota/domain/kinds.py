@@ -29,6 +29,10 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def is_name(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
 def is_class_of_errors(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
@@ -46,6 +50,7 @@ def optional(fits: Callable[[object], bool]) -> Callable[[object], bool]:
 
 
 FLAG = Kind(is_flag, "True or False")
+NAMED = Kind(is_name, "a text that is not empty")
 
 STRUCTS: dict[str, dict[str, Kind]] = {
     "Retry": {
@@ -67,6 +72,8 @@ STRUCTS: dict[str, dict[str, Kind]] = {
     "UserKey": {
         "device": FLAG,
         "agent": FLAG,
+        "default_device": NAMED,
+        "default_agent": NAMED,
     },
 }
 """The kinds of the options of each policy. What a number may be at most, the policy itself says."""

@@ -22,14 +22,17 @@ class UserParts(Struct, frozen=True):
     agent_id: str | None = None
 
 
-class UserKey(Struct, frozen=True):
+class UserKey(Struct, frozen=True, omit_defaults=True):
     """`user:device:agent`, or without one or both of the latter.
 
-    A dimension that is not told is "default". Ids may hold anything a key may: `:` is written `%3A`, and `%` is `%25`.
+    A dimension that is not told is `default_device` or `default_agent`. Ids may hold anything a key may: `:` is written
+    `%3A`, and `%` is `%25`.
     """
 
     device: bool = True
     agent: bool = True
+    default_device: str = MISSING
+    default_agent: str = MISSING
 
     def __post_init__(self) -> None:
         check_struct(self)
@@ -43,8 +46,12 @@ class UserKey(Struct, frozen=True):
         """The key; parts of dimensions that it does not have are left out."""
         if not user_id:
             raise ValueError("a user key needs a user: user_id is empty")
-        given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
-        return check_key(":".join(_escape(given[name] or MISSING) for name in self.dimensions))
+        given = {
+            "user_id": user_id,
+            "device_id": device_id or self.default_device,
+            "agent_id": agent_id or self.default_agent,
+        }
+        return check_key(":".join(_escape(given[name]) for name in self.dimensions))
 
     def parse(self, text: str) -> UserParts:
         """The parts of a key that `build` made."""
@@ -63,7 +70,7 @@ class UserKey(Struct, frozen=True):
         return self.build(given.pop("user_id"), **given)
 
     def check(self, parameters: Collection[str]) -> None:
-        """Refuses a task that cannot be keyed so; without device_id or agent_id, those are "default"."""
+        """Refuses a task that cannot be keyed so; without device_id or agent_id, those are the defaults."""
         if "user_id" not in parameters:
             known = ", ".join(parameters) or "none"
             raise ValueError(f"a user key needs a parameter user_id; there are: {known}")

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from rota.domain.activity import Activity, Breaker, Mode, check_span
 from rota.domain.intake import check_priority
 from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap
@@ -51,12 +52,32 @@ class RateOverride(Struct, frozen=True, kw_only=True):
         Rate(**said)
 
 
+class ActivityOverride(Struct, frozen=True, kw_only=True):
+    """`[tasks.NAME.activity]`. `breaker` is its number of failures, `cool_down` its seconds."""
+
+    after: Seconds | UnsetType = UNSET
+    mode: Mode | UnsetType = UNSET
+    max_wait: Seconds | UnsetType = UNSET
+    spacing: Seconds | UnsetType = UNSET
+    expires: Seconds | UnsetType = UNSET
+    breaker: int | UnsetType = UNSET
+    cool_down: Seconds | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        said = said_in(self)
+        Breaker(said.get("breaker", 1), said.get("cool_down"))
+        for name in ("after", "max_wait", "spacing", "expires"):
+            check_span(said.get(name, 0), name)
+
+
 PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
     "retry": (RetryOverride, Retry),
     "limit": (LimitOverride, Limit),
     "rate": (RateOverride, Rate),
+    "activity": (ActivityOverride, Activity),
 }
-"""The fields that are tables. A bare number is their first field, as in `Retry(5)`, `Limit(10)`, `Rate(100)`."""
+"""The fields that are tables. A bare number is their first field, as in `Retry(5)`, `Limit(10)`, `Rate(100)`,
+`Activity(60)`."""
 
 
 class TaskOverride(Struct, frozen=True, kw_only=True):
@@ -70,6 +91,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     retry: RetryOverride | UnsetType = UNSET
     limit: LimitOverride | UnsetType = UNSET
     rate: RateOverride | UnsetType = UNSET
+    activity: ActivityOverride | UnsetType = UNSET
     max_losses: int | UnsetType = UNSET
     lost: Lost | UnsetType = UNSET
     schedule: str | UnsetType = UNSET
@@ -99,6 +121,8 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
 
 def _combined(name: str, base: object, part: Struct) -> object:
     said, kind = said_in(part), PARTS[name][1]
+    if kind is Activity:
+        said = _activity(base, said)
     if isinstance(base, Struct):
         return replace(base, **said)
     if base is not None:
@@ -106,3 +130,17 @@ def _combined(name: str, base: object, part: Struct) -> object:
     if kind is Rate and "n" not in said:
         raise ValueError("the settings change a rate and the code has none; say its n as well")
     return kind(**said)
+
+
+def _activity(base: object, said: dict[str, Any]) -> dict[str, Any]:
+    """As fields of an Activity: the two numbers of a breaker become one."""
+    known = base.breaker if isinstance(base, Activity) else None
+    failures = said.pop("breaker", known and known.failures)
+    cool_down = said.pop("cool_down", known and known.cool_down)
+    if failures is None and cool_down is not None:
+        raise ValueError("the settings change the cool_down of a breaker and the code has none; say breaker as well")
+    if base is None and "after" not in said:
+        raise ValueError("the settings change an activity and the code has none; say its after as well")
+    if unknown := said.keys() - set(Activity.__struct_fields__):
+        raise ValueError(f"activity.{min(unknown)} is not known to this version of rota")
+    return said if failures is None else said | {"breaker": Breaker(failures, cool_down)}
