@@ -1,15 +1,17 @@
 """Rows of the first source document: claiming, locks, workers, outcomes, stopping. Numbers are those of the rows."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from rota import Context, Limit, Rota, RunFailed, State
+from rota import Activity, Context, Every, Limit, Reason, Rota, RunFailed, State
 from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.settlement import Verdict
 from rota.stores.memory import MemoryBackend
+from rota.testing import Simulation, simulate
 from rota.testing.contract.stage import new_run
 from rota.testing.faults import FaultyBackend
 
@@ -139,3 +141,47 @@ async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_th
     async with app:
         assert await run.result(timeout=10) == "u1"
         assert await (await summarise.submit("u1")).result(timeout=10) == "u1"
+
+
+def test_beyond_a_timeout_is_enforced_and_a_lock_is_renewed_as_long_as_the_work_takes() -> None:
+    """There, the timeout was a number nobody looked at, and a lock of 300 s ended under a longer task."""
+    app = Rota("memory://")
+
+    @app.task(timeout=300)
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    @app.task
+    async def long() -> None:
+        await asyncio.sleep(3000)
+
+    async def submits(_: Simulation) -> None:
+        await hangs.submit()
+        await long.submit()
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+    simulation = simulate(app, start, start + timedelta(hours=1), scenario=submits, workers=2)
+    (hung,), (done,) = simulation.of(hangs), simulation.of(long)
+    assert hung.reason is Reason.TIMED_OUT
+    assert hung.attempts[0].seconds == pytest.approx(300, abs=1)
+    assert (done.state, len(simulation.starts(long))) == (State.SUCCEEDED, 1)
+
+
+def test_beyond_work_starts_when_it_is_due_and_a_period_does_not_drift() -> None:
+    """There, a look every ten seconds came late by up to ten, and each period began when the last run had ended."""
+    app = Rota("memory://")
+
+    @app.task(schedule=Every(60))
+    async def periodic() -> None:
+        await asyncio.sleep(7)
+
+    @app.task(activity=Activity(after=1800, key="{user}"))
+    async def summarise(user: str) -> None: ...
+
+    async def touches(_: Simulation) -> None:
+        await summarise.touch("u1")
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+    simulation = simulate(app, start, start + timedelta(hours=1), scenario=touches)
+    assert [at - start for at in simulation.starts(summarise)] == [timedelta(seconds=1800)]
+    assert [at - start for at in simulation.starts(periodic)] == [timedelta(seconds=60 * n) for n in range(1, 60)]

@@ -1,15 +1,19 @@
 """Rows of the fifth source document: operations on a queue."""
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from rota import Context, QueueFull, Rota, RunCancelled, State
+from rota import Context, QueueFull, Rota, RunCancelled, State, StoreUnavailable
 from rota.store import Depth
 from rota.stores.memory import MemoryBackend
+from rota.stores.postgres import PostgresBackend
 from rota.testing.contract import new_run
 from rota.testing.faults import FaultyBackend
+from rota.testing.servers import RedisServer
 
 
 async def test_4_1_submit_does_not_block_and_the_answer_is_had_later_by_id() -> None:
@@ -61,11 +65,27 @@ async def test_4_2_run_cancel_pause_resume() -> None:
             await doomed.result(timeout=10)
 
 
-@pytest.mark.parametrize("url", ["memory://", "sqlite:///{tmp}/rota.db"])
+@pytest.fixture(params=["memory", "sqlite", "redis", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> str:
+    """A store of each kind, as the environment names it."""
+    match request.param:
+        case "memory":
+            return "memory://"
+        case "sqlite":
+            return f"sqlite:///{tmp_path / 'rota.db'}"
+        case "redis":
+            server: RedisServer = request.getfixturevalue("valkey")
+            return f"{server.url}&namespace={namespace}"
+        case _:
+            backend: PostgresBackend = request.getfixturevalue("postgres_backend")
+            dsn = backend.address.dsn
+            return f"{dsn}{'&' if '?' in dsn else '?'}schema={backend.schema}"
+
+
 async def test_4_3_the_same_code_on_every_store_chosen_by_the_environment(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ROTA_URL", url.format(tmp=tmp_path))
+    monkeypatch.setenv("ROTA_URL", url)
     app = Rota()
 
     @app.task
@@ -89,6 +109,23 @@ async def test_4_4_a_bounded_queue_of_100_lets_the_sender_wait() -> None:
     sender = asyncio.create_task(work.submit(100))
     async with app:
         assert await (await sender).result(timeout=10) == 100
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "postgresql://127.0.0.1:1/none"])
+async def test_4_5_an_unreachable_server_fails_loudly_at_start(url: str) -> None:
+    app = Rota(url)
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+        await app.start()
+    assert not app.status().running
+
+
+@pytest.mark.parametrize(("url", "driver"), [("redis://a", "redis"), ("postgresql://a/b", "asyncpg")])
+def test_4_5_a_missing_driver_names_the_install_command(url: str, driver: str) -> None:
+    """In a process of its own, for which the package is not there."""
+    code = f"import sys; sys.modules[{driver!r}] = None; from rota import Rota; Rota({url!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    extra = "redis" if driver == "redis" else "postgres"
+    assert f'MissingExtra: {url.split(":")[0]}:// needs a driver: pip install "rota[{extra}]"' in done.stderr
 
 
 async def test_4_6_a_lost_reply_never_makes_a_second_run() -> None:
@@ -142,3 +179,68 @@ async def test_4_9_a_context_manager_whose_close_is_idempotent() -> None:
     await app.stop()
     await app.stop()
     assert not app.status().running
+
+
+def test_4_10_the_url_is_built_from_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Host, port, password and db by the environment, and a name that keeps apps on one server apart."""
+    for name, value in {"HOST": "cache", "PORT": "6380", "PASSWORD": "s3cret/", "DB": "2"}.items():
+        monkeypatch.setenv(f"ROTA_REDIS_{name}", value)
+    app = Rota(namespace="bindu")
+    assert app.settings.store_url == "redis://:s3cret%2F@cache:6380/2?namespace=bindu"
+    assert "s3cret" not in app.backend.url
+
+
+# -- beyond --------------------------------------------------------------------------------------------------------
+
+
+async def test_beyond_a_cancel_does_not_wait_behind_the_run_that_it_is_about() -> None:
+    """There, the operations of one queue were taken one after the other. Here the only seat is taken by the run."""
+    app = Rota("memory://", concurrency=1)
+    started = asyncio.Event()
+
+    @app.task
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with app:
+        run = await endless.submit()
+        await started.wait()
+        await run.cancel()
+        with pytest.raises(RunCancelled):
+            await run.result(timeout=10)
+
+
+async def test_beyond_a_crash_in_the_middle_loses_no_operation() -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task
+    async def operate() -> str:
+        return "done"
+
+    run = await operate.submit()
+    async with backend.open() as store:
+        assert (await store.claim("crashed", 1, ["operate"], 1, 30)).runs
+    backend.skew += 31
+    async with app:
+        assert await run.result(timeout=10) == "done"
+
+
+async def test_beyond_bad_json_is_set_aside_and_the_loop_goes_on() -> None:
+    """Arguments that do not fit are tried by other versions for a while, then the run has failed; others go on."""
+    app = Rota("memory://")
+
+    @app.task
+    async def typed(n: int) -> int:
+        return n
+
+    elsewhere = Rota(app.backend)
+    bad = await elsewhere.submit("typed", n="no number")
+    good = await typed.submit(7)
+    async with app:
+        assert await good.result(timeout=10) == 7
+        async with asyncio.timeout(10):
+            while not (seen := await bad.refresh()).attempts:
+                await app.client().news()
+    assert seen.attempts[0].outcome == "unbindable"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rota import Cron, DailyAt, Every, Monthly, Rota, RunFailed, Weekly
 from rota.stores.memory import MemoryBackend
-from rota.testing import simulate
+from rota.testing import Simulation, simulate
 from rota.testing.faults import FaultyBackend
 
 
@@ -176,3 +176,56 @@ async def test_2_7_a_status_read_before_the_last_ticks_still_says_the_next() -> 
         assert known.next_at is not None
         app.schedules.seen["often"] = replace(known, next_at=known.next_at - 3000)
         assert app.status().schedules["often"] == known.next
+
+
+# -- beyond --------------------------------------------------------------------------------------------------------
+
+
+def test_beyond_a_missed_run_is_made_up_and_an_interval_does_not_drift() -> None:
+    """There, a tick that nobody was there for was lost, and each run began an interval after the last had ended."""
+    app = Rota("memory://")
+
+    @app.task(schedule=DailyAt(3))
+    async def nightly() -> None: ...
+
+    @app.task(schedule=Every(3600))
+    async def hourly() -> None:
+        await asyncio.sleep(600)
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+
+    async def nobody_at_three(simulation: Simulation) -> None:
+        await asyncio.sleep(2.9 * 3600)
+        simulation.crash(restart=3600)
+
+    simulation = simulate(app, start, start + timedelta(hours=8, minutes=1), scenario=nobody_at_three)
+    assert [f"{at:%H:%M}" for at in simulation.starts(nightly)] == ["03:54"]
+    assert [f"{at:%H:%M}" for at in simulation.starts(hourly)][-4:] == ["05:00", "06:00", "07:00", "08:00"]
+
+
+def test_beyond_a_hung_run_ends_at_its_timeout_and_is_seen() -> None:
+    app = Rota("memory://")
+
+    @app.task(schedule=Every(3600), timeout=60)
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    start = datetime(2026, 5, 4, tzinfo=UTC)
+    simulation = simulate(app, start, start + timedelta(hours=3, minutes=5))
+    assert [str(run.reason) for run in simulation.of(hangs)] == ["timed_out"] * 3
+
+
+def test_beyond_a_day_with_a_clock_change_has_its_three_o_clock() -> None:
+    """There, `now().replace(hour=3)` was by UTC."""
+    app = Rota("memory://", tz="Europe/Paris")
+
+    @app.task(schedule=DailyAt(3))
+    async def nightly() -> None: ...
+
+    start = datetime(2026, 3, 28, tzinfo=ZoneInfo("Europe/Paris"))
+    simulation = simulate(app, start, start + timedelta(days=3))
+    assert [f"{at.astimezone(UTC):%d %H:%M}" for at in simulation.starts(nightly)] == [
+        "28 02:00",
+        "29 01:00",
+        "30 01:00",
+    ]
