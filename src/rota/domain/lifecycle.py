@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from rota.domain.decision import Reason
+from rota.domain.joining import REPLACED
 from rota.domain.policy import Retry
 from rota.domain.run import Failure, Note, Run, State
 from rota.domain.settlement import LOST, Charge, Finish, Requeue, Settlement
@@ -213,7 +214,10 @@ def _failure(run: Run, retry: Retry, error: Failure, reason: Reason, after: floa
 
 
 def _unbindable(run: Run, error: Failure) -> Ending:
-    seen = sum(attempt.outcome == "unbindable" for attempt in run.attempts)
+    outcomes = [attempt.outcome for attempt in run.attempts]
+    if REPLACED in outcomes:  # what came before was other work
+        outcomes = outcomes[len(outcomes) - outcomes[::-1].index(REPLACED) :]
+    seen = outcomes.count("unbindable")
     action: Finish | Requeue
     if seen < UNBINDABLE_RELEASES:
         action = Requeue(UNBINDABLE_DELAY * 2**seen)

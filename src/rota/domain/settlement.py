@@ -173,7 +173,8 @@ def supersede(run: S, now: float) -> S:
 
 
 def inherit(successor: S, run: Standing) -> S:
-    """What the waiting one takes over from the one it supersedes: the earlier due time and the failures."""
+    """What one that waits takes over from the run of the same work that it supersedes: the earlier due time and the
+    failures."""
     due_at, failures = min(successor.due_at, run.due_at), max(successor.failures, run.failures)
     return replace(successor, due_at=due_at, failures=failures, parked=False)
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rota.domain.decision import Decision, Reason
-from rota.domain.guards import push_due, rest_reason
+from rota.domain.guards import rest_reason
+from rota.domain.joining import afresh, joined
 from rota.domain.run import NewRun, Standing, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan
@@ -110,26 +111,21 @@ def _behind(book: Book, new: NewRun) -> list[str]:
 
 
 def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
-    """The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what it says now."""
-    guards = new.guards
-    if guards.join == "refuse":
+    """The newest arguments win, and other arguments start afresh; the due time moves as the newcomer asks. One of a
+    group waits for what it says now."""
+    if new.guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)
-    due_at, wanted = holder.due_at, new.due_at(book.now)
-    if guards.join == "push":
-        due_at = push_due(holder.created_at, holder.due_at, wanted, guards.max_wait)
-    elif guards.join == "set":
-        due_at = wanted
-    expires_at = new.expiry(book.now)
-    if expires_at is None:
-        expires_at = holder.expires_at
+    run = joined(holder, new, book.now)
     needs = holder.needs if new.group is None else holding.unmet(book, new.needs)
-    parked = holder.parked and due_at == holder.due_at and not needs  # who has moved is judged anew
-    book.rewrite(holder.id, new.wire)
+    moved = (run.due_at, run.priority) != (holder.due_at, holder.priority)
+    run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)  # who has moved is judged anew
+    if book.rewrite(holder.id, new.wire, run.priority):
+        run = afresh(run, book.now)
     book.wait_for(holder.id, [need for need in needs if need not in holder.needs])
-    book.save(replace(holder, due_at=due_at, expires_at=expires_at, parked=parked, needs=needs))
-    sooner = due_at < holder.due_at or parked != holder.parked or holder.needs
+    book.save(run)
+    sooner = run.due_at < holder.due_at or run.parked != holder.parked or holder.needs
     if holder.state is State.QUEUED and not needs and sooner:
-        book.arrivals.append((holder.task, due_at))
-    if due_at > holder.due_at or (needs and not holder.needs):
+        book.arrivals.append((holder.task, run.due_at))
+    if run.due_at > holder.due_at or (needs and not holder.needs):
         holding.freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

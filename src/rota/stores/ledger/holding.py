@@ -14,6 +14,7 @@ from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
 from rota.domain.guards import rested
+from rota.domain.joining import moved_expiry
 from rota.domain.run import Standing, State, after
 from rota.stores.book import Book
 
@@ -88,7 +89,7 @@ def let_go(book: Book, met: Sequence[str]) -> None:
         due_at = run.due_at
         if run.rest and not left:
             due_at = after(rested(run.rest, book.mark(run.task, run.mark_key), due_at), 0)
-        book.save(replace(run, needs=left, due_at=due_at))
+        book.save(replace(run, needs=left, due_at=due_at, expires_at=moved_expiry(run, due_at)))
         if not left and run.state is State.QUEUED:
             book.arrivals.append((run.task, due_at))
 

@@ -43,13 +43,17 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
 
 
 def _give_way(book: Book, run: Standing) -> Standing:
-    """A run that would wait again finds its key taken: the one that waits there goes on in its stead."""
+    """A run that would wait again finds its key taken: the one that waits there goes on in its stead.
+
+    One with other arguments is other work: it keeps its own time, and begins without failures.
+    """
     for holder in holding.holders(book, run.task, run.unique_key or ""):
         if holder.id != run.id and holder.state is not State.RUNNING:
-            heir = rules.inherit(holder, run)
-            book.save(heir)
-            book.arrivals.append((heir.task, heir.due_at))
-            book.decided(run.task, run.key, Reason.SUPERSEDED, run=heir.id)
+            if book.same_work(holder.id, run.id):
+                heir = rules.inherit(holder, run)
+                book.save(heir)
+                book.arrivals.append((heir.task, heir.due_at))
+            book.decided(run.task, run.key, Reason.SUPERSEDED, run=holder.id)
             return rules.supersede(run, book.now)
     return run
 

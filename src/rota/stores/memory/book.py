@@ -94,7 +94,9 @@ class MemoryBook:
             self._groups.setdefault(new.group, {})[new.id] = None
         self.save(run)
 
-    def rewrite(self, id: str, body: bytes) -> None:
+    def rewrite(self, id: str, body: bytes, priority: int) -> bool:
+        if self.runs[id].wire == body:
+            return False
         read = wire.decode_or_blank(body)
         self.runs[id] = replace(
             self.runs[id],
@@ -104,6 +106,10 @@ class MemoryBook:
             member=read.member,
             wire=body,
         )
+        return True
+
+    def same_work(self, one: str, other: str) -> bool:
+        return self.runs[one].wire == self.runs[other].wire
 
     def save(self, run: Standing) -> None:
         """Indexes and counts follow the run's state."""
@@ -143,13 +149,13 @@ class MemoryBook:
             return
         self.leases.pop(run.id, None)
         if run.state is State.QUEUED:
-            entry = (run.due_at, self.order[run.id], run.id)
+            entry = (run.due_at, self.order[run.id], run.id, run.priority)
             if run.needs:
                 pass  # stands nowhere until the last of them has ended
             elif run.parked:
-                self._parked.push(_key_lane(run.task, run.key), run.priority, entry)
+                self._parked.push(_key_lane(run.task, run.key), entry)
             else:
-                self._due.push(run.task, run.priority, entry)
+                self._due.push(run.task, entry)
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -157,8 +163,9 @@ class MemoryBook:
 
     def _stands(self, entry: Entry, parked: bool) -> bool:
         run = self.runs.get(entry[2])
-        stands = run is not None and run.state is State.QUEUED and run.due_at == entry[0]
-        return stands and run is not None and run.parked is parked and not run.needs
+        if run is None or run.state is not State.QUEUED or run.parked is not parked or run.needs:
+            return False
+        return (run.due_at, run.priority) == (entry[0], entry[3])
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 

@@ -6,25 +6,21 @@ Entries are never taken out: a run that leaves the index makes its entry fall, a
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import TypeVar
 
-Entry = tuple[float, int, str]
-"""(due_at, order of arrival, run id)"""
-Later = tuple[float, int, str, int]
-"""The same, with its priority."""
-E = TypeVar("E", Entry, Later)
+Entry = tuple[float, int, str, int]
+"""(due_at, order of arrival, run id, priority)"""
 
 
 class Lanes:
     def __init__(self, stands: Callable[[Entry], bool]) -> None:
         self._due: dict[str, dict[int, list[Entry]]] = {}
-        self._later: dict[str, list[Later]] = {}
+        self._later: dict[str, list[Entry]] = {}
         self._stands = stands
         self.entries = 0
 
-    def push(self, lane: str, priority: int, entry: Entry) -> None:
+    def push(self, lane: str, entry: Entry) -> None:
         """Whether it is due is seen when the lane is looked at."""
-        heapq.heappush(self._later.setdefault(lane, []), (*entry, priority))
+        heapq.heappush(self._later.setdefault(lane, []), entry)
         self.entries += 1
 
     def heads(self, lanes: Sequence[str], now: float) -> Iterator[tuple[str, int, float]]:
@@ -50,7 +46,7 @@ class Lanes:
         for lane in lanes:
             self._ripened(lane, now)
             once = (entry for entry, _ in groupby(_in_order(self._later.get(lane, []))))
-            found.extend(islice((entry[0] for entry in once if self._stands(entry[:3])), k))
+            found.extend(islice((entry[0] for entry in once if self._stands(entry)), k))
         return heapq.nsmallest(k, found)
 
     def prune(self) -> None:
@@ -61,7 +57,7 @@ class Lanes:
         self._later = {
             lane: kept
             for lane, heap in self._later.items()
-            if (kept := _heap({entry for entry in heap if self._stands(entry[:3])}))
+            if (kept := _heap({entry for entry in heap if self._stands(entry)}))
         }
         self._due = {lane: found for lane, p in self._due.items() if (found := {k: h for k, h in p.items() if h})}
         due = sum(len(heap) for priorities in self._due.values() for heap in priorities.values())
@@ -71,8 +67,8 @@ class Lanes:
         """The lane's due heaps, after what has become due has moved there."""
         later = self._later.get(lane, [])
         while later and later[0][0] <= now:
-            due_at, order, id, priority = heapq.heappop(later)
-            heapq.heappush(self._due.setdefault(lane, {}).setdefault(priority, []), (due_at, order, id))
+            entry = heapq.heappop(later)
+            heapq.heappush(self._due.setdefault(lane, {}).setdefault(entry[3], []), entry)
         return self._due.get(lane, {})
 
     def _standing(self, heap: list[Entry]) -> Iterator[Entry]:
@@ -91,9 +87,9 @@ class Lanes:
         return bool(heap)
 
 
-def _in_order(heap: list[E]) -> Iterator[E]:
+def _in_order(heap: list[Entry]) -> Iterator[Entry]:
     """The entries of a heap, smallest first, without sorting it: a child is never smaller than its parent."""
-    frontier: list[tuple[E, int]] = [(heap[0], 0)] if heap else []
+    frontier: list[tuple[Entry, int]] = [(heap[0], 0)] if heap else []
     while frontier:
         entry, at = heapq.heappop(frontier)
         yield entry
@@ -102,7 +98,7 @@ def _in_order(heap: list[E]) -> Iterator[E]:
                 heapq.heappush(frontier, (heap[child], child))
 
 
-def _heap(entries: set[E]) -> list[E]:
+def _heap(entries: set[Entry]) -> list[Entry]:
     found = list(entries)
     heapq.heapify(found)
     return found

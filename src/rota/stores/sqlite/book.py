@@ -122,8 +122,12 @@ class SqliteBook:
             ),
         )
 
-    def rewrite(self, id: str, body: bytes) -> None:
-        self._tx.execute("UPDATE runs SET body = ? WHERE id = ?", body.decode(), id)
+    def rewrite(self, id: str, body: bytes, priority: int) -> bool:
+        self._tx.execute("UPDATE runs SET priority = ? WHERE id = ? AND priority <> ?1", priority, id)
+        return bool(self._tx.execute(sql.REWRITE, body.decode(), id))
+
+    def same_work(self, one: str, other: str) -> bool:
+        return bool(self._tx.one(sql.SAME_WORK, one, other))
 
     def full(self) -> bool:
         return False

@@ -15,6 +15,10 @@ SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4
 FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
+REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
+
+SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"
+
 STAND = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
 HOLDERS = f"""

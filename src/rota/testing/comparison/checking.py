@@ -50,7 +50,7 @@ def show_row(row: Row) -> dict[str, Any]:
         "task": row.new.task,
         "key": row.new.key,
         "unique_key": row.new.unique_key,
-        "priority": row.new.priority,
+        "priority": row.priority,
         "created_at": row.created,
         "wire": row.wire,
         "due_at": row.due,

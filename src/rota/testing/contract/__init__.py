@@ -26,6 +26,7 @@ _PARTS = (
     "guarding",
     "handing",
     "hinting",
+    "joining",
     "keeping",
     "leasing",
     "limiting",
@@ -64,6 +65,11 @@ from rota.testing.contract.forgetting import ForgetContract  # noqa: E402
 from rota.testing.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
 from rota.testing.contract.handing import HandContract  # noqa: E402
 from rota.testing.contract.hinting import HintContract  # noqa: E402
+from rota.testing.contract.joining import (  # noqa: E402
+    FreshStartContract,
+    JoinedExpiryContract,
+    JoinedPriorityContract,
+)
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
 from rota.testing.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
@@ -97,6 +103,9 @@ class StoreContract(
     PutContract,
     SupersedeContract,
     UniqueContract,
+    FreshStartContract,
+    JoinedExpiryContract,
+    JoinedPriorityContract,
     DisabledContract,
     PendingContract,
     RestContract,

@@ -6,7 +6,7 @@ from rota.domain.run import NewRun, after
 from rota.domain.schedule import Tick
 from rota.store import Plan
 from rota.testing.model import holding
-from rota.testing.model.book import ANY, Book, Row
+from rota.testing.model.book import ANY, Book, Ending, Row
 
 Answer = tuple[str, str]
 """The run that stands for a newcomer, and the reason."""
@@ -79,7 +79,7 @@ def add(book: Book, new: NewRun, needs: tuple[str, ...]) -> None:
     book.arrivals += 1
     rest = new.guards.rest if new.guards.behind and needs else ()
     due, expires = times(book, new)
-    book.rows[new.id] = Row(new, book.arrivals, book.now, due, expires, new.wire, needs, rest)
+    book.rows[new.id] = Row(new, book.arrivals, book.now, due, expires, new.wire, needs, rest, new.priority)
 
 
 def times(book: Book, new: NewRun) -> tuple[float, float | None]:
@@ -90,17 +90,33 @@ def times(book: Book, new: NewRun) -> tuple[float, float | None]:
     return due, after(max(book.now, due), new.expires_after)
 
 
+def start_afresh(row: Row, wire: bytes) -> None:
+    """Other work: nothing that happened to the work before it counts."""
+    row.wire = wire
+    row.failures = row.losses = 0
+    row.progress = row.saved = row.error = None
+    if row.endings:
+        row.endings.append(Ending(row.fence, "", "replaced", False))
+
+
 def join(book: Book, row: Row, new: NewRun) -> str:
     if new.guards.join == "refuse":
         return "already_queued"
-    due, expires = times(book, new)
+    before, due = row.due, times(book, new)[0]
     if new.guards.join == "set":
         row.due = due
     elif new.guards.join == "push":
         longest = new.guards.max_wait
         row.due = max(row.due, due if longest is None else min(due, row.created + longest))
-    row.wire = new.wire
-    row.expires = row.expires if expires is None else expires
+    row.priority = max(row.priority, new.priority)
+    if new.expires_after is not None:
+        row.expires = after(max(book.now, row.due), new.expires_after)
+    elif new.expires_at is not None and new.expires_at > row.due:
+        row.expires = new.expires_at
+    else:
+        holding.move_expiry(row, before)
+    if row.wire != new.wire:
+        start_afresh(row, new.wire)
     if new.group is not None:
         row.needs = holding.unmet(book, new.needs)
     return "joined"

@@ -35,6 +35,7 @@ class Row:
     wire: bytes
     needs: tuple[str, ...] = ()
     rest: tuple[Rest, ...] = ()
+    priority: int = 0
     state: str = "queued"
     fence: int = 0
     failures: int = 0

@@ -29,7 +29,7 @@ def take(book: Book, worker: str, tasks: Sequence[str], free: int, lease: float)
     taken: list[Row] = []
     suspicious = any(row.holder == worker and row.losses for row in book.running())
     coming = [row for row in book.rows.values() if row.new.task in tasks and is_due(book, row)]
-    for row in sorted(coming, key=lambda row: (-row.new.priority, row.due, row.order)):
+    for row in sorted(coming, key=lambda row: (-row.priority, row.due, row.order)):
         if len(taken) >= free or (taken and taken[0].losses):
             break
         if (row.losses and (taken or suspicious)) or not may_start(book, row):

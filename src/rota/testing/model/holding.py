@@ -80,7 +80,14 @@ def let_go(book: Book, met: Sequence[str]) -> None:
             _remember(book, need)
         row.needs = tuple(need for need in row.needs if need not in met)
         if not row.needs and row.rest:
-            row.due = _rested(book, row)
+            before, row.due = row.due, _rested(book, row)
+            move_expiry(row, before)
+
+
+def move_expiry(row: Row, before: float) -> None:
+    """A run that is due at another time expires as long after being due as before."""
+    if row.expires is not None and row.due != before:
+        row.expires = after(row.due, row.expires - before)
 
 
 def _remember(book: Book, need: str) -> None:

@@ -59,7 +59,8 @@ def requeue(book: Book, row: Row, action: Requeue, called: bool) -> None:
     heir = next((other for other in others if other.waiting), None)
     row.state, row.wish = "paused" if row.wish == "pause" else "queued", None
     if heir is not None:
-        heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
+        if heir.wire == row.wire:
+            heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
         holding.end(book, row, "cancelled", "superseded")
         book.decide(row, "superseded", run=heir.id)
 

@@ -10,6 +10,30 @@ CREATE OR REPLACE FUNCTION expiry_of(new incoming, now float8) RETURNS float8 LA
                 ELSE new.expires_at END
 $$;
 
+-- The expiry of a run that is due at another time now: as long after being due as before.
+CREATE OR REPLACE FUNCTION moved_expiry(expires float8, before float8, due float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN due = before THEN expires ELSE after(due, expires - before) END
+$$;
+
+-- What a join makes of the expiry: the newest word counts, from when the run is due now. No join lets a run expire before
+-- it is due.
+CREATE OR REPLACE FUNCTION joined_expiry(holder queue, new incoming, due float8, now float8) RETURNS float8
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN new.expires_after IS NOT NULL THEN after(greatest(now, due), new.expires_after)
+                WHEN new.expires_at > due THEN new.expires_at
+                ELSE moved_expiry(holder.expires_at, holder.due_at, due) END
+$$;
+
+-- The attempts of a run whose work is replaced: they stay for people to read, with a word that says where the new work
+-- begins.
+CREATE OR REPLACE FUNCTION replaced_attempts(holder queue, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(holder.attempts) > 0 THEN
+        CASE WHEN cardinality(holder.attempts) >= 20 THEN holder.attempts[cardinality(holder.attempts) - 18:]
+             ELSE holder.attempts END
+        || ('{"fence":' || holder.fence || ',"worker":"","outcome":"replaced","claimed_at":' || now || ',"ended_at":' || now
+            || '}') END
+$$;
+
 -- A no by what is remembered of the key, or by what waits already; NULL if the run may come in.
 CREATE OR REPLACE FUNCTION refusal(new incoming, now float8) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -41,14 +65,16 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The newcomer meets an equal that waits: the newest arguments win, the due time moves as it asks, and one of a group
--- waits for what that says now. Under the row lock of the holder. When something becomes due by that.
+-- The newcomer meets an equal that waits: the newest arguments win, and other arguments start afresh; the due time moves
+-- as it asks, the higher priority counts, and one of a group waits for what that says now. Under the row lock of the
+-- holder. When something becomes due by that.
 CREATE OR REPLACE FUNCTION join_holder(holder queue, new incoming, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     due float8 := holder.due_at;
     wanted float8 := due_of(new, now);
     still text[] := holder.needs;
     held smallint;
+    level smallint := greatest(holder.priority, coalesce(new.priority, 0));
     dues float8[] := '{}';
 BEGIN
     IF new.meeting = 'push' THEN
@@ -63,10 +89,14 @@ BEGIN
         INSERT INTO waits SELECT need, holder.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
     END IF;
     held := CASE WHEN holder.hold = 3 THEN 3 WHEN still IS NOT NULL THEN 2
-                 WHEN holder.hold = 1 AND due = holder.due_at THEN 1 ELSE 0 END;  -- who has moved is judged anew
-    UPDATE queue SET body = new.body, due_at = due, expires_at = coalesce(expiry_of(new, now), holder.expires_at),
-        hold = held, needs = still
+                 WHEN holder.hold = 1 AND due = holder.due_at AND level = holder.priority THEN 1
+                 ELSE 0 END;  -- who has moved is judged anew
+    UPDATE queue SET due_at = due, expires_at = joined_expiry(holder, new, due, now), priority = level, hold = held,
+        needs = still
     WHERE id = holder.id;
+    UPDATE queue SET body = new.body, failures = 0, losses = 0, saved = NULL, progress = NULL, error = NULL,
+        attempts = replaced_attempts(holder, now)
+    WHERE id = holder.id AND body <> new.body;
     -- Also where it was due already: a claim beside this put has passed it over, because it is locked here.
     IF held < 2 AND (due < holder.due_at OR held <> holder.hold OR (held = 0 AND due <= now)) THEN
         dues := dues || due;

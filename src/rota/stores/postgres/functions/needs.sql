@@ -78,7 +78,8 @@ BEGIN
         FROM marks m CROSS JOIN json_array_elements(child.rest::json) AS rule
         WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
           AND m.failures >= (rule ->> 0)::integer;
-        UPDATE queue q SET due_at = due WHERE q.id = child.id AND q.due_at <> due;
+        UPDATE queue q SET due_at = due, expires_at = moved_expiry(q.expires_at, q.due_at, due)
+        WHERE q.id = child.id AND q.due_at <> due;
         IF child.hold = 0 THEN
             tasks := tasks || child.task::text;
             dues := dues || coalesce(due, child.due_at);

@@ -38,7 +38,7 @@ CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS vo
 $$;
 
 -- A run waits again. If one with its unique key waits already, that one goes on in its stead, and this one is
--- superseded. The insert waits for whoever is putting an equal right now; then the loop meets it.
+-- superseded: one with other arguments keeps its own time and begins without failures. The insert waits for whoever is putting an equal right now; then the loop meets it.
 CREATE OR REPLACE FUNCTION requeue(
     l leases, s said, now float8,
     OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
@@ -74,10 +74,12 @@ BEGIN
         ELSIF FOUND THEN
             UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
                 hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
-            WHERE id = holder.id RETURNING due_at INTO due;
+            WHERE id = holder.id AND body = l.body RETURNING due_at INTO due;
+            IF FOUND THEN
+                tasks := tasks || holder.task::text;
+                dues := dues || due;
+            END IF;
             heir := holder.id;
-            tasks := tasks || holder.task::text;
-            dues := dues || due;
             RETURN;
         END IF;
     END LOOP;

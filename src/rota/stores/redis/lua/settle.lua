@@ -4,7 +4,6 @@ local E_RUN, E_FENCE, E_WORKER, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED
 local E_REST, E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16, 17
 local E_STOPS = 18
 local words = { s = "succeeded", f = "failed", c = "cancelled" }
-local ATTEMPTS_KEPT = 20
 local endings = cmsgpack.unpack(ARGV[3])
 
 -- The fence alone does not say whose claim it was: a replica that never heard of one hands its fence out again.
@@ -40,16 +39,19 @@ local function charge(run, ending)
   if ending[E_CHARGE] == "loss" then run[LOSSES] = run[LOSSES] + 1 end
 end
 
--- A run that would wait again finds its key taken: the one that waits there goes on in its stead.
+-- A run that would wait again finds its key taken: the one that waits there goes on in its stead. One with other arguments
+-- is other work: it keeps its own time, and begins without failures.
 local function give_way(run, due)
   for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
     if holder.id ~= run.id and holder.state ~= "r" then
-      book.leave(holder)
-      holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])
-      if holder.state == "k" then holder.state = "q" end
-      book.enter(holder)
-      book.save(holder)
-      book.arrive(holder[TASK], holder[DUE])
+      if book.body_of(holder) == book.body_of(run) then
+        book.leave(holder)
+        holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])
+        if holder.state == "k" then holder.state = "q" end
+        book.enter(holder)
+        book.save(holder)
+        book.arrive(holder[TASK], holder[DUE])
+      end
       policies.decided(run[TASK], run[KEY], "superseded", 1, holder.id)
       return true
     end

@@ -19,21 +19,42 @@ function admitting.expiry_of(item)
   return item[I_EXPIRES_AT] or false
 end
 
+-- The newest word on the expiry counts, from when the run is due now: no join lets a run expire before it is due.
+function admitting.joined_expiry(run, item, before)
+  if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE]), item[I_EXPIRES_AFTER]) end
+  if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE] then return item[I_EXPIRES_AT] end
+  return holding.moved_expiry(run, before)
+end
+
+-- Other work begins afresh: nothing that happened to the work before it counts for this one. The attempts stay for people
+-- to read, with a word between them that says where the new work begins.
+function admitting.begin_afresh(run)
+  local attempts = run[ATTEMPTS]
+  if attempts then
+    attempts[#attempts + 1] = { run[FENCE], "", "replaced", now, now, "[]" }
+    if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
+  end
+  run[FAILURES], run[LOSSES], run[SAVED], run[PROGRESS], run[ERROR] = 0, 0, false, false, false
+end
+
 function admitting.rewrite(run, item)
-  run[BODY] = select(7, cmsgpack.unpack_limit(item[I_TAIL], 6, 0))
+  local body, id = select(7, cmsgpack.unpack_limit(item[I_TAIL], 6, 0)), run.id
+  if (item[I_APART] or body) ~= book.body_of(run) then admitting.begin_afresh(run) end
+  run[BODY] = body
   if item[I_APART] then
-    call("SET", ROOT .. "b:" .. run.id, item[I_APART])
+    call("SET", ROOT .. "b:" .. id, item[I_APART])
   elseif run.apart then
-    call("DEL", ROOT .. "b:" .. run.id)
+    call("DEL", ROOT .. "b:" .. id)
   end
   run.apart = item[I_APART] and true
 end
 
--- The newest arguments win; the due time moves as the newcomer asks. One of a group waits for what that says now.
+-- The newest arguments win, and other arguments start afresh; the due time moves as the newcomer asks, and the higher
+-- priority counts. One of a group waits for what that says now.
 function admitting.join(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
-  local state, before = run.state, run[DUE]
+  local state, before, priority = run.state, run[DUE], run[PRIORITY]
   local due, wanted = before, admitting.due_of(item)
   if how == "push" then
     if item[I_MAX_WAIT] then wanted = math.min(wanted, run[CREATED] + item[I_MAX_WAIT]) end
@@ -42,12 +63,14 @@ function admitting.join(run, item)
     due = wanted
   end
   book.leave(run)
-  run[DUE], run[EXPIRES] = due, admitting.expiry_of(item) or run[EXPIRES]
+  run[DUE], run[PRIORITY] = due, math.max(priority, item[I_PRIORITY])
+  run[EXPIRES] = admitting.joined_expiry(run, item, before)
   if item[I_GROUP] then
     book.wait_no_more(run)
     run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})
   end
-  if state ~= "p" then run.state = book.waits(run, state == "k" and due == before) end -- who has moved is judged anew
+  local moved = due ~= before or run[PRIORITY] ~= priority -- who has moved is judged anew
+  if state ~= "p" then run.state = book.waits(run, state == "k" and not moved) end
   admitting.rewrite(run, item)
   book.enter(run)
   book.save(run)

@@ -15,6 +15,7 @@ local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23,
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 -- So many ids with their places fill four KiB, which is what an allocator gives.
 local BUCKET = 92
+local ATTEMPTS_KEPT = 20
 local UNREADABLE = 60 -- seconds after which what cannot be read is looked at again
 local ARGUMENTS = 4000
 
@@ -191,6 +192,11 @@ function book.get(id)
   local run = runs[id]
   if run == nil then run = book.parse(id, call("GET", ROOT .. "r:" .. id)) end
   return run
+end
+
+-- What was submitted: two runs with the same body are the same work.
+function book.body_of(run)
+  return run.apart and call("GET", ROOT .. "b:" .. run.id) or run[BODY]
 end
 
 function book.is_final(run)

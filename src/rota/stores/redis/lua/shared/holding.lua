@@ -52,6 +52,12 @@ function holding.loosen(task)
   call("SREM", LOOSE, task)
 end
 
+-- The expiry of a run that is due at another time now: as long after being due as before.
+function holding.moved_expiry(run, before)
+  if not run[EXPIRES] or run[DUE] == before then return run[EXPIRES] end
+  return after(run[DUE], run[EXPIRES] - before)
+end
+
 -- When a run that waited for its key may start: not before each rule that holds now has let go.
 function holding.rested(run)
   local due, mark = run[DUE], policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
@@ -96,7 +102,11 @@ function holding.let_go(met)
       end
       book.leave(child)
       child[NEEDS] = #left > 0 and left
-      if child[REST] and not child[NEEDS] then child[DUE] = holding.rested(child) end
+      if child[REST] and not child[NEEDS] then
+        local before = child[DUE]
+        child[DUE] = holding.rested(child)
+        child[EXPIRES] = holding.moved_expiry(child, before)
+      end
       if child.state == "w" then
         child.state = book.waits(child, false)
         if child.state == "q" then book.arrive(child[TASK], child[DUE]) end

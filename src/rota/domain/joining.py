@@ -1,0 +1,59 @@
+"""Joining: what a run that waits becomes when an equal one is put."""
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from rota.domain.guards import push_due
+from rota.domain.run import ATTEMPTS_KEPT, Attempt, NewRun, Standing, after
+
+S = TypeVar("S", bound=Standing)
+
+REPLACED = "replaced"
+"""The outcome of an attempt that is none: what was called before it was other work."""
+
+
+def joined(holder: S, new: NewRun, now: float) -> S:
+    """When the run is due and expires now, and where it stands in line. What it waits for, and whether it is still
+    parked, a store knows."""
+    due_at = _due(holder, new, now)
+    priority = max(holder.priority, new.priority)
+    return replace(holder, due_at=due_at, expires_at=_expiry(holder, new, due_at, now), priority=priority)
+
+
+def afresh(run: S, now: float) -> S:
+    """The run with other work: nothing that happened to the work before it counts for this one.
+
+    The fence goes on growing, and the attempts stay for people to read. A word between them says where the new work
+    begins.
+    """
+    attempts = run.attempts
+    if attempts:
+        attempts = (*attempts, Attempt(run.fence, "", REPLACED, now, now))[-ATTEMPTS_KEPT:]
+    return replace(run, failures=0, losses=0, saved=None, progress=None, error=None, attempts=attempts)
+
+
+def moved_expiry(run: Standing, due_at: float) -> float | None:
+    """The expiry of a run that is due at another time now: as long after being due as before."""
+    if run.expires_at is None or due_at == run.due_at:
+        return run.expires_at
+    return after(due_at, run.expires_at - run.due_at)
+
+
+def _due(holder: Standing, new: NewRun, now: float) -> float:
+    match new.guards.join:
+        case "push":
+            return push_due(holder.created_at, holder.due_at, new.due_at(now), new.guards.max_wait)
+        case "set":
+            return new.due_at(now)
+        case _:
+            return holder.due_at
+
+
+def _expiry(holder: Standing, new: NewRun, due_at: float, now: float) -> float | None:
+    """The newest word counts, from when the run is due now: no join lets a run expire before it is due."""
+    if new.expires_after is not None:
+        return after(max(now, due_at), new.expires_after)
+    if new.expires_at is not None and new.expires_at > due_at:
+        return new.expires_at
+    return moved_expiry(holder, due_at)
