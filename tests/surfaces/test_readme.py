@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 import rota
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +115,64 @@ def test_the_page_on_flows_runs_as_written(tmp_path: Path) -> None:
     assert "['kept 4', 'told 4']" in said
     assert "2 planned" in said
     assert "report not done by 2026-11-16 07:00 Europe/Paris" not in said
+
+
+SYNC_PLAYED = """
+import asyncio
+
+main()
+orchestrate()
+with app.running():
+    print(announce.submit_sync("R1C1").result_sync(timeout=10), listed())
+"""
+IDEMPOTENCY_PLAYED = """
+import asyncio
+from rota.testing import drain
+
+
+async def scenario():
+    await pay.submit(7)
+    booked, sent = await book.submit(8), await send_all.submit(["a", "b"])
+    first, second = await digest.submit("ada", "one"), await digest.submit("ada", "two")
+    await launch.submit(), await parse.submit("x"), await rebuild.submit("ada"), await invoices.submit()
+    await drain(app)
+    print(await booked.result(), await sent.result(), first.id == second.id)
+    print(sorted(amount for (amount,) in books.execute("SELECT amount FROM payments")))
+    await app.stop()
+
+
+asyncio.run(scenario())
+"""
+OPERATIONS_PLAYED = """
+import asyncio
+
+
+async def scenario():
+    async with app:
+        print(await (await app.submit("resize", path="a.png")).result(timeout=10))
+        print(await (await parent.submit(21)).result(timeout=10))
+
+
+asyncio.run(scenario())
+"""
+
+
+@pytest.mark.parametrize(
+    ("page", "played", "said"),
+    [
+        (
+            "sync",
+            SYNC_PLAYED,
+            ["a.png at 800", "True", "done: c.png at 800", "True", "False", "2026-11-15 True", "16 []"],
+        ),
+        ("idempotency", IDEMPOTENCY_PLAYED, ["True 2 True", "[7, 8]"]),
+        ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
+    ],
+)
+def test_a_page_runs_as_written(page: str, played: str, said: list[str], tmp_path: Path) -> None:
+    """All its Python, as one module, and then used."""
+    code = "".join(f"{block}\n\n" for block in blocks("python", ROOT / "docs" / f"{page}.md"))
+    assert run(tmp_path, "-c", code + played).splitlines() == said
 
 
 def test_every_command_in_the_readme_exists() -> None:
