@@ -24,6 +24,7 @@ from rota.cli.preview import preview
 from rota.cli.reset import reset
 from rota.cli.runs import runs
 from rota.cli.schedules import schedules
+from rota.cli.settings import show_settings
 from rota.cli.show import Show
 from rota.cli.submit import submit
 from rota.cli.tasks import tasks
@@ -70,6 +71,7 @@ app.command(diff, group=CARE)
 app.command(sync, group=CARE)
 app.command(lint_schedules, name="lint", group=CARE)
 app.command(doctor, group=CARE)
+app.command(show_settings, name="settings", group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(move_store, name="move", group=CARE)
 app.command(completion, group=CARE)

@@ -3,14 +3,14 @@
 import re
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from rota.domain.masking import masked
 from rota.domain.policy import FAR
 from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
-from rota.settings.reading import Seconds
+from rota.settings.reading import Seconds, says
 from rota.settings.urls import in_namespace, sqlite_url
 from rota.store import Retention
 
@@ -20,10 +20,6 @@ Path = tuple[str, ...]
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
-
-
-def says(text: str) -> Meta:
-    return Meta(description=text)
 
 
 class Settings(Struct, frozen=True, kw_only=True):

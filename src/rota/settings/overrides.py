@@ -1,6 +1,6 @@
 """Overrides: what an operator changes of a task without touching its code."""
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
-from rota.settings.reading import Seconds
+from rota.settings.reading import Seconds, says
 
 S = TypeVar("S", bound=Struct)
 
@@ -23,29 +23,31 @@ def said_in(part: Struct) -> dict[str, Any]:
 
 
 class RetryOverride(Struct, frozen=True, kw_only=True):
-    limit: int | UnsetType = UNSET
-    backoff: Backoff | UnsetType = UNSET
-    delay: Seconds | UnsetType = UNSET
-    max_delay: Seconds | UnsetType = UNSET
-    jitter: float | UnsetType = UNSET
+    limit: Annotated[int | UnsetType, says("Retries after the first try.")] = UNSET
+    backoff: Annotated[Backoff | UnsetType, says("How the wait grows: `exponential`, `linear` or `fixed`.")] = UNSET
+    delay: Annotated[Seconds | UnsetType, says("Seconds before the first retry.")] = UNSET
+    max_delay: Annotated[Seconds | UnsetType, says("Seconds that the wait never exceeds.")] = UNSET
+    jitter: Annotated[float | UnsetType, says("The share of the wait, from 0 to 1, by which it may be shortened.")] = (
+        UNSET
+    )
 
     def __post_init__(self) -> None:
         Retry(**said_in(self))
 
 
 class LimitOverride(Struct, frozen=True, kw_only=True):
-    total: int | UnsetType = UNSET
-    per_key: int | UnsetType = UNSET
+    total: Annotated[int | UnsetType, says("Runs of the task at the same time, everywhere.")] = UNSET
+    per_key: Annotated[int | UnsetType, says("Runs of one key at the same time, everywhere.")] = UNSET
 
     def __post_init__(self) -> None:
         Limit(**said_in(self))
 
 
 class RateOverride(Struct, frozen=True, kw_only=True):
-    n: int | UnsetType = UNSET
-    per: Seconds | UnsetType = UNSET
-    burst: int | UnsetType = UNSET
-    per_key: bool | UnsetType = UNSET
+    n: Annotated[int | UnsetType, says("Starts per interval.")] = UNSET
+    per: Annotated[Seconds | UnsetType, says("Seconds of the interval.")] = UNSET
+    burst: Annotated[int | UnsetType, says("Starts that may come at once.")] = UNSET
+    per_key: Annotated[bool | UnsetType, says("Each key has a rate of its own.")] = UNSET
 
     def __post_init__(self) -> None:
         said: dict[str, Any] = {"n": 1} | said_in(self)
@@ -55,13 +57,17 @@ class RateOverride(Struct, frozen=True, kw_only=True):
 class ActivityOverride(Struct, frozen=True, kw_only=True):
     """`[tasks.NAME.activity]`. `breaker` is its number of failures, `cool_down` its seconds."""
 
-    after: Seconds | UnsetType = UNSET
-    mode: Mode | UnsetType = UNSET
-    max_wait: Seconds | UnsetType = UNSET
-    spacing: Seconds | UnsetType = UNSET
-    expires: Seconds | UnsetType = UNSET
-    breaker: int | UnsetType = UNSET
-    cool_down: Seconds | UnsetType = UNSET
+    after: Annotated[Seconds | UnsetType, says("Seconds from the first touch to the run.")] = UNSET
+    mode: Annotated[
+        Mode | UnsetType, says("What a touch does while a run waits: `coalesce` keeps its time, `debounce` pushes it.")
+    ] = UNSET
+    max_wait: Annotated[
+        Seconds | UnsetType, says("Seconds from the first touch beyond which `debounce` pushes no run.")
+    ] = UNSET
+    spacing: Annotated[Seconds | UnsetType, says("Seconds between two runs of one key, at least.")] = UNSET
+    expires: Annotated[Seconds | UnsetType, says("Seconds after which a run that has not started never does.")] = UNSET
+    breaker: Annotated[int | UnsetType, says("Failed runs in a row after which new ones are refused.")] = UNSET
+    cool_down: Annotated[Seconds | UnsetType, says("Seconds for which they are refused.")] = UNSET
 
     def __post_init__(self) -> None:
         said = said_in(self)
@@ -83,21 +89,25 @@ PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
 class TaskOverride(Struct, frozen=True, kw_only=True):
     """`[tasks.NAME]`: what is UNSET stays as the code says it."""
 
-    enabled: bool | UnsetType = UNSET
-    timeout: Seconds | UnsetType = UNSET
-    priority: int | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    max_pending: int | UnsetType = UNSET
-    retry: RetryOverride | UnsetType = UNSET
-    limit: LimitOverride | UnsetType = UNSET
-    rate: RateOverride | UnsetType = UNSET
-    activity: ActivityOverride | UnsetType = UNSET
-    max_losses: int | UnsetType = UNSET
-    lost: Lost | UnsetType = UNSET
-    schedule: str | UnsetType = UNSET
-    overlap: Overlap | UnsetType = UNSET
-    catch_up: CatchUp | UnsetType = UNSET
-    grace: Seconds | UnsetType = UNSET
+    enabled: Annotated[bool | UnsetType, says("If false, no run of the task is made or started.")] = UNSET
+    timeout: Annotated[Seconds | UnsetType, says("Seconds after which a call is stopped.")] = UNSET
+    priority: Annotated[int | UnsetType, says("From -100 to 100; higher goes first.")] = UNSET
+    description: Annotated[str | UnsetType, says("One line for people.")] = UNSET
+    max_pending: Annotated[int | UnsetType, says("Unfinished runs at most; a submit beyond waits, or is refused.")] = (
+        UNSET
+    )
+    retry: Annotated[RetryOverride | UnsetType, says("Retries.")] = UNSET
+    limit: Annotated[LimitOverride | UnsetType, says("The limit.")] = UNSET
+    rate: Annotated[RateOverride | UnsetType, says("The rate.")] = UNSET
+    activity: Annotated[ActivityOverride | UnsetType, says("The activity policy.")] = UNSET
+    max_losses: Annotated[int | UnsetType, says("Lost workers after which a run has failed.")] = UNSET
+    lost: Annotated[Lost | UnsetType, says("What becomes of a run whose worker is lost: `retry` or `fail`.")] = UNSET
+    schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
+    overlap: Annotated[
+        Overlap | UnsetType, says("What a tick does while an earlier run is unfinished: `skip`, `queue` or `allow`.")
+    ] = UNSET
+    catch_up: Annotated[CatchUp | UnsetType, says("Which missed ticks are made up: `latest`, `all` or `skip`.")] = UNSET
+    grace: Annotated[Seconds | UnsetType, says("Seconds after which a tick is too late to start.")] = UNSET
 
     def __post_init__(self) -> None:
         said = said_in(self)

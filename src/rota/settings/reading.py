@@ -8,12 +8,18 @@ from datetime import timedelta
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
 from rota.errors import InvalidOptions
 
 Seconds = Annotated[float, "seconds"]
 """Also written like "30s", "5m", "2h", "1d"."""
+
+
+def says(text: str) -> Meta:
+    """What a setting means: for the command line and the page about settings."""
+    return Meta(description=text)
+
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
