@@ -25,6 +25,7 @@ from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
+from rota.leftovers import Strangers, tell_orphans, tell_undeclared, undeclared
 from rota.life import Life
 from rota.plans import Planning
 from rota.portal import Portal
@@ -95,6 +96,7 @@ class Rota(Definitions, Planning):
         self._resources = resources
         self.hooks = Hooks()
         self._client = self._new_client(self.backend)
+        self._strangers = Strangers()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self._life = Life(lambda: self.portal, lambda: self._client, lambda: self.tuning.grace)
         Rota._current = self
@@ -125,11 +127,14 @@ class Rota(Definitions, Planning):
 
     async def submit(self, task: str, *args: Any, **kwargs: Any) -> RunHandle[Any]:
         """Submit by name, without the code: what workers published of the task says how. A task that nobody has
-        published takes keyword arguments only, as they are."""
+        published takes keyword arguments only, as they are; its run waits for a worker that knows it, which is logged
+        as a warning with the name that was probably meant."""
         known = self.names().get(task)
         if known is not None:
             return await known.submit(*args, **kwargs)
         spec = await self._published(task)
+        if spec is None or not spec.executor:
+            await self._strangers.tell(await self._client.store(), task, self.names())
         now = await self._client.now() if spec is not None and spec.once is not None else 0.0
         decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs, now=now), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
@@ -229,9 +234,23 @@ class Rota(Definitions, Planning):
             # A full server refuses what grows and still lets runs be worked off: whoever does that makes room.
             log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
             engine.declare_late(self.declare_schedules)
+        await self._tell_leftovers(engine)
         await engine.start()
         Rota._current = self
         return engine
+
+    async def _tell_leftovers(self, engine: Supervisor) -> None:
+        """What the store has of this app that its code does not know any more."""
+        try:
+            await tell_orphans(await self._client.store(), self.names())
+            if self.settings.source("name") == "default":
+                return  # other apps have that name too
+            gone = undeclared(await self.schedules.list(), self.settings.name, {each.id for each in self.declared()})
+        except StoreUnavailable as error:
+            log.warning("cannot look for what the code no longer knows: %s", error)
+            return
+        tell_undeclared(gone)
+        engine.undeclared.update(schedule.id for schedule in gone)
 
     def build_engine(
         self,

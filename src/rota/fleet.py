@@ -9,7 +9,9 @@ from rota.store import RunQuery, Store, WorkerSeen
 log = logging.getLogger("rota")
 
 SILENT = 30.0
-"""Seconds after which a worker that said nothing is not counted on."""
+"""Seconds after which a worker that said nothing is not counted on: its lease, if that is shorter, but not less than
+BRIEF. A worker claims at least six times in that time."""
+BRIEF = 2.0
 PATIENCE = 3.0
 """Seconds for which somebody waits for a due run before a missing worker is worth a word."""
 LOOK_AGAIN = 10.0
@@ -20,7 +22,8 @@ SHOWN = 100
 
 def is_alive(worker: WorkerSeen, now: float) -> bool:
     """Was it heard of lately? One that stopped has said goodbye, and knows no task any more."""
-    return bool(worker.tasks) and now - worker.seen_at <= SILENT
+    patience = min(SILENT, max(BRIEF, worker.report.lease or SILENT))
+    return bool(worker.tasks) and now - worker.seen_at <= patience
 
 
 def nobody(task: str, workers: Iterable[WorkerSeen], now: float) -> str | None:

@@ -55,6 +55,7 @@ class Schedules:
         start: datetime | None = None,
         end: datetime | None = None,
         expect: Trigger | str | None = None,
+        paused: bool = False,
     ) -> Schedule:
         """Add a schedule, or change the one of this name: at its next tick it is as said here.
 
@@ -62,7 +63,8 @@ class Schedules:
         it, or `allow`. `catch_up` says which ticks are made up that nobody was there for: the `latest`, `all` (the
         last hundred, one after the other), or `skip`. A run that could not start `grace` seconds after its tick
         never does. Nothing fires before `start` or after `end`, and never for the past. `expect` is when a run of it
-        should have succeeded, such as "07:00": else it is `late`.
+        should have succeeded, such as "07:00": else it is `late`. With `paused`, it fires nothing until it is resumed,
+        from the step that adds it on; without, a schedule that is there already stays paused if it is.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -72,6 +74,7 @@ class Schedules:
             start=start,
             end=end,
             expect=expect,
+            paused=paused,
         )
         return (await put)[0]
 
@@ -85,26 +88,37 @@ class Schedules:
         start: datetime | None = None,
         end: datetime | None = None,
         expect: Trigger | str | None = None,
+        paused: bool = False,
     ) -> Sequence[Schedule]:
         """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
         is wrong."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
         made = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
-        return await self.put_made(made, expect)
+        return await self.put_made(made, expect, paused)
 
-    async def put_made(self, schedules: Sequence[Schedule], expect: Trigger | str | None = None) -> Sequence[Schedule]:
+    async def put_made(
+        self, schedules: Sequence[Schedule], expect: Trigger | str | None = None, paused: bool = False
+    ) -> Sequence[Schedule]:
         """The same for schedules that are made already. One that is put without `expect` has no deadline any more."""
         both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
-        await self._put(both)
+        if paused:
+            await self._pause([schedule.id for schedule in schedules])  # those that are there: none fires between
+        await self._put(both, paused)
+        if paused:
+            await self._pause([schedule.id for schedule in schedules])  # those that somebody else has added meanwhile
         if expect is None:
             await self._drop_deadlines([schedule.id for schedule in schedules])
         return await self._read([schedule.id for schedule in schedules])
 
-    async def _put(self, schedules: Sequence[Schedule]) -> None:
+    async def _pause(self, ids: Sequence[str]) -> None:
+        store = await self._client().store()
+        await patiently(lambda: store.ask(Wish.PAUSE, ids, None, None, Subject.SCHEDULES))
+
+    async def _put(self, schedules: Sequence[Schedule], paused: bool = False) -> None:
         names = Counter(schedule.id for schedule in schedules)
         if twice := [name for name, count in names.items() if count > 1]:
             raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
-        planned, passed = await self._plan(schedules)
+        planned, passed = await self._plan(schedules, paused)
         for schedule in planned:
             if schedule.next_at is None:
                 raise InvalidOptions(f"schedule {schedule.id}: '{schedule.trigger}' does not fire any more")
@@ -258,9 +272,13 @@ class Schedules:
                 await patiently(lambda: store.declare([stands]))  # noqa: B023
             log.info("schedule %s goes on as %s", old.id, schedule.id)
 
-    async def _plan(self, schedules: Sequence[Schedule]) -> tuple[Sequence[Schedule], Sequence[Tick]]:
+    async def _plan(
+        self, schedules: Sequence[Schedule], paused: bool = False
+    ) -> tuple[Sequence[Schedule], Sequence[Tick]]:
         """With their first ticks, by the store's clock, which alone decides what is past. Overdue ticks of a schedule
-        whose times change are not made up: they come back as steps that record them as missed."""
+        whose times change are not made up: they come back as steps that record them as missed.
+
+        A new one is `paused` by the version that it is given: with one, a store takes it as it stands."""
         store = await self._client().store()
         query = RowQuery(names=[schedule.id for schedule in schedules], limit=max(1, len(schedules)))
         reply = await patiently(lambda: store.rows(Schedule, query))
@@ -270,7 +288,9 @@ class Schedules:
         for schedule in schedules:
             known = stored.get(schedule.id)
             try:
-                planned.append(first_tick(schedule, reply.now, known))
+                first = first_tick(schedule, reply.now, known)
+                stands = paused and known is None and schedule.deadline is None
+                planned.append(replace(first, version=1, since=reply.now, paused=True) if stands else first)
             except ValueError as error:
                 raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
             if known is not None and known.owner == schedule.owner and not schedule.same_times(known):

@@ -130,6 +130,8 @@ class Report(Struct, frozen=True, omit_defaults=True):
     held: int = 0
     overdue: int = 0
     tallies: tuple[Tally, ...] = ()
+    lease: float = 0.0
+    """Seconds for which it holds what it claims; 0 if it does not say."""
 
 
 class WorkerSeen(Struct, frozen=True):

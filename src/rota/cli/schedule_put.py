@@ -56,6 +56,7 @@ def put(
     tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none.")] = None,
     key: Annotated[str | None, Parameter(help="What its runs are about, instead of the task's own key.")] = None,
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    paused: Annotated[bool, Flag, Parameter(help="Fire nothing until it is resumed.")] = False,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that neither app nor workers know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -75,23 +76,30 @@ def put(
         end=_instant(end, "--end", wall),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    made = asyncio.run(_put(target, app, id, when, timed, call, expect))
+    made = asyncio.run(_put(target, app, id, when, timed, call, expect, paused))
     if show.json:
         show.value(whole(made))
     else:
         schedule = made.schedule
         next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)
-        paused = "; it is paused" if schedule.paused else ""
-        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{paused}")
+        held = "; it is paused" if schedule.paused else ""
+        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{held}")
 
 
 async def _put(
-    target: Target, app: Rota | None, id: str, trigger: Trigger, timed: Timed, call: Call, expect: str | None
+    target: Target,
+    app: Rota | None,
+    id: str,
+    trigger: Trigger,
+    timed: Timed,
+    call: Call,
+    expect: str | None,
+    paused: bool,
 ) -> Facts:
     check_shared(target.backend())
     async with opened(target) as (stored, store):
         schedule = await _made(app, store, id, trigger, timed, call)
-        (kept,) = await stored.put_made([schedule], expect)
+        (kept,) = await stored.put_made([schedule], expect, paused)
         now = (await store.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(store, [kept], target.tz(), now, most=1)
         return facts

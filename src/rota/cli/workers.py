@@ -26,7 +26,8 @@ def workers(
 ) -> None:
     """List the workers that the store has seen in the last hour.
 
-    One that has claimed nothing for 30 seconds is silent: dead, cut off, or with its event loop blocked.
+    One that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with its event loop
+    blocked.
     """
     seen = asyncio.run(_seen(target))
     chosen = [worker for worker in seen.items if every or standing(worker, seen.now) != "stopped"]

@@ -82,6 +82,8 @@ class Supervisor:
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self._late: Callable[[], Awaitable[object]] | None = None
+        self.undeclared: set[str] = set()
+        """Schedules that the code of the app no longer declares."""
         self._started_at = 0.0
         self._watchdog: Watchdog | None = None
         self.ended = False  # stopped, whatever became of its parts, or given up
@@ -117,7 +119,7 @@ class Supervisor:
             log.info("disabled, so that no run of them starts and their schedules make none: %s", ", ".join(off))
         resources = None if self._resources is None else await self._stack.enter_async_context(self._resources())
         self._settler = Settler(store)
-        ticks = Ticks(store, self._hooks)
+        ticks = Ticks(store, self._hooks, self.undeclared)
         self._worker = Worker(
             self.name,
             store,

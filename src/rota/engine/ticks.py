@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
@@ -33,8 +33,11 @@ TOLD = 10
 class Ticks:
     """Takes what a claim offers and fires it, while claiming goes on. What it cannot fire is offered again."""
 
-    def __init__(self, store: Store, hooks: Hooks) -> None:
+    def __init__(self, store: Store, hooks: Hooks, undeclared: Collection[str] = ()) -> None:
+        """`undeclared` are schedules that left the code: a tick of one that makes no run is told of once."""
         self._store = store
+        self._undeclared = undeclared
+        self._told: set[str] = set()
         self._hooks = hooks
         self._due: deque[tuple[Schedule, float]] = deque()
         self._some = asyncio.Event()
@@ -146,14 +149,22 @@ class Ticks:
             self._hooks.emit(Event("refused", schedule.task, reason="missed", note=tick.missed.words, key=schedule.key))
         for nominal, decision in zip(tick.nominals, fired.decisions, strict=True):
             if not decision:
-                # Disabled on purpose: the start of the worker says so once, not every tick.
-                refused = logging.DEBUG if decision.reason is Reason.DISABLED else logging.WARNING
                 skipped = f"schedule {schedule.id} skipped its tick of {shown(nominal)}"
                 reason = str(decision.reason)
-                log.log(refused, "%s: %s", skipped, reason)
+                self._tell_skipped(schedule, skipped, decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=reason, note=skipped, key=schedule.key))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
+
+    def _tell_skipped(self, schedule: Schedule, skipped: str, reason: Reason) -> None:
+        """Not every tick of what somebody disabled on purpose, nor of what left the code: the start of the worker says
+        so."""
+        left = schedule.id in self._undeclared
+        quiet = reason is Reason.DISABLED or schedule.id in self._told
+        words = "; it is no longer in the code of its app, `rota sync --prune` deletes it" if left else ""
+        log.log(logging.DEBUG if quiet else logging.WARNING, "%s: %s%s", skipped, reason, words)
+        if left:
+            self._told.add(schedule.id)
 
     async def _follow_zones(self) -> None:
         """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies

@@ -265,6 +265,7 @@ class Worker:
             held=len(self._seats),
             overdue=self.overdue,
             tallies=self._tallies.take(),
+            lease=self._tuning.lease,
         )
 
     def _noted(self) -> None:

@@ -14,6 +14,7 @@ _OPTION = {
     **dict.fromkeys(("redis", "rediss", "valkey", "valkeys", "unix"), "namespace"),
     **dict.fromkeys(("redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"), "namespace"),
     **dict.fromkeys(("postgresql", "postgres"), "schema"),
+    "memory": "namespace",
 }
 """By which option of its URL a store keeps several apps apart."""
 
@@ -36,7 +37,7 @@ def in_namespace(url: str, namespace: str, said: str) -> str:
     option = _OPTION.get(parts.scheme)
     if option is None:
         raise InvalidOptions(
-            f"{said}: {masked(url)} has no namespaces, only Redis and PostgreSQL do; give the app a store of its own"
+            f"{said}: {masked(url)} has no namespaces, as Redis and PostgreSQL have; give the app a store of its own"
         )
     there = parse_qs(parts.query, keep_blank_values=True).get(option)
     if there is None:
