@@ -327,7 +327,7 @@ def test_a_schedule_is_put_paused(rota: Called) -> None:
     said = rota("schedules", "put", "later", "daily 09:00", "report", "--unknown-ok", "--paused")
 
     assert said.endswith("it is paused\n")
-    assert rota.json("schedules", "show", "later")["paused"] is True
+    assert rota.json("schedules", "show", "later")["state"] == "paused"
 
 
 def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
