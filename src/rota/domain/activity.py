@@ -51,7 +51,7 @@ class Activity(Struct, frozen=True, omit_defaults=True):
 
     With `mode="debounce"`, every touch pushes it to `after` seconds from then, at most `max_wait` from the first.
     No touch makes a run within `spacing` seconds (`after` unless said) of the end of the last one. A touch during a
-    run queues one more behind it.
+    run queues one more behind it. A run that somebody cancelled counts neither for `spacing` nor for the `breaker`.
     """
 
     after: float
