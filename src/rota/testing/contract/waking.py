@@ -55,6 +55,19 @@ class WakeContract(Staged):
         wakes = [(await stage.claim(worker)).wake for worker in ("ada", "bob", "cyd", "dan")]
         assert wakes == [pytest.approx(due, abs=30) for due in (600, 1200, 1800)] + [None]
 
+    async def test_who_leaves_calls_another_who_wakes_for_what_it_would_have(self, stage: Stage) -> None:
+        """Else a tick or a delayed run waits until somebody looks by themselves, which takes seconds."""
+        await stage.put(new_run(delay=600))
+        assert (await stage.claim("ada")).wake == pytest.approx(600, abs=30)
+        assert (await stage.claim("bob")).wake is None
+        async with stage.listening() as ear:
+            await stage.claim("ada", 0, tasks=())
+            assert await ear.workers() == {"bob"}
+        assert (await stage.claim("bob")).wake == pytest.approx(600, abs=30)
+        async with stage.listening() as ear:
+            await stage.claim("bob", 0, tasks=())
+            assert not await ear.workers()
+
     async def test_idle_workers_that_look_again_keep_their_places(self, stage: Stage) -> None:
         """Else those who poll would all move to the last run, and nobody wakes for the first."""
         await stage.put(*(new_run(delay=delay) for delay in (600, 1200, 1800)))

@@ -167,6 +167,10 @@ BEGIN
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
+    IF known = '{}' AND free = 0 THEN  -- it leaves: another one looks, and wakes for what this one would have woken for
+        tasks := tasks || NULL::text;
+        dues := dues || now;
+    END IF;
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
