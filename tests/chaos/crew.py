@@ -1,6 +1,7 @@
 """The processes of a chaos run: workers and submitters, each replaced as soon as it has ended."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from tests.chaos.places import Place
 
 PATIENCE = 60.0
 """Seconds that a process may take to end after SIGTERM."""
+READY = re.compile("rota worker: |submitter is ready")
+"""What a worker or a submitter prints as soon as SIGTERM ends it in its own way."""
 LEASE = 2.0
 SEATS = 8
 
@@ -29,6 +32,7 @@ class Member:
 
     def start(self) -> None:
         self.frozen = False
+        self._said_before = len(self.log)
         with self._log.open("ab") as output:
             self._child = subprocess.Popen(
                 [sys.executable, *self._command],
@@ -59,17 +63,26 @@ class Member:
         return self._child.poll() is not None
 
     def end(self) -> int:
-        """The exit code after SIGTERM; -1 if the process does not end in time."""
+        """The exit code after SIGTERM; -1 if the process does not end in time.
+
+        A process that still starts has no handler for the signal yet and nothing in hand: the signal may end it.
+        """
+        started = self._has_started
         self.ask_to_end()
         try:
-            return self._child.wait(PATIENCE)
+            code = self._child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             return -1
+        return 0 if code == -signal.SIGTERM and not started else code
+
+    @property
+    def _has_started(self) -> bool:
+        return READY.search(self.log, self._said_before) is not None
 
     @property
     def log(self) -> str:
-        return self._log.read_text(errors="replace")
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
 
 class Crew:

@@ -33,6 +33,7 @@ class Submitter:
 
     async def work(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stopped.set)
+        print("submitter is ready", flush=True)
         async with asyncio.TaskGroup() as senders:
             for _ in range(AT_ONCE):
                 senders.create_task(self._send())
