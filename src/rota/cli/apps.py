@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rota.app import Rota
 from rota.client import Client
-from rota.errors import InvalidOptions
+from rota.errors import InvalidOptions, RotaError
 from rota.settings import app_reference, default_url, lacks_namespace, project_folder
 from rota.settings import load as settings
 from rota.store import Backend
@@ -52,6 +52,17 @@ class Target:
     def tz(self) -> str:
         """The zone of what names none: as the app has it, where it says which store; else as the project has it."""
         return load(self.reference).settings.tz if self.reference and self.url is None else settings().tz
+
+    def said_tz(self) -> str | None:
+        """The zone that the app or the project gives for what names none; None if neither gives one.
+
+        An app that cannot be imported gives none: this is for commands that work without one.
+        """
+        try:
+            found = load(self.reference).settings if self.reference else settings()
+        except RotaError:
+            found = settings()
+        return None if found.source("tz") == "default" else found.tz
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client, None]:

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rota.cli.apps import Target
 from rota.cli.groups import Shared
 from rota.cli.instants import own_zone, read_instant
 from rota.cli.show import Column, Show
@@ -36,16 +37,21 @@ def cron(
     expr: str,
     /,
     *more: str,
-    tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none; fires are shown in it.")] = None,
+    tz: Annotated[
+        str | None,
+        Parameter(help="The zone, if the trigger names none, instead of the project's; fires are shown in it."),
+    ] = None,
     count: Annotated[int, Parameter(help="So many fires.")] = 10,
     start: Annotated[
         str | None, Parameter(name="--from", help="As if it were this time, such as 2026-11-15T00:00, in the zone.")
     ] = None,
+    target: Shared[Target],
     show: Shared[Show],
 ) -> None:
     """Explain a trigger: in words, when it fires next, and what may be wrong with it.
 
     Takes a cron expression in quotes, or any other trigger: every 15m, daily 09:00, weekly mon,thu 09:00 Europe/Paris.
+    A trigger that names no zone goes by the one of the app or the project, as in the app itself.
 
     Parameters
     ----------
@@ -56,6 +62,7 @@ def cron(
     """
     if not 1 <= count <= MOST:
         raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
+    tz = tz or target.said_tz()
     trigger, zone = _read(" ".join((expr, *more)), tz)
     now = _instant(start, zone)
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]

@@ -1,7 +1,9 @@
 """`rota runs`: what happened, what waits, and doing it again."""
 
 import asyncio
+import re
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from cyclopts import App, Parameter
 
@@ -9,16 +11,22 @@ from rota.cli.apps import Target
 from rota.cli.flow_facts import find_flow, opened_app
 from rota.cli.groups import LOOK, Flag, More, Shared
 from rota.cli.ids import find, find_all
+from rota.cli.instants import read_instant
+from rota.cli.known import check_known_somewhere
 from rota.cli.records import run_record
+from rota.cli.run_lists import matching, next_runs
 from rota.cli.run_view import run_columns, run_page
 from rota.cli.show import Column, Show
+from rota.cli.spans import seconds_of
+from rota.cli.stored_schedules import find_schedule
 from rota.cli.text import plural
 from rota.cli.who import who
 from rota.domain.flow import group_of
 from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
 from rota.handle import RunHandle
-from rota.store import Page, RunQuery, Wish
+from rota.schedules import Schedules
+from rota.store import Page, RunQuery, Store, Wish
 
 MOST = 1000
 
@@ -37,21 +45,41 @@ def ls(
     group: Annotated[str | None, Parameter(help="Only of this group, such as race_day@2026-11-15.")] = None,
     flow: Annotated[str | None, Parameter(help="Only of this flow, in its period of now.")] = None,
     period: Annotated[str | None, Parameter(help="Of the flow, in this period.")] = None,
+    schedule: Annotated[str | None, Parameter(help="Only those that this schedule made.")] = None,
+    since: Annotated[
+        str | None, Parameter(help="Only made since: 90s, 5m, 2h or 1d ago, or an instant as 2026-11-15T09:00Z.")
+    ] = None,
+    following: Annotated[
+        int | None, Parameter(name="--next", help="Instead, so many runs that workers claim next, in that order.")
+    ] = None,
     limit: Annotated[int, Parameter(help="At most so many, newest first.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Go on where an earlier list ended.")] = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """List runs, newest first."""
-    if not 1 <= limit <= MOST:
-        raise InvalidOptions(f"--limit {limit}: from 1 to {MOST}")
+    """List runs, newest first.
+
+    With --next, those that workers claim next: what is due, by priority and then by how long it is due, then what falls
+    due first. Runs that wait for others, for a limit, or for a paused or disabled task are left out.
+    """
+    for option, count in (("--limit", limit), ("--next", 1 if following is None else following)):
+        if not 1 <= count <= MOST:
+            raise InvalidOptions(f"{option} {count}: from 1 to {MOST}")
+    if following is not None:
+        if state or key or group or flow or period or schedule or since or cursor:
+            raise InvalidOptions("--next lists what is queued, of all tasks or one: give it with --task alone")
+        page = asyncio.run(_following(target, task, following))
+        show.records([run_record(run) for run in page.runs], run_columns(page), "Nothing waits that could start.")
+        return
     if flow is not None or period is not None:
         group = asyncio.run(_group(target, group, flow, period))
     query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
-    page = asyncio.run(_page(target, query))
+    page, more = asyncio.run(_page(target, query, schedule, since))
     show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
         show.note(f"more: --cursor {page.cursor}")
+    elif more:
+        show.note(f"more: a --limit higher than {limit} shows them")
 
 
 @runs.command(name="show")
@@ -129,7 +157,32 @@ async def _group(target: Target, group: str | None, flow: str | None, period: st
         return group_of(flow, await find_flow(app, flow).period(period))
 
 
-async def _page(target: Target, query: RunQuery) -> Page:
+async def _page(target: Target, query: RunQuery, schedule: str | None, since: str | None) -> tuple[Page, bool]:
+    """One page, and whether there are more runs than it has, where no cursor says so."""
     async with target.client() as client:
         store = await client.store()
-        return await store.runs(query)
+        if schedule is None and since is None:
+            page, more = await store.runs(query), False
+        else:
+            begin = None if since is None else await _begin(store, since, target)
+            page, more = await matching(store, query, schedule, begin)
+        if not page.runs and query.task is not None:
+            await check_known_somewhere([query.task], client, target)
+        if not page.runs and schedule is not None:
+            await find_schedule(Schedules(lambda: client, "UTC"), schedule)
+        return page, more
+
+
+async def _following(target: Target, task: str | None, count: int) -> Page:
+    async with target.client() as client:
+        page = await next_runs(await client.store(), task, count)
+        if not page.runs and task is not None:
+            await check_known_somewhere([task], client, target)
+        return page
+
+
+async def _begin(store: Store, since: str, target: Target) -> float:
+    """`2h` is that long ago by the store's clock; an instant is read in the zone of the project."""
+    if re.fullmatch(r"[\d.]+\s*[a-z]*", since):
+        return (await store.depths()).now - (seconds_of(since, "--since") or 0.0)
+    return read_instant(since, "--since", ZoneInfo(target.tz())).timestamp()

@@ -16,13 +16,13 @@ from rota.cli.instants import clock, own_zone, read_instant
 from rota.cli.known import unknown
 from rota.cli.schedule_facts import Facts, facts_of, whole, words_of
 from rota.cli.show import Show
+from rota.cli.spans import seconds_of
 from rota.cli.stored_schedules import opened
 from rota.cli.values import gather, gather_for
 from rota.domain.intake import Options, Timed
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
-from rota.domain.triggers.durations import parse_duration
 from rota.errors import InvalidOptions, UnknownTask
 from rota.published import schedule_by_spec
 from rota.store import RowQuery, Store
@@ -71,7 +71,7 @@ def put(
     timed = Timed(
         overlap=overlap,
         catch_up=catch_up,
-        grace=None if grace is None else _seconds(grace),
+        grace=seconds_of(grace, "--grace"),
         start=_instant(start, "--start", wall),
         end=_instant(end, "--end", wall),
     )
@@ -127,17 +127,6 @@ def _trigger(id: str, text: str, tz: str) -> tuple[Trigger, ZoneInfo]:
         return trigger, ZoneInfo(own_zone(trigger) or tz)
     except (ValueError, KeyError) as error:
         raise InvalidOptions(f"schedule {id}: {error}") from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return parse_duration(text).total_seconds()
-    except ValueError as error:
-        raise InvalidOptions(f"--grace: {error}") from None
 
 
 def _instant(text: str | None, option: str, zone: ZoneInfo) -> datetime | None:

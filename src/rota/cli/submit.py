@@ -15,6 +15,7 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import unknown
 from rota.cli.records import run_record
 from rota.cli.show import Show
+from rota.cli.spans import seconds_of
 from rota.cli.values import Given, gather, gather_for
 from rota.client import Client
 from rota.domain.decision import Decision, Reason
@@ -42,14 +43,18 @@ def submit(
     args: Annotated[
         str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
     ] = None,
-    delay: Annotated[float | None, Parameter(help="Due so many seconds from now.")] = None,
+    delay: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Due so long from now: seconds, or 5m, 2h, 1d.")
+    ] = None,
     at: Annotated[str | None, Parameter(help="Due at an instant, as 2026-11-15T09:00:00Z.")] = None,
-    expires: Annotated[float | None, Parameter(help="Never start later than this after it was due.")] = None,
+    expires: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Never start later than this after it was due.")
+    ] = None,
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
     key: Annotated[str | None, Parameter(help="What the run is about, instead of the task's own key.")] = None,
     unique: Annotated[Unique | None, Parameter(help="Make none while an equal one is queued, active or done.")] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
-    timeout: Annotated[float | None, Parameter(help="Wait at most so many seconds.")] = None,
+    timeout: Annotated[str | None, Parameter(help="Wait at most so long: seconds, or 5m, 2h.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -66,7 +71,14 @@ def submit(
     if timeout is not None and not wait:
         raise InvalidOptions("--timeout says how long to --wait; give both")
     app = None if unknown_ok and target.reference is None else target.app()
-    options = Options(delay=delay, at=_instant(at), expires=expires, priority=priority, key=key, unique=unique)
+    options = Options(
+        delay=seconds_of(delay, "--delay"),
+        at=_instant(at),
+        expires=seconds_of(expires, "--expires"),
+        priority=priority,
+        key=key,
+        unique=unique,
+    )
     if app is not None and task in app.names():
         new: NewRun | Bound[Any] = _known(app, task, values, args, options)
     elif unknown_ok:
@@ -74,7 +86,7 @@ def submit(
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     client = app.client() if app else Client(target.backend())
-    _answer(show, asyncio.run(_put(client, new, wait, timeout)))
+    _answer(show, asyncio.run(_put(client, new, wait, seconds_of(timeout, "--timeout"))))
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:

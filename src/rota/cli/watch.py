@@ -15,6 +15,7 @@ from rota.cli.groups import Shared
 from rota.cli.ids import find
 from rota.cli.records import from_json, record
 from rota.cli.show import Column, Show
+from rota.cli.spans import seconds_of
 from rota.cli.text import iso, one_line
 from rota.client import LOOK_AGAIN, Client
 from rota.domain.run import Run, State
@@ -30,7 +31,9 @@ def watch(
     id: str,
     /,
     *,
-    timeout: Annotated[float | None, Parameter(help="Follow it at most so many seconds.")] = None,
+    timeout: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Follow it at most so long: seconds, or 5m, 2h.")
+    ] = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
@@ -43,9 +46,10 @@ def watch(
     id
         The run's id, or its first or last 6 or more characters.
     """
-    if timeout is not None and not timeout >= 0:
-        raise InvalidOptions(f"--timeout {timeout:g}: seconds from 0")
-    run = asyncio.run(_watch(target, id, timeout, show))
+    patience = seconds_of(timeout, "--timeout")
+    if patience is not None and not patience >= 0:
+        raise InvalidOptions(f"--timeout {patience:g}: seconds from 0")
+    run = asyncio.run(_watch(target, id, patience, show))
     if show.terminal and not show.json:
         tell_result(show, run)
     judge(run)
