@@ -6,6 +6,7 @@ That is cheaper than sharing them, where one test can disturb another. Only what
 test that stops, freezes or reconfigures a server starts one for itself.
 """
 
+import asyncio
 import os
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
+import asyncpg
 import pytest
 
 from rota.testing.servers import (
@@ -48,6 +50,9 @@ class Servers:
         assert isinstance(server, expected)
         return server
 
+    def started(self, expected: type[S]) -> list[S]:
+        return [server for server in self._started.values() if isinstance(server, expected)]
+
     def close(self) -> None:
         self._running.close()
 
@@ -66,7 +71,25 @@ def postgres_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 def servers(postgres_templates: Path) -> Iterator[Servers]:
     servers = Servers({**redis_kinds(), **postgres_kinds(postgres_templates)})
     yield servers
-    servers.close()
+    try:
+        met = {server.url: deadlocks_on(server) for server in servers.started(PostgresServer)}
+    finally:
+        servers.close()
+    assert not any(met.values()), f"locks of verbs met in a ring, see functions/locks.sql; deadlocks by server: {met}"
+
+
+def deadlocks_on(server: PostgresServer) -> int:
+    """How often this server had to end a ring of locks since it started. A test that makes one on purpose starts a
+    server of its own."""
+
+    async def ask() -> int:
+        connection = await asyncpg.connect(server.url)
+        try:
+            return int(await connection.fetchval("SELECT sum(deadlocks) FROM pg_stat_database"))
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())
 
 
 @pytest.fixture(scope="session")

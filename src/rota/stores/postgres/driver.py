@@ -67,9 +67,9 @@ class Fault(Enum):
     """All the rest. Nobody knows whether the verb was done, nor what the connection answers next."""
 
 
-_ROLLED_BACK = frozenset({"40001", "40P01", "42883", "XX000"})
-"""Serialization failure, deadlock, undefined function, internal error: the last two befall a verb that is under way
-while functions are replaced."""
+_ROLLED_BACK = frozenset({"40001", "40P01", "55P03", "42883", "XX000"})
+"""Serialization failure, deadlock, a lock that was not waited for, undefined function, internal error: the last two
+befall a verb that is under way while functions are replaced."""
 _BAD_VALUE = ("22", "54000")
 """Data exceptions, and what is too large for an index or a row."""
 _GONE = ("42P01", "3F000", "42704", "XX001", "XX002")

@@ -66,7 +66,7 @@ class Lines:
                 fault = fault_of(error)
                 if fault is Fault.ROLLED_BACK and rollbacks < TRIES:
                     rollbacks += 1
-                    await asyncio.sleep(0.001 * rollbacks)
+                    await asyncio.sleep(0.001 * 2 ** min(rollbacks, 7))
                     continue
                 if fault is Fault.AWAY:
                     fresh = True

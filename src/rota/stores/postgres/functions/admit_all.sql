@@ -68,10 +68,11 @@ BEGIN
     RETURN came;
 END $$;
 
--- All of them in order; decisions are written, arrivals and expired runs handed back.
+-- All of them in order; arrivals, expired runs and the decisions (d_*, for `decide`) are handed back.
 CREATE OR REPLACE FUNCTION admit_all(
     news incoming[], now float8,
-    OUT runs text[], OUT reasons text[], OUT tasks text[], OUT dues float8[], OUT touched text[]
+    OUT runs text[], OUT reasons text[], OUT tasks text[], OUT dues float8[], OUT touched text[],
+    OUT d_tasks text[], OUT d_keys text[], OUT d_reasons text[], OUT d_runs text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     new incoming;
@@ -82,8 +83,8 @@ DECLARE
     easy integer[] := '{}';
     chained boolean;
     arrived bigint[];
-    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
 BEGIN
+    d_tasks := '{}'; d_keys := '{}'; d_reasons := '{}'; d_runs := '{}';
     runs := ARRAY(SELECT n.id FROM unnest(news) AS n);
     reasons := array_fill('accepted'::text, ARRAY[cardinality(runs)]);
     tasks := '{}'; dues := '{}'; touched := '{}';
@@ -126,5 +127,4 @@ BEGIN
            d_runs || array_agg(runs[n.ordinality] ORDER BY n.ordinality)
     INTO d_tasks, d_keys, d_reasons, d_runs
     FROM unnest(news) WITH ORDINALITY AS n WHERE reasons[n.ordinality] <> 'accepted';
-    PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
 END $$;

@@ -68,13 +68,13 @@ BEGIN
         waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT 10000)
             UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT 10000)
             UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT 10000));
-        waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting[1:10000]) ORDER BY q.id FOR UPDATE);
+        waiting := waiting[1:10000];
+        PERFORM FROM queue q WHERE q.id = ANY(waiting || behind_of(waiting)) ORDER BY q.id FOR UPDATE;
+        waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR UPDATE);
         SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);
         changed := coalesce(cardinality(gone.ended), 0);
         touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
     ELSE
-        INSERT INTO specs (name, spec, enabled, gated)
-        VALUES (which, json_build_object('name', which)::text, true, false) ON CONFLICT DO NOTHING;
         UPDATE specs SET paused = (wish = 'pause') WHERE name = which AND paused <> (wish = 'pause');
         changed := FOUND::integer;
         IF FOUND AND wish = 'resume' THEN
@@ -117,8 +117,13 @@ BEGIN
         PERFORM lock_gates(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(subjects)
                                  UNION SELECT q.task::text FROM queue q WHERE q.id = ANY(subjects)));
         PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
-        PERFORM FROM queue q WHERE q.id = ANY(subjects) ORDER BY q.id FOR UPDATE;
+        PERFORM FROM queue q WHERE q.id = ANY(subjects || behind_of(subjects)) ORDER BY q.id FOR UPDATE;
     ELSIF about = 'tasks' THEN
+        IF wish IN ('pause', 'resume') THEN  -- also a task that nobody has declared
+            INSERT INTO specs (name, spec, enabled, gated)
+            SELECT DISTINCT ON (s.name COLLATE "C") s.name, json_build_object('name', s.name)::text, true, false
+            FROM unnest(subjects) AS s (name) ORDER BY s.name COLLATE "C" ON CONFLICT DO NOTHING;
+        END IF;
         PERFORM FROM specs s WHERE s.name = ANY(subjects) ORDER BY s.name FOR UPDATE;
     ELSE
         PERFORM FROM schedules s WHERE s.id = ANY(subjects) ORDER BY s.id FOR UPDATE;
@@ -153,7 +158,8 @@ BEGIN
         END IF;
         answers := answers || got.changed;
     END LOOP;
-    PERFORM decide(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs, said, asker, now);
+    PERFORM decide(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
+                   array_fill(said, ARRAY[cardinality(d_tasks)]), asker, now);
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
 END $$;

@@ -1,9 +1,9 @@
 -- declare: specs and schedules of code.
 
--- Publish a task's spec. A pause outlives it; changed limits let everything go that the old ones had parked, and a task
+-- Publish a task's spec, which is locked, and `fresh` if it has just been added. A pause outlives it; changed limits let everything go that the old ones had parked, and a task
 -- that is enabled again wakes workers for its waiting runs.
 CREATE OR REPLACE FUNCTION declare_task(
-    new specs, now float8, OUT answer text, OUT dues float8[]
+    new specs, fresh boolean, now float8, OUT answer text, OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     known specs;
@@ -11,13 +11,12 @@ DECLARE
     regated boolean;
 BEGIN
     dues := '{}';
-    INSERT INTO specs SELECT new.* ON CONFLICT DO NOTHING;
-    IF FOUND THEN
+    IF fresh THEN
         answer := 'added';
         UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
         RETURN;
     END IF;
-    SELECT * INTO known FROM specs WHERE name = new.name FOR UPDATE;
+    SELECT * INTO known FROM specs WHERE name = new.name;
     answer := 'unchanged';
     IF known.spec = new.spec THEN RETURN; END IF;
     answer := 'changed';
@@ -87,31 +86,52 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 DECLARE
     item record;
     got record;
+    added text[];
+    gating text[];
     tasks text[] := '{}'; dues float8[] := '{}';
 BEGIN
-    PERFORM FROM specs s WHERE s.name = ANY(names) ORDER BY s.name FOR UPDATE;
+    -- Schedules come before specs, as in `fire`, and both in the order of their names: two apps that start at once add the
+    -- same ones. What is declared twice is declared in the order given.
     PERFORM FROM schedules s WHERE s.id = ANY(names) ORDER BY s.id FOR UPDATE;
     now := now_of(skew, seen, true);
-    answers := '{}';
-    FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key,
-            memories, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions, sinces, pauseds, notes,
-            recents) WITH ORDINALITY
-            AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, task, key, owner, declared,
-                  times, anchor, next_at, fires_at, version, since, paused, note, recent, place) ORDER BY i.place LOOP
-        IF item.spec IS NOT NULL THEN
-            SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
-                item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, now);
-            IF got.dues <> '{}' THEN
-                tasks := tasks || array_fill(item.name, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
-            END IF;
-        ELSE
-            SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
-                item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
-                ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
-                (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
-            IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
+    answers := array_fill(NULL::text, ARRAY[cardinality(names)]);
+    FOR item IN SELECT * FROM unnest(names, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions,
+            sinces, pauseds, notes, recents) WITH ORDINALITY
+            AS i (name, task, key, owner, declared, times, anchor, next_at, fires_at, version, since, paused, note, recent,
+                  place) WHERE i.declared IS NOT NULL ORDER BY i.name COLLATE "C", i.place LOOP
+        SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
+            item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
+            ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
+            (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
+        IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
+        answers[item.place] := got.answer;
+    END LOOP;
+    WITH new AS (
+        INSERT INTO specs
+        SELECT DISTINCT ON (i.name COLLATE "C") i.name, i.spec, i.enabled, false, i.gated, i.total, i.per_key, i.pace,
+               i.burst, i.by_key, i.memory
+        FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories)
+            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, place)
+        WHERE i.spec IS NOT NULL ORDER BY i.name COLLATE "C", i.place
+        ON CONFLICT DO NOTHING RETURNING name
+    )
+    SELECT coalesce(array_agg(n.name::text), '{}') INTO added FROM new n;
+    PERFORM FROM specs s WHERE s.name = ANY(names) ORDER BY s.name FOR UPDATE;
+    gating := ARRAY(SELECT i.name FROM unnest(names, specs_, gateds) AS i (name, spec, gated) JOIN specs s ON s.name = i.name
+                    WHERE i.gated AND (s.spec <> i.spec OR i.name = ANY(added)));
+    IF gating <> '{}' THEN
+        PERFORM FROM leases l WHERE l.task = ANY(gating) AND NOT l.gated ORDER BY l.id FOR NO KEY UPDATE;
+    END IF;
+    FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories)
+            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, place)
+            WHERE i.spec IS NOT NULL ORDER BY i.place LOOP
+        SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
+            item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, item.name = ANY(added), now);
+        added := array_remove(added, item.name);
+        IF got.dues <> '{}' THEN
+            tasks := tasks || array_fill(item.name, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
         END IF;
-        answers := answers || got.answer;
+        answers[item.place] := got.answer;
     END LOOP;
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, NULL);

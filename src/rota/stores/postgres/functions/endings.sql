@@ -1,15 +1,16 @@
 -- Runs that end without having run, and what was decided.
 
--- One row per (task, key, reason), however often it was said.
+-- One row per (task, key, reason), however often it was said. A verb decides once, behind all else that it waits for.
 CREATE OR REPLACE FUNCTION decide(
-    tasks text[], keys text[], reasons text[], counts bigint[], runs text[], said text, asker text, now float8
+    tasks text[], keys text[], reasons text[], counts bigint[], runs text[], said text[], asker text, now float8
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(cardinality(tasks), 0) = 0 THEN RETURN; END IF;
     INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
     SELECT d.task, coalesce(d.key, ''), d.reason, sum(coalesce(d.count, 1)), now, now,
-           (array_agg(d.run ORDER BY d.place DESC))[1], said, asker
-    FROM unnest(tasks, keys, reasons, counts, runs) WITH ORDINALITY AS d (task, key, reason, count, run, place)
+           (array_agg(d.run ORDER BY d.place DESC))[1], (array_agg(d.said ORDER BY d.place DESC))[1], asker
+    FROM unnest(tasks, keys, reasons, counts, runs, said) WITH ORDINALITY
+        AS d (task, key, reason, count, run, said, place)
     GROUP BY 1, 2, 3 ORDER BY d.task COLLATE "C", coalesce(d.key, '') COLLATE "C", d.reason COLLATE "C"
     ON CONFLICT (task, key, reason) DO UPDATE SET count = decisions.count + excluded.count,
         last_at = excluded.last_at, run = excluded.run, note = excluded.note, by = excluded.by;

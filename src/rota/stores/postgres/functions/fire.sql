@@ -19,7 +19,10 @@ DECLARE
     dues float8[];
     tick record;
     plan record;
+    got record;
     first_next float8;
+    m_tasks text[] := '{}'; m_keys text[] := '{}'; m_reasons text[] := '{}'; m_counts bigint[] := '{}';
+    m_words text[] := '{}';
 BEGIN
     PERFORM FROM schedules s WHERE s.id = ANY(ids) ORDER BY s.id FOR UPDATE;
     now := now_of(skew, seen, true);
@@ -33,8 +36,9 @@ BEGIN
             applied := applied || tick.place::integer;
             first_next := least(first_next, tick.fires_at);
             IF tick.missed IS NOT NULL THEN
-                PERFORM decide(ARRAY[plan.task::text], ARRAY[plan.key::text], ARRAY[tick.reason], ARRAY[tick.missed],
-                               NULL, tick.words, NULL, now);
+                m_tasks := m_tasks || plan.task::text; m_keys := m_keys || plan.key::text;
+                m_reasons := m_reasons || tick.reason; m_counts := m_counts || tick.missed;
+                m_words := m_words || tick.words;
             END IF;
         END IF;
     END LOOP;
@@ -47,9 +51,11 @@ BEGIN
                   meeting, max_wait, rests, max_pending, needs, behind, grp, tick, place)
         WHERE n.tick = ANY(applied) ORDER BY n.place);
     PERFORM lock_joined(news, NULL);
-    IF needs_ <> '{}' THEN PERFORM lock_needs(news, NULL); END IF;
-    SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
-    FROM admit_all(news, now) a;
+    PERFORM lock_needs(news, NULL);
+    SELECT * INTO got FROM admit_all(news, now);
+    runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
+    PERFORM decide(m_tasks || got.d_tasks, m_keys || got.d_keys, m_reasons || got.d_reasons, m_counts,
+                   array_fill(NULL::text, ARRAY[cardinality(m_tasks)]) || got.d_runs, m_words, NULL, now);
     -- What became of each nominal time; a missed range comes before the runs of its tick. `other` is a run that was
     -- there already: the id of a tick's own run follows from its nominal time.
     WITH firing AS (

@@ -2,9 +2,20 @@
 -- Their plans are made once per connection, perhaps while the tables are empty, and have to hold when they are full. So
 -- the verbs forbid whatever reads a whole table: every step is a look-up by index for each row of the batch.
 --
--- Locks are taken in this order, so that verbs wait for each other but never in a ring: the worker, gated tasks by
--- name, leases by id, names and plans (lock_names) by bucket, the queue (waiting children by id, guarded inserts, parked
--- runs), workers to hint (never waited for). What a lock protects is read by a later statement than the one that took it.
+-- Verbs wait for locks in this order and in no other, so that they wait for each other but never in a ring:
+--   1 workers    the row of the worker that claims
+--   2 schedules  by id
+--   3 specs      the gates of tasks, by name
+--   4 leases     by id
+--   5 names      names and plans (lock_names), by bucket
+--   6 queue      rows that are there, by id; then those that come in, by task and unique key. A parked run belongs to its
+--                gate: whoever holds that may lock it at any time
+--   7 marks      and rates, which belong to the gate of their task as well
+--   8 decisions  by task, key and reason
+--   9 stats      by minute and task
+-- A lock that comes too late for this order is taken without waiting: SKIP LOCKED where another row does as well, else
+-- NOWAIT, which ends the verb, and its client sends it again. tests/stores/test_postgres_order.py checks all of it.
+-- What a lock protects is read by a later statement than the one that took it.
 
 -- Lock what limits these tasks, in the order of their names; which of them are gated.
 CREATE OR REPLACE FUNCTION lock_gates(tasks text[]) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -13,6 +24,12 @@ BEGIN
         RETURN '{}';
     END IF;
     RETURN ARRAY(SELECT name FROM specs WHERE gated AND name = ANY(tasks) ORDER BY name FOR NO KEY UPDATE);
+END $$;
+
+-- The same where other locks are held already. Most of these gates are held, too; for another one nobody waits.
+CREATE OR REPLACE FUNCTION lock_late_gates(tasks text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM specs s WHERE s.gated AND s.name = ANY(tasks) ORDER BY s.name FOR NO KEY UPDATE NOWAIT;
 END $$;
 
 -- The gates that a joining run may open are locked first, where a holder stands already: a newcomer needs none of them.
@@ -49,24 +66,31 @@ BEGIN
     END LOOP;
 END $$;
 
--- For those that come in: the names they wait for, and the group that is planned anew. Leases are locked before names.
+-- For those that come in: the runs and names they wait for, the group that is planned anew, and whom they may join. A
+-- lone run that waits for nothing locks what it meets when it meets it.
 CREATE OR REPLACE FUNCTION lock_needs(news incoming[], planned text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     wanted text[] := ARRAY(SELECT DISTINCT need FROM unnest(news) AS n
                            CROSS JOIN json_array_elements_text(n.needs::json) AS need WHERE n.needs IS NOT NULL);
     names text[] := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE strpos(w, ' ') > 0);
+    met text[];
 BEGIN
+    IF planned IS NULL AND wanted = '{}' AND cardinality(news) < 2 THEN RETURN; END IF;
+    met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n JOIN leases l ON l.task = n.task AND l.unique_key = n.unique_key
+                           WHERE n.behind);
+    IF met <> '{}' THEN PERFORM FROM leases l WHERE l.id = ANY(met) ORDER BY l.id FOR NO KEY UPDATE; END IF;
     IF planned IS NOT NULL THEN names := names || ('=' || planned); END IF;
-    IF names <> '{}' THEN
-        PERFORM FROM leases l WHERE l.id = ANY(wanted) ORDER BY l.id FOR NO KEY UPDATE;
-        PERFORM lock_names(names, true);
-    END IF;
+    IF names <> '{}' THEN PERFORM lock_names(names, true); END IF;
+    met := wanted || ARRAY(SELECT q.id::text FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
+                           WHERE n.unique_key IS NOT NULL)
+                  || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = planned);
+    IF met <> '{}' THEN PERFORM FROM queue q WHERE q.id = ANY(met) ORDER BY q.id FOR NO KEY UPDATE; END IF;
 END $$;
 
--- For those that end: their leases, the names they are known by, and then all that wait for them, by id. They
--- are let go one after the other, and two batches that let go the same ones would else meet in a ring. Which of the ends
--- somebody waits for: from now on, nobody comes to wait for another one.
-CREATE OR REPLACE FUNCTION lock_ends(ids text[]) RETURNS text[] LANGUAGE plpgsql AS $$
+-- For those that end: their leases, the names they are known by, and then by id all that wait for them, their equals that
+-- wait, and the groups that they stop. Each is met later, and two batches that meet the same ones in their own order would
+-- wait in a ring. Which of the ends somebody waits for: from now on, nobody comes to wait for another one.
+CREATE OR REPLACE FUNCTION lock_ends(ids text[], stopped text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     met text[];
     names text[];
@@ -80,7 +104,12 @@ BEGIN
     WHERE l.id = ANY(ids);
     IF names IS NOT NULL THEN PERFORM lock_names(names, false); END IF;
     SELECT array_agg(w.ended::text), array_agg(w.run) INTO wanted, waiting FROM waits w WHERE w.ended = ANY(met);
-    IF waiting IS NOT NULL THEN
+    waiting := waiting || ARRAY(SELECT q.id::text FROM leases l JOIN queue q ON q.task = l.task AND q.unique_key = l.unique_key
+                                WHERE l.id = ANY(ids) AND l.unique_key IS NOT NULL);
+    IF stopped <> '{}' THEN
+        waiting := waiting || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = ANY(stopped));
+    END IF;
+    IF waiting <> '{}' THEN
         PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
     END IF;
     RETURN wanted;

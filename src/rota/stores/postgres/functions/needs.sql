@@ -87,26 +87,33 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Who waits for the end of these runs, which wait themselves.
+CREATE OR REPLACE FUNCTION behind_of(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+    SELECT ARRAY(SELECT w.run::text FROM queue q
+        JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
+        WHERE q.id = ANY(ids) AND (q.awaited OR q.marked))
+$$;
+
 -- The tasks of what these groups have waiting: their gates are locked by whoever may end that.
 CREATE OR REPLACE FUNCTION tasks_in(groups text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT ARRAY(SELECT DISTINCT q.task::text FROM grouped g JOIN queue q ON q.id = g.run WHERE g.grp = ANY(groups))
 $$;
 
--- End what a group has waiting, but for these runs and unique keys; each with a decision of its own.
+-- End what a group has waiting, but for these runs and unique keys. The caller decides for each of them.
 CREATE OR REPLACE FUNCTION cancel_group(
     which text, but text[], keep text[], why text, said text, now float8,
-    OUT ended text[], OUT tasks text[], OUT dues float8[]
+    OUT ended text[], OUT of_task text[], OUT of_key text[], OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     waiting text[];
     gone record;
 BEGIN
-    PERFORM lock_gates(tasks_in(ARRAY[which]));  -- held already, but for what has just come in
     waiting := ARRAY(
         SELECT q.id::text FROM queue q WHERE q.id = ANY(ARRAY(SELECT g.run FROM grouped g WHERE g.grp = which))
           AND q.id NOT IN (SELECT unnest(but)) AND (q.unique_key IS NULL OR q.unique_key NOT IN (SELECT unnest(keep)))
-        ORDER BY q.id FOR UPDATE);
+        ORDER BY q.id FOR UPDATE NOWAIT);  -- held already, but for what has just come in
+    PERFORM lock_late_gates(ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(waiting)));
     SELECT * INTO gone FROM end_waiting(waiting, why, said, now);
-    ended := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
-    PERFORM decide(gone.of_task, gone.of_key, array_fill(why, ARRAY[cardinality(ended)]), NULL, ended, said, NULL, now);
+    ended := coalesce(gone.ended, '{}'); of_task := gone.of_task; of_key := gone.of_key;
+    tasks := gone.tasks; dues := gone.dues;
 END $$;

@@ -18,7 +18,9 @@ DECLARE
     dues float8[];
     first text COLLATE "C";
     last text COLLATE "C";
+    got record;
     gone record;
+    more integer := 0;
 BEGIN
     hinted := '{}';
     now := now_of(skew, seen, true);
@@ -53,16 +55,22 @@ BEGIN
             AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
                   meeting, max_wait, rests, max_pending, needs, behind, grp));
         PERFORM lock_joined(news, planned);
-        IF planned IS NOT NULL OR needs_ <> '{}' THEN PERFORM lock_needs(news, planned); END IF;
+        PERFORM lock_needs(news, planned);
         now := now_of(skew, seen, true);
-        SELECT a.runs, a.reasons, a.tasks, a.dues, a.touched INTO runs, reasons, tasks, dues, touched
-        FROM admit_all(news, now) a;
+        SELECT * INTO got FROM admit_all(news, now);
+        runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
         IF planned IS NOT NULL THEN
             SELECT * INTO gone FROM cancel_group(planned, runs, keep, 'cancelled', said, now);
             runs := runs || gone.ended;
-            reasons := reasons || array_fill('cancelled'::text, ARRAY[cardinality(gone.ended)]);
+            more := cardinality(gone.ended);
+            reasons := reasons || array_fill('cancelled'::text, ARRAY[more]);
             tasks := tasks || gone.tasks; dues := dues || gone.dues; touched := touched || gone.ended;
+            got.d_tasks := got.d_tasks || gone.of_task; got.d_keys := got.d_keys || gone.of_key;
+            got.d_reasons := got.d_reasons || array_fill('cancelled'::text, ARRAY[more]);
+            got.d_runs := got.d_runs || gone.ended;
         END IF;
+        PERFORM decide(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
+            array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(said, ARRAY[more]), NULL, now);
         hinted := hint(tasks, dues, now);
     END IF;
     PERFORM tell(me, hinted, touched);
@@ -82,6 +90,7 @@ BEGIN
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
+    PERFORM decide(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),
             json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);

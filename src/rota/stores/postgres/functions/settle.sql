@@ -73,7 +73,8 @@ CREATE OR REPLACE FUNCTION settle(
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     gates text[] := '{}';
-    done text[];
+    done text[] := '{}';
+    again integer[] := '{}';
     alone text[];
     wanted text[];
     locked boolean;
@@ -81,8 +82,9 @@ DECLARE
     got record;
     more record;
     tasks text[] := '{}'; dues float8[] := '{}';
-    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}'; d_words text[] := '{}';
 BEGIN
+    touched := '{}';
     -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
     -- that run waits for ever.
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
@@ -90,55 +92,69 @@ BEGIN
                             || CASE WHEN stops <> '{}' THEN tasks_in(stops) END);
     END IF;
     now := now_of(skew, seen, true);
+    -- What waits again comes into the queue, in the order of its keys, before any mark is written: see locks.sql. A batch
+    -- that has a run twice stays in its order, because the first word about a run counts.
+    IF simple OR cardinality(ids) = (SELECT count(DISTINCT i) FROM unnest(ids) AS i) THEN
+        again := ARRAY(SELECT s.place::integer FROM unnest(ids, states) WITH ORDINALITY AS s (id, state, place)
+                       LEFT JOIN leases l ON l.id = s.id WHERE s.state IS NULL
+                       ORDER BY l.task COLLATE "C", l.unique_key COLLATE "C", s.place);
+    END IF;
     -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
-    locked := NOT simple OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.marked OR l.awaited));
-    IF locked THEN
-        wanted := lock_ends(ids);
-        alone := CASE WHEN simple THEN marked_alone(ids) END;
-    END IF;
-    IF simple THEN
-        SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, ids, fences, workers_, states, reasons, results,
-            charges, errors, attempts_, losts, marks_, progresses, saveds);
-        done := got.done;
-        IF got.freed_tasks IS NOT NULL THEN
-            SELECT r.tasks, r.dues INTO tasks, dues FROM free_all(got.freed_tasks, got.freed_keys, now) r;
+    locked := NOT simple OR again <> '{}'
+        OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.marked OR l.awaited));
+    IF locked THEN wanted := lock_ends(ids, stops); END IF;
+    FOR phase IN 1 .. 2 LOOP
+        IF phase = 2 AND simple THEN
+            alone := CASE WHEN locked THEN marked_alone(ids) END;
+            SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, ids, fences, workers_, states, reasons, results,
+                charges, errors, attempts_, losts, marks_, progresses, saveds);
+            done := got.done;
+            touched := touched || done;
+            IF got.freed_tasks IS NOT NULL THEN
+                SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
+                tasks := tasks || more.tasks; dues := dues || more.dues;
+            END IF;
+            IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
+                SELECT * INTO more FROM release(got.met, now);
+                tasks := tasks || more.tasks; dues := dues || more.dues;
+            END IF;
         END IF;
-        IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
-            SELECT * INTO more FROM release(got.met, now);
-            tasks := tasks || more.tasks; dues := dues || more.dues;
+        CONTINUE WHEN phase = 1 AND again = '{}' OR phase = 2 AND cardinality(done) + cardinality(again) = cardinality(ids);
+        IF NOT locked THEN
+            wanted := lock_ends(ids, stops);
+            locked := true;
         END IF;
-    END IF;
-    done := coalesce(done, '{}');
-    touched := done;
-    IF cardinality(done) < cardinality(ids) THEN
-        IF NOT locked THEN wanted := lock_ends(ids); END IF;
-        verdicts := '{}';
+        verdicts := coalesce(verdicts, array_fill('applied'::text, ARRAY[cardinality(ids)]));
         FOR one IN
-            SELECT s.id, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
+            SELECT s.id, s.place, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
                 s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
                 s.saved, s.stops)::said AS said
             FROM unnest(ids, fences, workers_, states, reasons, results, delays, charges, errors, attempts_, losts,
                 calleds, marks_, progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, worker, state, reason,
-                result, delay, charge, error, attempt, lost, called, mark, progress, saved, stops, place) ORDER BY s.place
+                result, delay, charge, error, attempt, lost, called, mark, progress, saved, stops, place)
+            WHERE s.id <> ALL(done) AND (s.place = ANY(again)) = (phase = 1)
+            ORDER BY array_position(again, s.place::integer), s.place
         LOOP
-            IF one.id = ANY(done) THEN
-                verdicts := verdicts || 'applied'::text;
-                CONTINUE;
-            END IF;
             SELECT * INTO got FROM settle_one(one.said, now, wanted);
-            verdicts := verdicts || got.verdict;
+            verdicts[one.place] := got.verdict;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
             IF got.late IS NOT NULL THEN
                 d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.late_key;
-                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late;
+                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late; d_words := d_words || NULL::text;
             END IF;
             IF got.heir IS NOT NULL THEN
                 d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.d_key;
-                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir;
+                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir; d_words := d_words || NULL::text;
+            END IF;
+            IF got.stopped <> '{}' THEN
+                d_tasks := d_tasks || got.stopped_tasks; d_keys := d_keys || got.stopped_keys;
+                d_reasons := d_reasons || array_fill('stopped'::text, ARRAY[cardinality(got.stopped)]);
+                d_runs := d_runs || got.stopped;
+                d_words := d_words || array_fill(got.stopped_by, ARRAY[cardinality(got.stopped)]);
             END IF;
         END LOOP;
-        PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, NULL, NULL, now);
-    END IF;
+    END LOOP;
+    PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, d_words, NULL, now);
     hinted := hint(tasks, dues, now);
     -- A worker gives back and claims at the same time: then neither sees the other, and it is not idle for us yet.
     unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(

@@ -88,7 +88,8 @@ END $$;
 -- One settlement that needs thought: a requeue, a mark, someone who waits for the end, which is `wanted` then.
 CREATE OR REPLACE FUNCTION settle_one(
     s said, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
-    OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text
+    OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text,
+    OUT stopped text[], OUT stopped_tasks text[], OUT stopped_keys text[], OUT stopped_by text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
@@ -140,7 +141,9 @@ BEGIN
         dues := dues || room;
     END IF;
     IF s.stops IS NOT NULL AND final IS NOT NULL THEN
-        SELECT * INTO got FROM cancel_group(s.stops, '{}', '{}', 'stopped', l.task || ' ' || final, now);
+        stopped_by := l.task || ' ' || final;
+        SELECT * INTO got FROM cancel_group(s.stops, '{}', '{}', 'stopped', stopped_by, now);
         tasks := tasks || got.tasks; dues := dues || got.dues; touched := touched || got.ended;
+        stopped := got.ended; stopped_tasks := got.of_task; stopped_keys := got.of_key;
     END IF;
 END $$;

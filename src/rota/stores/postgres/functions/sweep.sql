@@ -59,15 +59,22 @@ BEGIN
             FROM marked WHERE marked.task IS NOT NULL)
         SELECT task FROM marked WHERE task IS NOT NULL
     LOOP
-        DELETE FROM marks m WHERE m.task = which
-            AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), days);
+        DELETE FROM marks WHERE ctid = ANY(ARRAY(SELECT m.ctid FROM marks m WHERE m.task = which
+            AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), days)
+            FOR UPDATE SKIP LOCKED));
     END LOOP;
-    DELETE FROM decisions d WHERE d.last_at <= now - days;
-    DELETE FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - days
-        AND coalesce(s.last_at, s.since) <= now - days;
-    DELETE FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL;
-    DELETE FROM stats t WHERE t.minute <= floor(now / 60)::bigint - 2880;
-    DELETE FROM listeners l WHERE l.until < clock_timestamp();
+    -- What somebody is changing is not old, or is met by the next sweep: nobody is waited for.
+    DELETE FROM decisions WHERE ctid = ANY(ARRAY(
+        SELECT d.ctid FROM decisions d WHERE d.last_at <= now - days FOR UPDATE SKIP LOCKED));
+    DELETE FROM schedules WHERE ctid = ANY(ARRAY(
+        SELECT s.ctid FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - days
+          AND coalesce(s.last_at, s.since) <= now - days FOR UPDATE SKIP LOCKED));
+    DELETE FROM rates WHERE ctid = ANY(ARRAY(
+        SELECT r.ctid FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
+    DELETE FROM stats WHERE ctid = ANY(ARRAY(
+        SELECT t.ctid FROM stats t WHERE t.minute <= floor(now / 60)::bigint - 2880 FOR UPDATE SKIP LOCKED));
+    DELETE FROM listeners WHERE ctid = ANY(ARRAY(
+        SELECT l.ctid FROM listeners l WHERE l.until < clock_timestamp() FOR UPDATE SKIP LOCKED));
     FOR which IN
         WITH RECURSIVE ended (task) AS (
             SELECT (SELECT f.task FROM finished f ORDER BY f.task LIMIT 1)
