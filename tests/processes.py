@@ -65,6 +65,10 @@ class Process:
         self._child.stdin.write(text + "\n")
         self._child.stdin.flush()
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def signal(self, number: signal.Signals) -> None:
         self._child.send_signal(number)
 

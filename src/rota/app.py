@@ -19,6 +19,7 @@ from rota.domain.results import FailOn
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
 from rota.engine.hooks import Event, EventName, Hooks
+from rota.engine.slate import RenewerAt
 from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.tuning import Tuning
@@ -89,7 +90,14 @@ class Rota(Definitions, Planning):
             enabled=enabled,
         )
         self.tuning = tuning_from(self.settings)
-        self.backend = connect(self.settings.store_url) if url is None or isinstance(url, str) else url
+        self.store_url: str | None = None
+        """The URL of the store with its secrets; None if a Backend was given."""
+        self.renewer: RenewerAt | None = None  # who keeps the leases while a call holds the interpreter
+        if url is None or isinstance(url, str):
+            self.store_url = self.settings.store_url
+            self.backend = connect(self.store_url)
+        else:
+            self.backend = url
         super().__init__(fail_on)
         self.schedules = Schedules(self.client, self.settings.tz)
         self.portal = Portal()
@@ -192,6 +200,7 @@ class Rota(Definitions, Planning):
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
+        self._life.notice_forks()
         return self._client
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -276,6 +285,7 @@ class Rota(Definitions, Planning):
                 {name: code for flow in self.flows.values() for name, code in flow.codes().items()},
                 self.formats.written,
             ),
+            self.renewer if backend is None else None,
         )
 
     @contextmanager
@@ -384,6 +394,7 @@ def tuning_from(settings: Settings) -> Tuning:
             lease=settings.lease,
             renew=settings.renew,
             rescue=settings.rescue,
+            silence=settings.silence,
             grace=settings.grace,
             sweep=settings.sweep,
             retention=settings.retention,

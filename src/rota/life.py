@@ -8,7 +8,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
-from weakref import WeakSet
 
 from rota.client import Client
 from rota.engine.supervisor import Supervisor
@@ -30,7 +29,6 @@ class _Here:
         self.engine: Supervisor | None = None
         self.turns = Turns()  # start and stop, one after the other
         self.calls = threading.Lock()  # the same for calls from synchronous code
-        self.warned = False
 
 
 class Life:
@@ -40,8 +38,23 @@ class Life:
         self._portal = portal
         self._client = client
         self._grace = grace
-        self._here = PerProcess(_Here)
-        _lives.add(self)
+        self._latest: _Here | None = None  # in a forked child, at first, that of its parent
+        self._here = PerProcess(self._made)
+
+    def notice_forks(self) -> None:
+        """Say once in a forked child what became of the engine. Nothing is said at the fork itself: most children call
+        another program at once, and never use the app."""
+        self._here.get()
+
+    def _made(self) -> _Here:
+        before, self._latest = self._latest, _Here()
+        if before is not None and before.engine is not None:
+            log.warning(
+                "this process (pid %d) was forked from one whose engine runs: it is only a client until it starts an "
+                "engine of its own; start engines after the fork",
+                os.getpid(),
+            )
+        return self._latest
 
     @property
     def engine(self) -> Supervisor | None:
@@ -154,19 +167,7 @@ class Life:
         except Exception:
             log.exception("worker %s did not stop well at the end of its process", engine.name)
 
-    def forked(self) -> None:
-        """In the parent, after a fork."""
-        here = self._here.get()
-        if here.engine is not None and not here.warned:
-            here.warned = True
-            log.warning(
-                "this process (pid %d) was forked while its engine runs: the child is only a client until it starts an "
-                "engine of its own; start engines after the fork",
-                os.getpid(),
-            )
 
-
-_lives: WeakSet[Life] = WeakSet()
 _exiting: list[Life] = []  # held here: what nobody else knows any more still has runs in hand
 
 
@@ -189,12 +190,3 @@ def _stop_at_exit(life: Life) -> None:
 def _at_exit() -> None:
     for life in _exiting:
         life.at_exit()
-
-
-def _after_a_fork() -> None:
-    for life in list(_lives):
-        life.forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_parent=_after_a_fork)

@@ -250,7 +250,7 @@ app.stop_sync()
 def test_a_forked_child_runs_an_engine_of_its_own(tmp_path: Path) -> None:
     run, written = run_program(FORKED, tmp_path)
     assert run.state is State.SUCCEEDED, written
-    assert written.count("was forked while its engine runs") == 1
+    assert written.count("was forked from one whose engine runs") == 1
 
 
 INTERRUPTED = """

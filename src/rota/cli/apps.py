@@ -36,7 +36,8 @@ class Target:
             )
         app = load(self.reference)
         if self.url is not None:
-            app.backend = app.client().backend = self.backend()
+            app.store_url = self._store_url(self.url)
+            app.backend = app.client().backend = connect(app.store_url)
         return app
 
     def backend(self) -> Backend:
@@ -45,9 +46,12 @@ class Target:
         `--url` names a server, and the app its place there, unless the URL names that too.
         """
         if self.url is not None:
-            app = load(self.reference) if self.reference and lacks_namespace(self.url) else None
-            return connect(settings(url=self.url, namespace=app and app.settings.namespace).store_url)
+            return connect(self._store_url(self.url))
         return self.app().backend if self.reference else connect(default_url())
+
+    def _store_url(self, url: str) -> str:
+        app = load(self.reference) if self.reference and lacks_namespace(url) else None
+        return settings(url=url, namespace=app and app.settings.namespace).store_url
 
     def tz(self) -> str:
         """The zone of what names none: as the app has it, where it says which store; else as the project has it."""

@@ -14,6 +14,7 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known
 from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options, log_to_stderr
 from rota.cli.loops import LoopKind, check_loop, run_on
+from rota.cli.renewing import can_renew, renewer_for, renewing
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
 from rota.cli.text import plural
@@ -43,6 +44,7 @@ def worker(
     quiet: Quiet = False,
     tethered: Annotated[bool, Flag, Parameter(show=False)] = False,
     crowded: Annotated[bool, Flag, Parameter(show=False)] = False,
+    renewer: Annotated[str | None, Parameter(show=False)] = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
@@ -55,7 +57,8 @@ def worker(
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
     if processes == 1:
-        run_on(loop, work(app, show, split(tasks), burst, tethered))
+        app.renewer = renewer_for(app, renewer)
+        run_on(loop, work(app, show, split(tasks), burst, tethered, log_format))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
@@ -66,7 +69,8 @@ def worker(
     logs = log_options(level, log_format)
     options = {"concurrency": concurrency, "lease": lease, "grace": grace, "tasks": only, "loop": loop}
     command = worker_command(target, *flags, **options, **logs)
-    return asyncio.run(work_in_many(command, processes, burst, show))
+    form = log_format or app.settings.log_format
+    return asyncio.run(work_in_many(command, processes, burst, show, form if can_renew(app) else None))
 
 
 def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
@@ -84,28 +88,38 @@ def split(tasks: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.strip() for text in tasks for name in text.split(",") if name.strip()))
 
 
-async def work(app: Rota, show: Show, only: Collection[str] = (), burst: bool = False, tethered: bool = False) -> None:
+async def work(
+    app: Rota,
+    show: Show,
+    only: Collection[str] = (),
+    burst: bool = False,
+    tethered: bool = False,
+    log_format: LogFormat = None,
+) -> None:
     """Until the first signal; the second one ends the grace."""
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
-        names = await _start(app, only)
-        engine = app.engine
-        stop.hurry = engine.hurry
-        try:
-            seats = plural(app.tuning.concurrency, "seat")
-            ends = "ends when all is done" if burst else "Ctrl-C stops"
-            show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
-            await (until_drained(app, names, stop) if burst else stop.asked.wait())
-        finally:
-            await app.stop()
+        async with renewing(app.renewer is None and can_renew(app), log_format or app.settings.log_format) as own:
+            app.renewer = app.renewer or renewer_for(app, own)
+            names = await _start(app, only)
+            stop.hurry = app.engine.hurry
+            try:
+                seats = plural(app.tuning.concurrency, "seat")
+                ends = "ends when all is done" if burst else "Ctrl-C stops"
+                show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
+                await (until_drained(app, names, stop) if burst else stop.asked.wait())
+            finally:
+                await app.stop()
 
 
-async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show) -> int:
-    """The parent of several: 0 if all of them ended gracefully."""
+async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show, renewer: str | None) -> int:
+    """The parent of several: 0 if all of them ended gracefully. `renewer`: how their renewer logs, if there is one."""
     with stop_signals() as stop:
         show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
-        return 0 if await Crew(command, count, burst, stop).work() else 1
+        async with renewing(renewer is not None, renewer or "") as address:
+            command = [*command, "--renewer", address] if address else command
+            return 0 if await Crew(command, count, burst, stop).work() else 1
 
 
 async def _start(app: Rota, only: Collection[str]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rota.domain.plain import plural
+from rota.engine.slate import Slate
 from rota.engine.tuning import Tuning
 from rota.engine.worker import Worker
 from rota.engine.world import REAL, World
@@ -19,8 +20,6 @@ from rota.store import Backend, Store
 
 log = logging.getLogger("rota")
 
-SILENCE = 120.0
-"""Seconds after which a loop that answers nothing is taken for dead."""
 RETRY = 1.0
 NOTES_EVERY = 0.5
 """Seconds between renewals that only carry notes."""
@@ -36,6 +35,7 @@ class Heart:
         self._answered_at = self._clock()
         self._stopped = threading.Event()
         self._beat_at = 0.0
+        self.slate: Slate | None = None  # where the renewer sees that this heart beats
         self._soon: asyncio.TimerHandle | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
@@ -103,10 +103,12 @@ class Heart:
     async def _beat(self, store: Store) -> float | None:
         """Seconds until the next; None: not before it is asked for."""
         self._tell(self._answer)
+        if self.slate is not None:
+            self.slate.beat()
         leases = self._worker.held()
         if not leases:
             return self._when_empty
-        if self.silent_for > SILENCE:
+        if self.silent_for > self._tuning.silence:
             log.error("the event loop has not answered for %.0f s: its leases are let go", self.silent_for)
             return self._tuning.renew_every
         deadline = self._clock() + self._tuning.lease

@@ -11,11 +11,12 @@ from msgspec import Struct
 from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
 from rota.engine.handler import Handler
-from rota.engine.heart import SILENCE, Heart, LoopHeart
+from rota.engine.heart import Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.logs import worker_here
 from rota.engine.settler import Settler
+from rota.engine.slate import Line, RenewerAt, Slate
 from rota.engine.steps import FlowCode
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
@@ -67,6 +68,7 @@ class Supervisor:
         resources: Resources | None = None,
         world: World = REAL,
         flows: FlowCode = FlowCode(),  # noqa: B008
+        renewer: RenewerAt | None = None,
     ) -> None:
         self.name = name
         self.loops: list[Loop] = []
@@ -79,6 +81,7 @@ class Supervisor:
         self._world = world
         self._flows = flows
         self._stack = AsyncExitStack()
+        self._renewer = renewer
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self._late: Callable[[], Awaitable[object]] | None = None
@@ -137,6 +140,7 @@ class Supervisor:
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._worker, self._tuning, self._world)
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
+        self._share_leases()
         self._heart.start()
         if self._world.threads:
             self._watchdog = Watchdog()
@@ -152,6 +156,21 @@ class Supervisor:
             late = asyncio.create_task(self._declare_late(self._late), name="rota declare")
             self._stack.callback(late.cancel)
         log.info("worker %s started on %s", self.name, self._backend.url)
+
+    def _share_leases(self) -> None:
+        """With the renewer, if there is one."""
+        if self._renewer is None:
+            return
+        try:
+            slate = Slate(self._tuning.concurrency)
+        except OSError as error:
+            log.warning("worker %s shares no leases with the renewer: %s", self.name, error)
+            return
+        self._stack.callback(slate.close)
+        line = Line(self._renewer, slate, self.name, self._tuning)
+        line.start()
+        self._stack.callback(line.stop)
+        self._worker.slate = self._heart.slate = slate
 
     async def stop(self, grace: float) -> None:
         """Stop claiming, let handlers end, record everything, then let go. A second call only waits."""
@@ -191,7 +210,7 @@ class Supervisor:
         claimed = self._started_at if self._worker.claimed_at is None else self._worker.claimed_at
         patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
         lately = self._world.monotonic() - claimed < patience
-        return lately and self.alive and self.loop.is_running() and self._heart.silent_for < SILENCE
+        return lately and self.alive and self.loop.is_running() and self._heart.silent_for < self._tuning.silence
 
     def abandon(self) -> None:
         """Its event loop is gone: end what goes on without that loop. Safe from any thread."""

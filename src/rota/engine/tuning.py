@@ -15,12 +15,13 @@ class Tuning(Struct, frozen=True, kw_only=True):
     lease: float = 30.0
     renew: float = 0.0  # 0: a third of the lease
     rescue: float = 0.0  # 0: a sixth of the lease
+    silence: float = 600.0
     grace: float = 30.0
     sweep: float = 60.0
     retention: Retention = Retention()
 
     def __post_init__(self) -> None:
-        for name in ("lease", "renew", "rescue", "grace", "sweep"):
+        for name in ("lease", "renew", "rescue", "silence", "grace", "sweep"):
             value: object = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
                 raise ValueError(f"{name}={value!r}: a number of seconds")
@@ -29,6 +30,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
             raise ValueError(f"concurrency={self.concurrency!r}: a whole number of seats, at least 1")
         if not 0.1 <= self.lease <= 86_400:
             raise ValueError(f"lease={self.lease}: from 0.1 seconds to a day")
+        if self.silence < 0:
+            raise ValueError(f"silence={self.silence}: seconds from 0")
         if self.grace < 0:
             raise ValueError(f"grace={self.grace}: seconds from 0")
         if self.renew < 0 or self.renew > self.lease / 2:

@@ -26,6 +26,7 @@ from rota.engine.rescue import rescue
 from rota.engine.runner import Runner
 from rota.engine.seat import Seat, Stop
 from rota.engine.settler import Settler
+from rota.engine.slate import Slate
 from rota.engine.steps import FlowCode, Steps
 from rota.engine.tallies import Tallies
 from rota.engine.ticks import Ticks
@@ -96,6 +97,7 @@ class Worker:
         self._pending: Report | None = None  # a report whose claim has not been answered yet
         self._hungry = True  # the last claim found as much as it had room for
         self.claimed_at: float | None = None  # monotonic; the proof of life
+        self.slate: Slate | None = None  # where the renewer sees what is in hand
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
@@ -149,6 +151,8 @@ class Worker:
             self._ready = ready
         if took is not None:
             took.deadline = max(took.deadline, asked_at + self._tuning.lease)
+            if self.slate is not None:
+                self.slate.extend(took.lease, took.deadline)
             self._took = None
         self._since = asked_at - claim.now
         self.claimed_at = self._now()
@@ -195,6 +199,8 @@ class Worker:
         period = None if run.origin.period is None else self._written(run.origin.period)
         seat = Seat(run, Context(run, self._resources, self._noted, period), deadline)
         self._tallies.claimed(run)
+        if self.slate is not None:
+            self.slate.take(seat.lease, deadline)
         with self._lock:
             self._seats[seat.lease] = seat
         if self._empty.is_set():
@@ -233,6 +239,8 @@ class Worker:
         """The seat is free again, unless a thread still sits on it."""
         with self._lock:
             del self._seats[seat.lease]
+        if self.slate is not None:
+            self.slate.leave(seat.lease)
         if seat.overdue is not None:
             self.overdue += 1
             log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)

@@ -38,6 +38,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = 10
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
     renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = 0.0
+    silence: Annotated[
+        Seconds, says("Seconds for which a worker keeps its runs while a call blocks it, before they go to another.")
+    ] = 600.0
     rescue: Annotated[Seconds, says("Seconds between looks for lapsed leases; 0 for a sixth of one.")] = 0.0
     grace: Annotated[Seconds, says("Seconds that running handlers have to end when the app stops.")] = 30.0
     sweep: Annotated[Seconds, says("Seconds between sweeps of what is expired or old.")] = 60.0
@@ -118,7 +121,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise InvalidOptions(f"{self._said('lease')}: from 0.1 seconds to a day")
         if not 0.1 <= self.sweep <= 86_400:
             raise InvalidOptions(f"{self._said('sweep')}: from 0.1 seconds to a day")
-        for name in ("renew", "rescue", "grace", "keep_succeeded", "keep_failed"):
+        for name in ("renew", "silence", "rescue", "grace", "keep_succeeded", "keep_failed"):
             if not 0 <= getattr(self, name) <= FAR:
                 raise InvalidOptions(f"{self._said(name)}: from 0 seconds to ten years")
         for name in ("keep_most", "keep_least"):

@@ -1,0 +1,120 @@
+"""The slate: the leases of a worker in memory that the renewer reads, and the line over which it is told where."""
+
+import json
+import logging
+import mmap
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+
+from msgspec import Struct
+
+from rota.domain.run import Lease
+from rota.engine.renewer import HEADER, SLOT
+from rota.engine.tuning import Tuning
+
+log = logging.getLogger("rota")
+
+AGAIN = 0.5
+"""Seconds after which a worker that could not call the renewer tries again."""
+
+
+class RenewerAt(Struct, frozen=True):
+    """The socket where the renewer listens (an abstract name), the URL of the store, with its secrets, and what makes a
+    Backend of it, as module:function."""
+
+    address: str
+    url: str
+    opener: str
+
+
+class Slate:
+    """Written by the worker's loop and by its heart, without locks: each writes bytes of its own, in one step."""
+
+    def __init__(self, seats: int) -> None:
+        size = HEADER.size + seats * SLOT.size
+        self.file = os.memfd_create("rota-leases", os.MFD_CLOEXEC)
+        os.ftruncate(self.file, size)
+        self._memory = mmap.mmap(self.file, size)
+        self._free = [HEADER.size + seat * SLOT.size for seat in reversed(range(seats))]
+        self._places: dict[Lease, int] = {}
+
+    def beat(self) -> None:
+        """The heart beats: the worker renews its leases itself."""
+        HEADER.pack_into(self._memory, 0, time.monotonic())
+
+    def take(self, lease: Lease, till: float) -> None:
+        """This run is in hand from now on, with a lease until then; said before its handler is called."""
+        text = lease.run.encode()
+        if self._free and len(text) <= 230:
+            self._places[lease] = self._free.pop()
+            self._write(lease, till)
+
+    def extend(self, lease: Lease, till: float) -> None:
+        if lease in self._places:
+            self._write(lease, till)
+
+    def leave(self, lease: Lease) -> None:
+        at = self._places.pop(lease, None)
+        if at is not None:
+            self._memory[at : at + SLOT.size] = bytes(SLOT.size)
+            self._free.append(at)
+
+    def close(self) -> None:
+        """What is still said, by a call that outlived its worker, nobody reads."""
+        os.close(self.file)
+
+    def _write(self, lease: Lease, till: float) -> None:
+        at, text = self._places[lease], lease.run.encode()
+        self._memory[at : at + SLOT.size] = SLOT.pack(lease.fence, time.monotonic(), till, len(text), text)
+
+
+class Line:
+    """Tells the renewer of this worker, and another one when that has died."""
+
+    def __init__(self, renewer: RenewerAt, slate: Slate, worker: str, tuning: Tuning) -> None:
+        self._renewer = renewer
+        self._slate = slate
+        self._worker = worker
+        self._hello = json.dumps([worker, renewer.url, renewer.opener, tuning.lease, tuning.silence, sys.path]).encode()
+        self._stopped = threading.Event()
+        self._socket: socket.socket | None = None
+        self._thread = threading.Thread(target=self._keep, name="rota-renewer", daemon=True)
+
+    def start(self) -> None:
+        self._slate.beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        line = self._socket
+        if line is not None:
+            with suppress(OSError):  # closed already
+                line.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+
+    def _keep(self) -> None:
+        """The socket outlives a renewer: what is said there at once, the next one hears as soon as it is up."""
+        while not self._stopped.is_set():
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
+                    self._socket = line
+                    line.connect("\0" + self._renewer.address)
+                    self._say_hello(line)
+                    if not self._stopped.is_set() and line.recv(1):
+                        log.info("the renewer knows the leases of worker %s", self._worker)
+                        line.recv(1)  # it says nothing more: this is its end
+            except OSError as error:
+                log.debug("no renewer at %s: %s", self._renewer.address, error)
+                self._stopped.wait(AGAIN)
+
+    def _say_hello(self, line: socket.socket) -> None:
+        """The URL holds a password: it is told to nobody but this user's own."""
+        _, uid, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if uid != os.getuid():
+            raise PermissionError(f"{self._renewer.address} belongs to user {uid}")
+        socket.send_fds(line, [self._hello], [self._slate.file])
