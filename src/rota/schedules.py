@@ -32,6 +32,7 @@ log = logging.getLogger("rota")
 PAGE = 1000
 SEEN = 10_000
 """Schedules that a process remembers for its status."""
+BAD_ENDS = (State.FAILED, State.CANCELLED)
 
 
 class Schedules:
@@ -232,15 +233,15 @@ class Schedules:
     async def _fill(self, schedule: Schedule, nominals: Sequence[float]) -> Sequence[Decision]:
         """One answer per tick: its new run, or the one that stands for it already."""
         store = await self._client().store()
-        fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals}
-        standing: dict[float, Decision] = {}
-        ended = True
-        while ended:  # what has ended badly is tried again, under the id that a retry of it has
+        standing = await self._standing(schedule, set(nominals))
+        fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals if nominal not in standing}
+        taken = True
+        while taken:  # what has ended badly is tried again, under the id that a retry of it has
             known = {run.id: run for run in (await store.runs(RunQuery(ids=list(fresh.values())))).runs}
-            ended = False
+            taken = False
             for nominal, run in [(nominal, known[id]) for nominal, id in fresh.items() if id in known]:
-                if run.state in (State.FAILED, State.CANCELLED):
-                    fresh[nominal], ended = retry_id(run.id), True
+                if run.state in BAD_ENDS or run.origin.nominal != nominal:
+                    fresh[nominal], taken = retry_id(run.id), True
                 else:
                     standing[nominal] = Decision(run.id, Reason.JOINED)
                     del fresh[nominal]
@@ -248,6 +249,24 @@ class Schedules:
         runs = backfill(schedule, fresh, [run.id for run in (await store.runs(unfinished)).runs])
         made = iter(await self._client().put_all(runs))
         return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
+
+    async def _standing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
+        """The ticks that a run of another id stands for: with overlap="queue", a tick may have joined the run of an
+        earlier one, which stands for the later tick since."""
+        if schedule.overlap != "queue" or not nominals:
+            return {}
+        store = await self._client().store()
+        found: dict[float, Decision] = {}
+        cursor: str | None = None
+        while True:
+            page = await store.runs(RunQuery(task=schedule.task, key=schedule.key, limit=PAGE, cursor=cursor))
+            for run in page.runs:
+                ticked = run.origin.kind in ("schedule", "retry") and run.origin.nominal in nominals
+                if ticked and run.origin.nominal is not None and run.state not in BAD_ENDS:
+                    found[run.origin.nominal] = Decision(run.id, Reason.JOINED)
+            cursor = page.cursor
+            if cursor is None:
+                return found
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
         """Delete what this app declared once and no longer does."""

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import Context, Cron, DailyAt, Every, InvalidOptions, Rota, State
+from rota import Context, Cron, DailyAt, Every, InvalidOptions, Retry, Rota, State
 from rota.domain.decision import Decided, Reason
 from rota.domain.schedule import CatchUp
 from rota.store import RowQuery
@@ -96,6 +96,44 @@ def test_overlap_queue_keeps_one_behind_and_allow_runs_beside() -> None:
     starts = simulation.starts("queued")
     assert [round((b - a).total_seconds()) for a, b in pairwise(starts)] == [150, 150, 150]
     assert (len(simulation.starts("allowed")), most) == (9, 3)
+
+
+def test_overlap_queue_waits_behind_a_tick_that_is_tried_again() -> None:
+    app = Rota("memory://")
+    calls: list[tuple[int, int]] = []
+
+    @app.task(schedule=Every(minutes=5), overlap="queue", retry=Retry(2, backoff="fixed", delay=420, jitter=0))
+    async def report(ctx: Context) -> None:
+        assert ctx.nominal is not None
+        calls.append((ctx.nominal.minute, ctx.attempt))
+        if ctx.attempt < 3 and ctx.nominal.minute == 5:
+            raise ValueError("not yet")
+
+    simulate(app, START, START + timedelta(minutes=31))
+    assert calls == [(5, 1), (5, 2), (5, 3), (15, 1), (20, 1), (25, 1), (30, 1)], "the newest of those behind it wins"
+
+
+def test_a_backfill_of_joined_ticks_repeats_what_did_not_run_and_nothing_else() -> None:
+    app = Rota("memory://")
+    ran: list[int] = []
+
+    @app.task(schedule=Every(minutes=5), overlap="queue")
+    async def slow(ctx: Context) -> None:
+        assert ctx.nominal is not None
+        ran.append(ctx.nominal.minute)
+        if ctx.nominal.minute == 5:
+            await asyncio.sleep(21 * 60)
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(29 * 60)
+        assert ran == [5, 25]
+        await app.schedules.pause("slow")
+        for _ in range(2):
+            await app.schedules.backfill("slow", START + timedelta(minutes=1), START + timedelta(minutes=26))
+            await asyncio.sleep(60)
+
+    simulate(app, START, START + timedelta(minutes=40), scenario=scenario)
+    assert ran == [5, 25, 10, 15, 20]
 
 
 @pytest.mark.parametrize(

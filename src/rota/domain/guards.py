@@ -10,6 +10,8 @@ Unique = Literal["queued", "active", "done"]
 """What an equal run must not be: waiting; waiting or running; or any of these, or done."""
 Join = Literal["keep", "push", "set", "refuse"]
 """What meeting a queued equal does: it keeps its time, is pushed to mine, is set to mine, or I am refused."""
+Meeting = Join | Literal["wait"]
+"""The same for ticks: one that was never called keeps its time and takes my work, behind one that was called I wait."""
 
 
 class Rest(Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -24,7 +26,7 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     """The first no wins. `max_wait` bounds how far a push can move the due time from the first arrival."""
 
     unique: Unique | None = None
-    join: Join = "keep"
+    join: Meeting = "keep"
     max_wait: float | None = None
     rest: tuple[Rest, ...] = ()
     max_pending: int | None = None

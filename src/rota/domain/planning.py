@@ -192,6 +192,8 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
     if schedule.once is not None:
         period = period_at(schedule.once, origin.nominal or 0.0)
         key, guards, origin = named(key, period), replace(guards, unique="done"), replace(origin, period=period)
+    elif schedule.overlap == "queue" and guards.behind:
+        guards = replace(guards, join="wait")  # here, not in the store: schedules that are there already have it so too
     return NewRun(
         id=id,
         task=schedule.task,

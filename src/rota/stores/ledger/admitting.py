@@ -88,9 +88,11 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     guards = new.guards
     if guards.unique and new.unique_key is not None:
         holders = holding.holders(book, new.task, new.unique_key)
-        waiting = next((run for run in holders if run.state is not State.RUNNING), None)
-        if waiting is not None:
-            return _join(book, waiting, new)
+        waiting = [run for run in holders if run.state is not State.RUNNING]
+        if waiting:  # of two, one was tried, and the other waits behind it: that one is joined
+            holder = min(waiting, key=lambda run: run.fence > 0)
+            if guards.join != "wait" or holder.fence == 0:
+                return _join(book, holder, new)
         if holders and guards.unique != "queued":
             return Decision(holders[0].id, Reason.ALREADY_RUNNING)
     if not guards.reads_marks and guards.max_pending is None:
@@ -106,7 +108,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
 
 
 def _behind(book: Book, new: NewRun) -> list[str]:
-    """The equal runs that run now: all holders do, else it would have joined."""
+    """The equal runs that run now, or were tried and wait for their retry: else it would have joined one."""
     return [run.id for run in holding.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 

@@ -48,7 +48,8 @@ def _give_way(book: Book, run: Standing) -> Standing:
     One with other arguments is other work: it keeps its own time, and begins without failures.
     """
     for holder in holding.holders(book, run.task, run.unique_key or ""):
-        if holder.id != run.id and holder.state is not State.RUNNING:
+        waits = holder.id != run.id and holder.state is not State.RUNNING
+        if waits and run.id not in holder.needs:  # nobody gives way to one that stands behind him
             if book.same_work(holder.id, run.id):
                 heir = rules.inherit(holder, run)
                 book.save(heir)

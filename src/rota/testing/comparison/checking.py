@@ -99,7 +99,9 @@ class Checks:
             assert shown == known, f"{run.id}: {differences(shown, known)}"
             self.check_history(run)
             self.seen[run.id] = run
-        waiting = [(row.new.task, row.new.unique_key) for row in newest_first if row.new.unique_key and row.waiting]
+        # One that was tried waits for its retry, and one that was not may stand behind it.
+        unique = [row for row in newest_first if row.new.unique_key and row.waiting]
+        waiting = [(row.new.task, row.new.unique_key, row.fence > 0) for row in unique]
         assert len(waiting) == len({*waiting}), f"two equal runs wait: {waiting}"
 
     def notice_expiry(self, pairs: Sequence[tuple[Run, Row]], now: float) -> None:

@@ -94,6 +94,7 @@ GUARDS = (
     Guards("queued", rest=BREAKER),
     Guards("queued", "push", rest=BREAKER, behind=True),
     Guards("queued", behind=True),
+    Guards("queued", "wait", behind=True),
     Guards(rest=BREAKER),
     Guards(marks=True),
 )

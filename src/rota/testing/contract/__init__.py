@@ -69,6 +69,7 @@ from rota.testing.contract.joining import (  # noqa: E402
     FreshStartContract,
     JoinedExpiryContract,
     JoinedPriorityContract,
+    StandBehindContract,
 )
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
@@ -106,6 +107,7 @@ class StoreContract(
     FreshStartContract,
     JoinedExpiryContract,
     JoinedPriorityContract,
+    StandBehindContract,
     DisabledContract,
     PendingContract,
     RestContract,

@@ -41,7 +41,7 @@ class FreshStartContract(Staged):
 
     @pytest.mark.parametrize("join", JOINS)
     @pytest.mark.parametrize(
-        "outcome", [Failed(BOOM), Lost(), Paused(), Released(), Snoozed(60)], ids=lambda o: o.__class__.__name__
+        "outcome", [Failed(BOOM), Lost(), Paused(), Released(), Snoozed(60)], ids=lambda outcome: type(outcome).__name__
     )
     async def test_other_arguments_start_afresh(self, stage: Stage, join: Join, outcome: Outcome) -> None:
         before = await self.tried(stage, outcome)
@@ -56,7 +56,7 @@ class FreshStartContract(Staged):
         assert (again.args, again.fence, again.saved, again.failures) == (NEWER, 2, None, 0)
 
     @pytest.mark.parametrize("join", JOINS)
-    @pytest.mark.parametrize("outcome", [Failed(BOOM), Lost(), Paused()], ids=lambda o: o.__class__.__name__)
+    @pytest.mark.parametrize("outcome", [Failed(BOOM), Lost(), Paused()], ids=lambda outcome: type(outcome).__name__)
     async def test_the_same_arguments_go_on_where_they_were(self, stage: Stage, join: Join, outcome: Outcome) -> None:
         before = await self.tried(stage, outcome)
         assert (await stage.ask_for(equal(ARGS, join))).run == before.id
@@ -122,6 +122,103 @@ class FreshStartContract(Staged):
         assert len(run.attempts) == 20
         assert run.attempts[-1].outcome == REPLACED
         assert run.fence == 26
+
+
+def tick(args: bytes = ARGS, **more: float) -> NewRun:
+    """A run as a schedule with overlap="queue" makes them."""
+    return new_run(unique="queued", key="k", join="wait", behind=True, args=args, **more)  # type: ignore[arg-type]
+
+
+class StandBehindContract(Staged):
+    """Ticks: one that was never called is joined, one that was tried is left alone and waited for."""
+
+    @pytest.mark.parametrize(
+        "outcome", [Failed(BOOM), Lost(), Paused(), Released(), Snoozed(60)], ids=lambda outcome: type(outcome).__name__
+    )
+    async def test_a_tick_waits_behind_one_that_was_tried(self, stage: Stage, outcome: Outcome) -> None:
+        first, second, third = tick(), tick(NEWER), tick(b"3")
+        run = await stage.running(first)
+        if isinstance(outcome, Lost):
+            stage.wait(LEASE + 1)
+        if isinstance(outcome, Paused):
+            await stage.pause(run)
+        await stage.end(run, outcome)
+        before = await stage.see(first)
+        await stage.put(second)
+        assert await stage.see(first) == replace(before, awaited=True)
+        assert (await stage.see(second)).needs == (first.id,)
+        assert (await stage.ask_for(third)).run == second.id, "the newest of those that were never called"
+        await stage.resume(first)
+        stage.wait(601)
+        again = (await stage.claim("bob", free=5)).runs
+        assert [(one.id, one.fence, one.args) for one in again] == [(first.id, 2, ARGS)]
+        await stage.end(again[0], Succeeded())
+        assert [(one.id, one.args) for one in (await stage.claim(free=5)).runs] == [(second.id, b"3")]
+
+    async def test_a_tick_that_fails_does_not_give_way_to_the_one_behind_it(self, stage: Stage) -> None:
+        first, second = tick(), tick(NEWER)
+        run = await stage.running(first)
+        await stage.put(second)
+        for failures in (1, 2, 3):
+            await stage.end(run, Failed(BOOM))
+            seen = await stage.see(first)
+            assert (seen.state, seen.failures, seen.args) == (State.QUEUED, failures, ARGS)
+            stage.wait(601)
+            (run,) = (await stage.claim(free=5)).runs
+            assert run.id == first.id
+        await stage.end(run, Succeeded())
+        assert (await stage.take()).id == second.id
+
+    async def test_a_submit_joins_the_one_that_stands_behind(self, stage: Stage) -> None:
+        first, second = tick(), tick()
+        await stage.end(await stage.running(first), Failed(BOOM))
+        await stage.put(second)
+        before = await stage.see(first)
+        assert (await stage.ask_for(equal(NEWER))).run == second.id
+        assert await stage.see(first) == before
+        assert (await stage.see(second)).args == NEWER
+
+    async def test_a_submit_joins_the_tried_one_when_nobody_stands_behind_it(self, stage: Stage) -> None:
+        first, second = tick(), tick()
+        await stage.end(await stage.running(first), Failed(BOOM))
+        await stage.put(second)
+        await stage.cancel(second)
+        assert (await stage.ask_for(equal(NEWER))).run == first.id
+        assert (await stage.see(first)).args == NEWER
+        third = tick()
+        await stage.put(third)
+        assert (await stage.see(third)).needs == (first.id,)
+
+    async def test_of_two_that_were_tried_one_goes_on(self, stage: Stage) -> None:
+        """Two equal ones run, and a tick stands behind both."""
+        first, second, third = equal(), equal(NEWER), tick(b"3")
+        one = await stage.running(first)
+        await stage.put(second)
+        two = await stage.take("bob")
+        await stage.put(third)
+        assert set((await stage.see(third)).needs) == {first.id, second.id}
+        await stage.end(one, Failed(BOOM))
+        await stage.end(two, Failed(BOOM))
+        assert [run.state for run in await stage.find(first, second)] == [State.QUEUED, State.CANCELLED]
+        assert (await stage.see(second)).reason is Reason.SUPERSEDED
+        stage.wait(601)
+        (run,) = (await stage.claim(free=5)).runs
+        assert run.id == first.id
+        await stage.end(run, Succeeded())
+        assert (await stage.take()).id == third.id
+
+    async def test_of_two_that_were_tried_one_goes_on_when_nobody_waits_behind_them(self, stage: Stage) -> None:
+        first, second, third = equal(), equal(NEWER), tick(b"3")
+        one = await stage.running(first)
+        await stage.put(second)
+        two = await stage.take("bob")
+        await stage.put(third)
+        await stage.end(one, Failed(BOOM))
+        await stage.cancel(third)
+        await stage.end(two, Failed(BOOM))
+        assert (await stage.see(second)).reason is Reason.SUPERSEDED
+        stage.wait(601)
+        assert ids((await stage.claim(free=5)).runs) == [first.id]
 
 
 class JoinedExpiryContract(Staged):

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from rota.domain import lifecycle, wire
 from rota.domain.decision import Decision
-from rota.domain.guards import Guards, Join, Rest, Unique
+from rota.domain.guards import Guards, Meeting, Rest, Unique
 from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, Member, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
@@ -39,7 +39,7 @@ def new_run(
     expires_after: float | None = None,
     expires_at: float | None = None,
     unique: Unique | None = None,
-    join: Join = "keep",
+    join: Meeting = "keep",
     max_wait: float | None = None,
     rest: tuple[Rest, ...] = (),
     max_pending: int | None = None,

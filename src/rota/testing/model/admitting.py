@@ -49,9 +49,9 @@ def admit(book: Book, new: NewRun) -> Answer:
     if not book.task(new.task).enabled:
         return new.id, "disabled"
     equals = holding.equals(book, new.task, new.unique_key) if new.guards.unique else []
-    waiting = next((row for row in equals if row.waiting), None)
-    if waiting is not None:
-        return waiting.id, join(book, waiting, new)
+    waiting = sorted((row for row in equals if row.waiting), key=lambda row: row.fence > 0)
+    if waiting and not (new.guards.join == "wait" and waiting[0].fence):
+        return waiting[0].id, join(book, waiting[0], new)
     if equals and new.guards.unique != "queued":
         return equals[0].id, "already_running"
     if refusal := refused(book, new):

@@ -56,7 +56,7 @@ def requeue(book: Book, row: Row, action: Requeue, called: bool) -> None:
     row.due = after(book.now, action.delay) if action.delay else row.due
     row.expires = None if called else row.expires
     others = holding.equals(book, row.new.task, row.new.unique_key)
-    heir = next((other for other in others if other.waiting), None)
+    heir = next((other for other in others if other.waiting and row.id not in other.needs), None)
     row.state, row.wish = "paused" if row.wish == "pause" else "queued", None
     if heir is not None:
         if heir.wire == row.wire:

@@ -121,6 +121,7 @@ DECLARE
     holder queue;
     still text[];
     since text[];
+    tried text[];
     due float8 := due_of(new, now);
 BEGIN
     run := new.id; reason := 'accepted'; dues := '{}';
@@ -134,13 +135,20 @@ BEGIN
     END IF;
     LOOP
         IF new.unique_key IS NOT NULL THEN
+            -- Of two, one was tried and is ahead, and the other waits behind it: that one is met.
             SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
-            FOR NO KEY UPDATE;
+            ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
+            tried := NULL;
             IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
                 -- Too late to start: whoever joined it would be lost with it.
                 SELECT late || e.ended, late_keys || e.of_key, more || e.tasks, more_dues || e.dues
                 INTO late, late_keys, more, more_dues
                 FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now) e;
+                CONTINUE;
+            ELSIF FOUND AND new.meeting = 'wait' AND holder.fence > 0 AND (holder.ahead OR NOT EXISTS (
+                SELECT FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key AND q.ahead)) THEN
+                tried := ARRAY[holder.id::text];
+                UPDATE queue SET ahead = true WHERE id = holder.id AND NOT ahead;
             ELSIF FOUND THEN
                 run := holder.id;
                 IF new.meeting = 'refuse' THEN
@@ -166,7 +174,7 @@ BEGIN
         reason := 'accepted';
         IF new.needs IS NOT NULL OR new.behind THEN
             still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
-                || CASE WHEN new.behind THEN equals_of(new) END);
+                || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
         INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
             rest, hold)

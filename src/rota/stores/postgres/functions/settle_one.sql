@@ -47,31 +47,41 @@ DECLARE
     due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
     lost_count integer := l.losses + (s.charge = 'loss')::integer;
     failed_count integer := l.failures + (s.charge = 'failure')::integer;
+    standing boolean := false;  -- an equal one stands behind it: nobody gives way to that
     holder queue;
     gone record;
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
         INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
-            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved)
+            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved, ahead)
         VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
             l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
             l.unique_key, l.body, l.needs, l.rest, attempts_of(l, s.attempt, now), l.note, s.error,
-            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing)
         ON CONFLICT DO NOTHING;
-        IF FOUND THEN
+        IF FOUND AND NOT standing AND EXISTS (
+            SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN
+            DELETE FROM queue WHERE id = l.id;  -- another equal one was tried as well, and waits already
+        ELSIF FOUND THEN
             IF NOT l.pause_asked THEN
                 tasks := tasks || l.task::text;
                 dues := dues || due;
             END IF;
             RETURN;
         END IF;
-        SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key FOR UPDATE;
+        SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key
+        ORDER BY q.ahead DESC LIMIT 1 FOR UPDATE;
+        standing := FOUND AND coalesce(l.id = ANY(holder.needs), false);
         IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
+            IF late IS NOT NULL THEN  -- the second of two: the caller records one
+                PERFORM decide(ARRAY[l.task::text], ARRAY[late_key], ARRAY['expired'], NULL, ARRAY[late], NULL, NULL, now);
+            END IF;
             SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
             late := holder.id; late_key := holder.key;
             touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
-        ELSIF FOUND THEN
+            standing := false;
+        ELSIF FOUND AND NOT standing THEN
             UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
                 hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
             WHERE id = holder.id AND body = l.body RETURNING due_at INTO due;

@@ -43,7 +43,7 @@ end
 -- is other work: it keeps its own time, and begins without failures.
 local function give_way(run, due)
   for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
-    if holder.id ~= run.id and holder.state ~= "r" then
+    if holder.id ~= run.id and holder.state ~= "r" and not holding.is_behind(holder, run.id) then
       if book.body_of(holder) == book.body_of(run) then
         book.leave(holder)
         holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])

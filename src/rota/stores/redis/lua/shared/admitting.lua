@@ -91,9 +91,11 @@ function admitting.refusal(item)
   local task, unique = item[I_TASK], item[I_UNIQUE]
   if unique and item[I_UNIQUE_KEY] then
     local found = holding.holders(task, item[I_UNIQUE_KEY])
+    local waiting -- of two, one was tried, and the other waits behind it: that one is joined
     for _, run in ipairs(found) do
-      if run.state ~= "r" then return admitting.join(run, item) end
+      if run.state ~= "r" and (not waiting or run[FENCE] == 0) then waiting = run end
     end
+    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admitting.join(waiting, item) end
     if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
   end
   local rest, most = item[I_REST], item[I_MAX_PENDING]
@@ -106,8 +108,8 @@ function admitting.refusal(item)
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
 end
 
--- What it waits for: the runs and the done things it names, and with `behind` the equal ones that run now. All holders
--- do, else it would have joined.
+-- What it waits for: the runs and the done things it names, and with `behind` the equal ones that run now, or were tried
+-- and wait for their retry. All holders do, else it would have joined one.
 function admitting.needs_of(item)
   local needs = item[I_NEEDS]
   if item[I_BEHIND] and item[I_UNIQUE_KEY] then

@@ -52,6 +52,14 @@ function holding.loosen(task)
   call("SREM", LOOSE, task)
 end
 
+-- Nobody gives way to one that stands behind him.
+function holding.is_behind(run, id)
+  for _, need in ipairs(run[NEEDS] or {}) do
+    if need == id then return true end
+  end
+  return false
+end
+
 -- The expiry of a run that is due at another time now: as long after being due as before.
 function holding.moved_expiry(run, before)
   if not run[EXPIRES] or run[DUE] == before then return run[EXPIRES] end
