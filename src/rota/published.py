@@ -105,4 +105,6 @@ def touch_by_spec(spec: TaskSpec, activity: Activity, args: Sequence[Any], kwarg
     """A touch of a task whose code is elsewhere."""
     key = spec.key if activity.key is None else activity.key
     spec = replace(spec, key=key, guards=activity.guards(spec.guards))
-    return run_by_spec(spec.name, spec, args, kwargs, Options(delay=activity.after, origin="touch"))
+    return run_by_spec(
+        spec.name, spec, args, kwargs, Options(delay=activity.after, expires=activity.expires, origin="touch")
+    )

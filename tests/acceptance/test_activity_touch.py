@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rota import Activity, Breaker, Decision, Every, InvalidOptions, Reason, Rota, UserKey
+from rota import Activity, Breaker, Decision, Every, InvalidOptions, Reason, Rota, RunCancelled, UserKey
+from rota.domain.activity import Mode
 from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
@@ -208,6 +209,51 @@ async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cool
         assert await touched_and_run(), "a success has reset it"
     assert await touched_and_run()
     assert (await summarise.touch("u1")).reason is Reason.BREAKER
+
+
+@pytest.mark.parametrize("while_it", ["waits", "runs"])
+async def test_0_17_a_cancelled_run_says_nothing_to_spacing_and_breaker(while_it: str) -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+    begun = asyncio.Event()
+
+    @app.task(activity=Activity(after=60, key="{user}", spacing=1800, breaker=Breaker(1)))
+    async def summarise(user: str) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    decision = await summarise.touch("u1")
+    run = summarise.handle(decision.run)
+    if while_it == "runs":
+        backend.skew += 61
+        async with app:
+            await begun.wait()
+            await run.cancel()
+            with pytest.raises(RunCancelled):
+                await run.result(timeout=30)
+    else:
+        await run.cancel()
+    assert (await run.refresh()).state == "cancelled"
+    assert await summarise.touch("u1"), "neither rest nor breaker"
+
+
+@pytest.mark.parametrize("mode", ["coalesce", "debounce"])
+async def test_0_14_a_touched_run_expires(mode: Mode) -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+
+    @app.task(activity=Activity(after=1800, key="{user}", mode=mode, expires=7200))
+    async def summarise(user: str) -> None: ...
+
+    first = summarise.handle((await summarise.touch("u1")).run)
+    backend.skew += 1000
+    assert (await summarise.touch("u1")).run == first.id
+    run = await first.refresh()
+    assert run.expires_at == pytest.approx(run.due_at + 7200, abs=0.001)
+    backend.skew += 1800 + 7201
+    await drain(app)
+    assert ((await first.refresh()).state, (await first.refresh()).reason) == ("cancelled", "expired")
+    assert await summarise.touch("u1"), "one that expired did not run, so there is nothing to rest from"
 
 
 async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> None:

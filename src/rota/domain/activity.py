@@ -52,6 +52,8 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     With `mode="debounce"`, every touch pushes it to `after` seconds from then, at most `max_wait` from the first.
     No touch makes a run within `spacing` seconds (`after` unless said) of the end of the last one. A touch during a
     run queues one more behind it. A run that somebody cancelled counts neither for `spacing` nor for the `breaker`.
+    With `expires`, a run that has not started so many seconds after it was due never starts; each touch counts anew
+    from when the run is due then.
     """
 
     after: float
@@ -60,10 +62,11 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     max_wait: float | None = None
     spacing: float | None = None
     breaker: Breaker | None = None
+    expires: float | None = None
 
     def __post_init__(self) -> None:
         check_struct(self, PARTS)
-        for name in ("after", "max_wait", "spacing"):
+        for name in ("after", "max_wait", "spacing", "expires"):
             if (value := getattr(self, name)) is not None:
                 check_span(value, name)
         if self.mode not in ("coalesce", "debounce"):

@@ -220,7 +220,8 @@ class Task(Generic[C, P, T_co, R_co]):
             return Decision(run.id, Reason.UNAVAILABLE)
 
     def touched(self, activity: Activity, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewRun:
-        bound = self.bound(args, kwargs, Options(delay=activity.after, origin="touch"), self._activity_key)
+        options = Options(delay=activity.after, expires=activity.expires, origin="touch")
+        bound = self.bound(args, kwargs, options, self._activity_key)
         try:
             return replace(bound, guards=activity.guards(self.guards)).to_run()
         except InvalidOptions as error:
