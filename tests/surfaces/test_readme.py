@@ -126,6 +126,20 @@ asyncio.run(scenario())
 """
 
 
+COMING_FROM_PLAYED = """
+import asyncio
+
+
+async def scenario():
+    async with app:
+        await as_before()
+        await (await invoices.submit()).result(timeout=10)
+
+
+asyncio.run(scenario())
+"""
+
+
 @pytest.mark.parametrize(
     ("page", "played", "said"),
     [
@@ -136,6 +150,7 @@ asyncio.run(scenario())
         ),
         ("idempotency", IDEMPOTENCY_PLAYED, ["True 2 True", "[7, 8]"]),
         ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
+        ("coming-from", COMING_FROM_PLAYED, ["a.png at 400", "['odds', 'thumbnails']"]),
     ],
 )
 def test_a_page_runs_as_written(page: str, played: str, said: list[str], tmp_path: Path) -> None:
