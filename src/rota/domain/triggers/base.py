@@ -50,7 +50,8 @@ class Trigger(ABC):
         return self.next_after(instant - TICK) == instant
 
     def excluding(self, *others: "Trigger") -> "Trigger":
-        """This trigger without the instants at which any of the others fires."""
+        """This trigger without the instants at which any of the others fires. `a.excluding(a.excluding(b))` is what `a`
+        and `b` have in common: every instant of `a` except those at which `b` does not fire."""
         for other in others:
             expect(Trigger, other, "excluding() takes triggers")
         return Excluding(self, others) if others else self
@@ -105,6 +106,8 @@ class Excluding(Trigger):
         return self._first_left(self.trigger.previous_before, instant)
 
     def _first_left(self, step: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
+        if self.trigger in self.others:
+            return None  # without itself, nothing is left: not worth 200,000 looks
         fire = step(instant)
         for _ in range(EXCLUDED_LIMIT):
             if fire is None or not any(other.fires_at(fire) for other in self.others):

@@ -167,11 +167,22 @@ def _value(field: Field, text: str, word: str) -> int:
             raise _wrong(field, text, "'?' stands alone, in the day or the weekday field")
         if field in (DAY, WEEKDAY) and word == "*":
             raise _wrong(field, text, "'*' is no end of a range")
-        raise _wrong(field, text, f"{word!r} is not {field.expected}" if word else f"expected {field.expected}")
+        meant = _meant(field, word.lower())
+        raise _wrong(field, text, f"{word!r} is not {field.expected}{meant}" if word else f"expected {field.expected}")
     value = int(word)
     if not field.low <= value <= field.high:
         raise _wrong(field, text, f"{value} is not {field.expected}")
     return value
+
+
+def _meant(field: Field, word: str) -> str:
+    """What to write for a whole name, or for the last day."""
+    short = word[:3]
+    if len(word) > 3 and short in field.names:
+        return f"; write {short}"
+    if word == "last" and field is DAY:
+        return "; the last day of the month is L"
+    return "; the last Friday of the month is 5L" if word == "last" and field is WEEKDAY else ""
 
 
 def _wrong(field: Field, text: str, reason: str) -> ValueError:

@@ -1,9 +1,10 @@
 """DailyAt, Weekly, Monthly: a Cron that reads like what it means."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import datetime, time, tzinfo
 
 from rota.domain.triggers.base import Trigger
 from rota.domain.triggers.cron import Cron
@@ -79,7 +80,7 @@ class Weekly(_Named):
     def __init__(
         self, day: str | int | Iterable[str | int], hour: int = 0, minute: int = 0, tz: str | tzinfo | None = None
     ) -> None:
-        _check_time("Weekly", hour, minute)
+        _check_time("Weekly", hour, minute, first=f"{day!r}, ")
         numbers = {_weekday(each) for each in ((day,) if isinstance(day, str | int) else day)}
         if not numbers:
             raise ValueError("Weekly: name at least one weekday")
@@ -112,7 +113,7 @@ class Monthly(_Named):
         _check_number("Monthly", "day", day)
         if day != -1 and not 1 <= day <= 31:
             raise ValueError(f"Monthly: day={day} is not 1 to 31, or -1 for the last day")
-        _check_time("Monthly", hour, minute)
+        _check_time("Monthly", hour, minute, first=f"{day!r}, ")
         cron = Cron(f"{minute} {hour} {'L' if day == -1 else day} * *", tz)
         object.__setattr__(self, "day", day)
         object.__setattr__(self, "hour", hour)
@@ -127,11 +128,23 @@ class Monthly(_Named):
         return f"monthly {self.day} {_clock(self.hour, self.minute)}"
 
 
-def _check_time(kind: str, hour: int, minute: int, second: int = 0) -> None:
+def _check_time(kind: str, hour: int, minute: int, second: int = 0, first: str = "") -> None:
+    """`first` is what stands before the hour in the code, for the advice."""
+    if (clock := _clock_of(hour)) is not None:
+        numbers = ", ".join(str(number) for number in (clock if clock[2] and kind == "DailyAt" else clock[:2]))
+        raise TypeError(f"{kind}: hour is a whole number, not {hour!r}; write {kind}({first}{numbers})")
     for name, value, high in (("hour", hour, 23), ("minute", minute, 59), ("second", second, 59)):
         _check_number(kind, name, value)
         if not 0 <= value <= high:
             raise ValueError(f"{kind}: {name}={value} is not 0 to {high}")
+
+
+def _clock_of(hour: object) -> tuple[int, int, int] | None:
+    """A time of day where only its hour is expected."""
+    if isinstance(hour, time):
+        return hour.hour, hour.minute, hour.second
+    match = re.fullmatch(r"\s*([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?\s*", hour) if isinstance(hour, str) else None
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def _check_number(kind: str, name: str, value: object) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rota.domain.triggers.base import Trigger, expect
 from rota.domain.triggers.cron import Cron
@@ -13,9 +13,19 @@ from rota.domain.triggers.named import DailyAt, Monthly, Weekly
 from rota.domain.triggers.once import At
 
 LENGTH_LIMIT = 4096
+UNIT_WORDS = {
+    f"{name}{plural}": timedelta(**{f"{name}s": 1})
+    for name in ("day", "hour", "minute", "second")
+    for plural in ("", "s")
+}
+NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 EXCLUDING = re.compile(r"\s+excluding(?:\s+|$)", re.IGNORECASE)
-WEEKDAY_ITEM = re.compile(rf"(?:[0-9*?]+|{'|'.join(WEEKDAY_NAMES)}|[0-7]L)(?:[-/#][0-9a-z]*)*", re.IGNORECASE)
+WEEKDAY_ITEM = re.compile(
+    rf"(?:[0-9*?]+|{'|'.join(f'{name}[a-z]*' for name in WEEKDAY_NAMES)}|[0-7]?L|last)(?:[-/#][0-9a-z]*)*",
+    re.IGNORECASE,
+)
+"""Also what is wrong in a weekday field but no zone, so that the field is named and not the zone."""
 EXAMPLES = {
     "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]",
     "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip]",
@@ -75,16 +85,50 @@ def _parse_one(text: str) -> Trigger:
         raise ValueError(f"{text!r}: {error}; expected such as: {EXAMPLES[kind.lower()]}") from None
 
 
-def _every(words: list[str]) -> Every:
+def _every(words: list[str]) -> Trigger:
+    """`every 15m`; or in the words of `describe()`: `every 6 hours`, `every day at 09:00`, `every Friday at 09:00`."""
     if not words:
         raise ValueError("how often?")
-    interval, *options = words
-    given = _options(options, ("jitter", "anchor"))
+    lowered = [word.lower().rstrip(",") for word in words]
+    if "at" in lowered:
+        return _every_day(lowered[: lowered.index("at")], words[lowered.index("at") + 1 :])
+    interval, rest = _interval(lowered)
+    jitter = timedelta(0)
+    if lowered[len(lowered) - rest :][:2] == ["up", "to"] and lowered[-1] == "late":
+        jitter, left = _interval(lowered[len(lowered) - rest + 2 : -1])
+        if left:
+            raise ValueError("how late at most?")
+        rest = 0
+    given = _options(words[len(words) - rest :], ("jitter", "anchor"))
     return Every(
-        parse_duration(interval),
-        jitter=parse_duration(given["jitter"]) if "jitter" in given else 0,
+        interval,
+        jitter=parse_duration(given["jitter"]) if "jitter" in given else jitter,
         anchor=_instant(given["anchor"]) if "anchor" in given else None,
     )
+
+
+def _every_day(days: list[str], clock: list[str]) -> Trigger:
+    """The time of day, and perhaps a zone, behind `at`."""
+    (at,), tz = _take(clock, 1, "at what time?")
+    if days == ["day"]:
+        return DailyAt(*_clock(at), tz=tz)
+    names = [name for word in days if word != "and" for name in word.split(",") if name]
+    return Weekly(names, *_minutes(at), tz=tz)
+
+
+def _interval(words: list[str]) -> tuple[timedelta, int]:
+    """A duration, as `1h30m`, `hour` or `1 hour 30 minutes`, and how many words stand behind it."""
+    if not words:
+        raise ValueError("how long?")
+    if words[0] in UNIT_WORDS:
+        return UNIT_WORDS[words[0]], len(words) - 1
+    found, at = timedelta(0), 0
+    while at + 1 < len(words) and words[at + 1] in UNIT_WORDS and NUMBER.fullmatch(words[at]):
+        try:
+            found, at = found + float(words[at]) * UNIT_WORDS[words[at + 1]], at + 2
+        except OverflowError:
+            raise ValueError(f"{words[at]} {words[at + 1]} is too long") from None
+    return (found, len(words) - at) if at else (parse_duration(words[0]), len(words) - 1)
 
 
 def _cron(words: list[str]) -> Cron:
