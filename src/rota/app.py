@@ -32,7 +32,7 @@ from rota.plans import Planning
 from rota.portal import Portal
 from rota.published import run_by_spec, touch_by_spec
 from rota.schedules import Schedules
-from rota.settings import Settings, load, unknown_tasks
+from rota.settings import Settings, load, passed_over, unknown_tasks
 from rota.status import Health, Status, health_of, status_of
 from rota.store import Backend, Declared, Depth, RowQuery, RunQuery, Subject, Wish
 from rota.stores import connect
@@ -234,6 +234,8 @@ class Rota(Definitions, Planning):
             return None
         for sentence in unknown_tasks(self.settings, self.tasks):
             log.warning(sentence)
+        for sentence in passed_over(self.settings):
+            log.info(sentence)
         engine = self.build_engine()
         try:
             await self.declare_schedules()

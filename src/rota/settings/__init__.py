@@ -1,11 +1,11 @@
 """Settings: keyword > `ROTA_*` > rota.toml > `[tool.rota]` in pyproject.toml > default, each with its source."""
 
 from rota.domain.masking import masked
-from rota.settings.loading import app_reference, default_url, explain, load, unknown_tasks
+from rota.settings.loading import app_reference, default_url, explain, load, passed_over, unknown_tasks
 from rota.settings.model import Settings
 from rota.settings.overrides import LimitOverride, RateOverride, RetryOverride, TaskOverride
 from rota.settings.project import project_folder
-from rota.settings.urls import lacks_namespace
+from rota.settings.urls import from_environment, lacks_namespace
 
 __all__ = [
     "LimitOverride",
@@ -16,9 +16,11 @@ __all__ = [
     "app_reference",
     "default_url",
     "explain",
+    "from_environment",
     "lacks_namespace",
     "load",
     "masked",
+    "passed_over",
     "project_folder",
     "unknown_tasks",
 ]

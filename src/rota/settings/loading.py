@@ -1,5 +1,6 @@
 """Loading: from what was said to one checked value, and back to who said it."""
 
+import os
 from collections.abc import Iterable
 from typing import Any, get_type_hints
 
@@ -11,6 +12,10 @@ from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride, said_in
 from rota.settings.reading import Said, did_you_mean, read
 from rota.settings.sources import FIELDS, gather
+from rota.settings.urls import from_environment
+
+OTHERS_URLS = ("REDIS_URL", "DATABASE_URL")
+"""Variables by which platforms tell apps of a server."""
 
 
 def load(**keywords: object) -> Settings:
@@ -19,6 +24,8 @@ def load(**keywords: object) -> Settings:
     hints = _hints(Settings)
     sources = {path: each.source for path, each in said.items()}
     values: dict[str, Any] = {path[0]: read(hints[path[0]], each) for path, each in said.items() if len(path) == 1}
+    if "url" in values:
+        values["url"] = from_environment(values["url"], f"{said['url',].written}{values['url']!r}")
     names = dict.fromkeys(path[1] for path in said if path[0] == "tasks")
     tasks = {name: _override(name, said) for name in names}
     return Settings(**values, tasks=tasks, sources=sources)
@@ -45,6 +52,17 @@ def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
         + did_you_mean(task, known, f"there are: {', '.join(sorted(known))}" if known else "no tasks are defined")
         for task in sorted(settings.tasks)
         if task not in known and not (settings.is_folded(task) and task in folded)
+    ]
+
+
+def passed_over(settings: Settings) -> list[str]:
+    """A sentence for each variable that names a store for others, where the default store is taken."""
+    if settings.source("url") != "default":
+        return []
+    return [
+        f'{name} is set, but not used: the store is {settings.url}; url="env:{name}" or ROTA_URL=env:{name} takes it'
+        for name in OTHERS_URLS
+        if os.environ.get(name)
     ]
 
 

@@ -25,9 +25,10 @@ LogFormat = Literal["text", "json"]
 class Settings(Struct, frozen=True, kw_only=True):
     """Made by `load`, which knows where each value came from."""
 
-    url: Annotated[str, says("The store. By default SQLite in .rota/ beside the project file.")] = field(
-        default_factory=sqlite_url
-    )
+    url: Annotated[
+        str,
+        says("The store; env:NAME is that of the variable NAME. By default SQLite in .rota/."),
+    ] = field(default_factory=sqlite_url)
     namespace: Annotated[
         str | None, says("Keeps apps apart on one server: Redis keys' prefix, PostgreSQL's schema.")
     ] = None

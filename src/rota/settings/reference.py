@@ -172,4 +172,8 @@ _REDIS = f"""
 
 Without a URL, {", ".join(f"`{name}`" for name in REDIS_PARTS)}
 make one. Only the host is required.
+
+`url = "env:REDIS_URL"`, as keyword, variable or in a file, takes the URL from that variable. A project file of another
+user in a folder above the working directory is not obeyed; `ROTA_TRUST` names folders whose files are, as `PATH` does.
+[Which file SQLite takes](sqlite.md).
 """

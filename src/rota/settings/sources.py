@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride
-from rota.settings.project import PROJECT_FILES, project_folder, table_of
+from rota.settings.project import PROJECT_FILES, TRUST, files_to_obey, project_folder, table_of
 from rota.settings.reading import Said, did_you_mean
 from rota.settings.urls import REDIS_PARTS, redis_url
 
@@ -19,7 +19,7 @@ log = logging.getLogger("rota")
 
 PREFIX = "ROTA_"
 FIELDS = [name for name in Settings.__struct_fields__ if name not in ("tasks", "sources")]
-VARIABLES = [*(PREFIX + name.upper() for name in FIELDS), *REDIS_PARTS]
+VARIABLES = [*(PREFIX + name.upper() for name in FIELDS), *REDIS_PARTS, TRUST]
 TASKS = "ROTA_TASKS__"
 
 _KUBERNETES = re.compile(r"ROTA(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
@@ -63,10 +63,12 @@ def gather(keywords: Mapping[str, object]) -> dict[Path, Said]:
 
 def _in_files() -> dict[Path, Said]:
     said: dict[str, dict[Path, Said]] = {}
+    folder = project_folder()
+    obeyed = files_to_obey(folder)
     for name in PROJECT_FILES:
-        file = project_folder() / name
+        file = folder / name
         prefix = f"{file}: " if name == "rota.toml" else f"{file}: tool.rota."
-        said[name] = dict(_in_tree(table_of(file), Place(name, prefix, " = ", "toml")))
+        said[name] = dict(_in_tree(table_of(file) if file in obeyed else {}, Place(name, prefix, " = ", "toml")))
     strong, weak = said["rota.toml"], said["pyproject.toml"]
     if strong and weak:
         both = ", ".join(".".join(path) for path in strong if path in weak)
@@ -111,7 +113,7 @@ def _in_task(task: str, table: Mapping[str, object], place: Place) -> Iterator[t
 def _in_environment() -> Iterator[tuple[Path, Said]]:
     """An empty variable says nothing: compose files and shells make them of what is not set."""
     for name, text in sorted(os.environ.items()):
-        if not name.startswith(PREFIX) or not text or _is_foreign(name, text) or name in REDIS_PARTS:
+        if not name.startswith(PREFIX) or not text or _is_foreign(name, text) or name in (*REDIS_PARTS, TRUST):
             continue
         said = Said(text, name, f"{name}=", "text")
         if name.startswith(TASKS):

@@ -1,12 +1,13 @@
 """URLs of stores: the default, the one that ROTA_REDIS_* spell, one in a namespace, and how one is shown."""
 
+import os
 import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, urlsplit
 
 from rota.domain.masking import masked
 from rota.errors import InvalidOptions
-from rota.settings.project import project_folder
+from rota.settings.project import DATABASE, project_folder
 
 REDIS_PARTS = tuple(f"ROTA_REDIS_{part}" for part in ("HOST", "PORT", "USERNAME", "PASSWORD", "DB"))
 
@@ -21,7 +22,18 @@ _OPTION = {
 
 def sqlite_url() -> str:
     """An SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
-    return f"sqlite:///{quote(str(project_folder() / '.rota' / 'rota.db'))}"
+    return f"sqlite:///{quote(str(project_folder() / DATABASE))}"
+
+
+def from_environment(url: str, said: str) -> str:
+    """`env:NAME` stands for what the variable NAME holds; any other URL for itself. `said` is how errors quote it."""
+    if not url.startswith("env:"):
+        return url
+    name = url.removeprefix("env:")
+    found = os.environ.get(name, "").strip()
+    if not found:
+        raise InvalidOptions(f"{said}: the variable {name or '(none)'} is not set; set it to the URL of a store")
+    return found
 
 
 def lacks_namespace(url: str) -> bool:
