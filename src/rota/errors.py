@@ -59,6 +59,13 @@ class StoreUnavailable(StoreError, ConnectionError):
         self.passing = passing
 
 
+class NoStore(StoreUnavailable):
+    """There is no store at this place yet, and whoever asks makes none."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, passing=False)
+
+
 class StoreCorrupt(StoreError):
     """The store is there, but what it holds is not a sound rota store."""
 

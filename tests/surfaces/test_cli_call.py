@@ -63,6 +63,7 @@ def call(rota: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calle
 
 
 def test_a_result_comes_as_json_and_nothing_is_stored(call: Called, tmp_path: Path) -> None:
+    (tmp_path / "rota.db").unlink()
     assert call("call", "greet", "name=Ada", "times=2") == '"hello Adahello Ada"\n'
     assert call.json("call", "parts", "path=a/b.png", "deep=true") == {"name": "b.png", "deep": True}
     assert call.json("call", "greet", "--args", '["5"]') == "hello 5"

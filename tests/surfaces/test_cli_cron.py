@@ -154,6 +154,7 @@ def test_what_cannot_be_read_is_one_sentence_that_names_the_place(
 
 
 def test_no_store_is_opened_for_it(rota: Called, tmp_path: Path) -> None:
+    (tmp_path / "rota.db").unlink()
     rota("cron", "@daily")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rota.toml"]

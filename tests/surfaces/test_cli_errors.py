@@ -78,7 +78,7 @@ def test_a_folder_without_rights_is_one_sentence_and_exit_1(read_only: Path) -> 
     flat, deep = read_only / "rota.db", read_only / ".rota" / "rota.db"
 
     said = sentence(as_nobody(flat, "submit", "greet", "--unknown-ok"), code=1)
-    below = sentence(as_nobody(deep, "runs", "ls"), code=1)
+    below = sentence(as_nobody(deep, "submit", "greet", "--unknown-ok"), code=1)
 
     assert f"{flat} cannot be opened" in said
     assert f"the folder of {deep} cannot be made" in below

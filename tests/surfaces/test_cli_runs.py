@@ -140,7 +140,8 @@ def test_stored_text_cannot_play_tricks(rota: Called, monkeypatch: pytest.Monkey
     assert json.loads(raw)["error"]["message"] == NASTY
 
 
-def test_migrate_tells_the_schema_before_and_after(rota: Called) -> None:
+def test_migrate_tells_the_schema_before_and_after(rota: Called, tmp_path: Path) -> None:
+    (tmp_path / "rota.db").unlink()
     assert rota.json("migrate") == {"url": rota.url, "before": 0, "after": 3}
     assert rota.json("migrate") == {"url": rota.url, "before": 3, "after": 3}
     assert rota("migrate") == f"{rota.url} has schema 3: up to date\n"
@@ -164,6 +165,7 @@ def test_the_doctor_finds_a_sound_store_sound(rota: Called) -> None:
 
 
 def test_the_doctor_does_not_make_a_store(rota: Called, tmp_path: Path) -> None:
+    (tmp_path / "rota.db").unlink()
     assert verdicts(rota)["file"] == "warn"
     assert not (tmp_path / "rota.db").exists()
 

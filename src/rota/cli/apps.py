@@ -1,26 +1,52 @@
 """Finding the app and the store that a command is about."""
 
+import asyncio
 import importlib
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
+from enum import Enum
 from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from rota.app import Rota
 from rota.client import Client
 from rota.errors import InvalidOptions, RotaError
-from rota.settings import app_reference, default_url, lacks_namespace, project_folder
+from rota.settings import app_reference, default_url, from_environment, lacks_namespace, project_folder
 from rota.settings import load as settings
 from rota.store import Backend
 from rota.stores import connect
+from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite.files import no_store
+
+T = TypeVar("T")
+
+_own: WeakKeyDictionary[Rota, Backend] = WeakKeyDictionary()
+"""The store that each app has by itself."""
+
+
+class Missing(Enum):
+    """What a command makes of an SQLite store that is not there yet."""
+
+    REFUSED = "refused"
+    """It reads or changes what is there: nothing is."""
+    EMPTY = "empty"
+    """It has something to say without a store: what the code declares."""
+    CREATED = "created"
+    """It puts something into it."""
 
 
 class Target:
     """What `-A` and `--url` point at; the app is imported only for commands that need it."""
 
-    def __init__(self, reference: str | None = None, url: str | None = None) -> None:
+    def __init__(
+        self, reference: str | None = None, url: str | None = None, missing: Missing = Missing.REFUSED
+    ) -> None:
         self.given = reference
-        self.url = url
+        self.url = url and from_environment(url, f"--url {url}")
+        self.missing = missing
+        self._absent: Backend | None = None
 
     @property
     def reference(self) -> str | None:
@@ -35,9 +61,11 @@ class Target:
                 "under [tool.rota] in pyproject.toml"
             )
         app = load(self.reference)
+        own = _own.setdefault(app, app.backend)
         if self.url is not None:
             app.store_url = self._store_url(self.url)
-            app.backend = app.client().backend = connect(app.store_url)
+            own = connect(app.store_url)
+        app.backend = app.client().backend = self._found(own)
         return app
 
     def backend(self) -> Backend:
@@ -46,8 +74,12 @@ class Target:
         `--url` names a server, and the app its place there, unless the URL names that too.
         """
         if self.url is not None:
-            return connect(self._store_url(self.url))
-        return self.app().backend if self.reference else connect(default_url())
+            return self._found(connect(self._store_url(self.url)))
+        return self.app().backend if self.reference else self._found(connect(default_url()))
+
+    def takes_default(self, app: Rota | None) -> bool:
+        """Whether nobody has named the store."""
+        return self.url is None and (app.settings if app else settings()).source("url") == "default"
 
     def _store_url(self, url: str) -> str:
         app = load(self.reference) if self.reference and lacks_namespace(url) else None
@@ -77,6 +109,31 @@ class Target:
         finally:
             await client.close()
 
+    def run(self, work: Coroutine[Any, Any, T], code: bool = False) -> T:
+        """Run a command's coroutine. The app is imported before the event loop runs, since its module may run one.
+
+        `code` says that the command looks into the app, if there is one, even where `--url` names the store.
+        """
+        try:
+            if self.reference and (code or self.url is None or lacks_namespace(self.url)):
+                load(self.reference)
+        except BaseException:
+            work.close()
+            raise
+        return asyncio.run(work)
+
+    def _found(self, backend: Backend) -> Backend:
+        """That store, or the one to use while it is not there."""
+        if not isinstance(backend, SqliteBackend):
+            return backend
+        backend.create = self.missing is Missing.CREATED
+        if self.missing is not Missing.EMPTY or backend.exists():
+            return backend
+        if self._absent is None:
+            self._absent = connect("memory://")
+            sys.stderr.write(f"rota: {no_store(backend.path)}\n")
+        return self._absent
+
 
 def check_shared(backend: Backend) -> None:
     """What is put has to outlast the command."""
@@ -85,11 +142,16 @@ def check_shared(backend: Backend) -> None:
 
 
 def load(reference: str) -> Rota:
-    """The app that `module:attribute` names; the attribute is `app` if none is named."""
+    """The app that `module:attribute` names; the attribute is `app` if none is named.
+
+    Never for the first time inside a running event loop: see `Target.run`.
+    """
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
     if not module_name or module_name.startswith("."):
         raise InvalidOptions(f"{reference!r} names no app; write module:attribute, for example tasks:app")
+    if module_name not in sys.modules and _in_a_loop():
+        raise AssertionError(f"{reference} must be imported before the event loop runs: use Target.run")
     _make_importable()
     try:
         module = importlib.import_module(module_name)
@@ -101,6 +163,14 @@ def load(reference: str) -> Rota:
     if isinstance(app, Rota):
         return app
     raise InvalidOptions(f"{reference!r}: {attribute} in {module_name} is {_kind(app)}; {_apps_of(module)}")
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _make_importable() -> None:

@@ -35,7 +35,7 @@ def clear(
     task
         The task's name.
     """
-    count = asyncio.run(_clear(target, task, note, ask=not yes and sys.stdin.isatty()))
+    count = target.run(_clear(target, task, note, ask=not yes and sys.stdin.isatty()), code=True)
     if show.json:
         show.value({"task": task, "cleared": count})
     else:

@@ -19,6 +19,7 @@ from rota.cli.groups import CARE, EVERYWHERE, LOOK, WORK, Flag
 from rota.cli.lint import lint_schedules
 from rota.cli.marks import marks
 from rota.cli.migrate import migrate_store
+from rota.cli.missing import missing_for
 from rota.cli.move import move_store
 from rota.cli.preview import preview
 from rota.cli.reset import reset
@@ -94,7 +95,7 @@ def with_options(
     """Read the options that may stand anywhere, then the command itself."""
     del debug  # read by rota.cli.run, which also sees errors of this parse
     command, bound, shared = app.parse_args(tokens, exit_on_error=False, print_error=False)
-    made = {"target": Target(reference, url), "show": Show(json)}
+    made = {"target": Target(reference, url, missing_for(command)), "show": Show(json)}
     code = command(*bound.args, **bound.kwargs, **{name: made[name] for name in shared})
     return code if isinstance(code, int) else 0
 

@@ -1,6 +1,5 @@
 """`rota diff` and `rota sync`: what a start of this code would change in the store, seen and done."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -45,7 +44,7 @@ def diff(*, target: Shared[Target], show: Shared[Show]) -> int:
     (undeclared: only rota sync --prune removes them), those that belong to someone else (taken), and tasks. Runs that
     overdue schedules would make at once are told too, but are no change.
     """
-    found = asyncio.run(_difference(target, target.app()))
+    found = target.run(_difference(target, target.app()))
     _tell(show, found)
     return CHANGES if found.changes else 0
 
@@ -70,7 +69,7 @@ def sync(
             "the project file"
         )
     check_shared(app.backend)
-    found = asyncio.run(_sync(target, app, prune))
+    found = target.run(_sync(target, app, prune))
     left = [change for change in found.changes if change.kind == "undeclared" and not prune]
     _tell(show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True)
     if left:

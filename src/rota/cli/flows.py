@@ -49,7 +49,7 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
         async with opened_app(target) as (app, store):
             return [await standing(app, store, flow) for flow in app.flows.values()]
 
-    found = asyncio.run(read())
+    found = target.run(read(), code=True)
     show.records([brief(each) for each in found], flow_columns(found), "No flows; define one with app.flow(…).")
 
 
@@ -66,7 +66,7 @@ def show_flow(
     """Show a flow as a grid of steps and periods; with --period, one period in full."""
     if not 1 <= last <= MOST:
         raise InvalidOptions(f"--last {last}: from 1 to {MOST}")
-    found, statuses = asyncio.run(_read(target, flow, period, last))
+    found, statuses = target.run(_read(target, flow, period, last), code=True)
     if show.json:
         periods = [{"period": each.period, "done": each.done, "steps": step_records([each])} for each in statuses]
         show.value(brief(found) | {"zone": found.zone, "periods": periods})
@@ -108,7 +108,7 @@ def why_flow(
             found = await standing(app, store, chosen, period)
             return found, await why_step(store, found.status, name)
 
-    found, answer = asyncio.run(ask())
+    found, answer = target.run(ask(), code=True)
     tell_why(show, answer)
     if not show.json and found.status.steps[step].state not in ("done", "skipped", "running"):
         show.line(f"- recheck: {healed_words(found)}")
@@ -125,7 +125,7 @@ def start(flow: FlowName, /, *, period: PeriodName = None, target: Shared[Target
             name = await chosen.period(period)
             return name, await chosen.start(name)
 
-    _tell(show, flow, *asyncio.run(put()))
+    _tell(show, flow, *target.run(put(), code=True))
 
 
 @flows.command
@@ -148,7 +148,7 @@ def rerun(
             name = await chosen.period(period)
             return name, await chosen.rerun(find_step(chosen, step), name, downstream=not only)
 
-    _tell(show, flow, *asyncio.run(put()))
+    _tell(show, flow, *target.run(put(), code=True))
 
 
 @flows.command
@@ -174,7 +174,7 @@ def reset(
             done = await chosen.reset(name, None if step is None else find_step(chosen, step), downstream)
             return await standing(app, store, chosen, name), done
 
-    found, done = asyncio.run(clear())
+    found, done = target.run(clear(), code=True)
     if show.json:
         show.value({"flow": flow, "period": found.status.period, "reset": [*done]})
     elif done:
@@ -207,7 +207,7 @@ def backfill(
                 await _confirm(_between(chosen.once, begin, end), flow)
             return await chosen.backfill(begin, end)
 
-    records = [_filled(flow, name, answers) for name, answers in asyncio.run(put()).items()]
+    records = [_filled(flow, name, answers) for name, answers in target.run(put(), code=True).items()]
     show.records(records, [Column("period"), Column("put"), Column("joined"), Column("done", title="already done")])
 
 

@@ -1,6 +1,5 @@
 """`rota lint`: what may be wrong with the schedules and with the tasks that are done once, before it shows at night."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -45,7 +44,7 @@ def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
     done. Those of other apps are left to them.
     """
     app = target.app() if target.reference is not None else None
-    table = asyncio.run(read_timetable(target, app))
+    table = target.run(read_timetable(target, app))
     found = list(linted(table))
     tasks = [] if app is None else list(lint_tasks(app))
     records = [_record(each.schedule, finding) for each in found for finding in each.findings]

@@ -1,6 +1,5 @@
 """`rota marks`: what is remembered as done, and a hand on it."""
 
-import asyncio
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -43,7 +42,7 @@ def ls(
                 await check_known_somewhere([task], client, target)
             return await (await client.store()).rows(Marked, RowQuery(task=task, key=key, limit=limit + 1))
 
-    found = asyncio.run(read())
+    found = target.run(read(), code=True)
     show.records([_record(row) for row in found.items[:limit]], _columns(found), "No marks: nothing is remembered.")
     if len(found.items) > limit:
         show.note(f"more than {limit:,}: name a task, or say --limit")
@@ -69,7 +68,7 @@ def set_mark(
             now = await client.now()
             await (await client.store()).mark([Marked(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
 
-    asyncio.run(put())
+    target.run(put(), code=True)
     _tell(show, task, key, True, "counts as done from now on")
 
 
@@ -85,7 +84,7 @@ def clear_mark(task: TaskName, key: Key, /, *, target: Shared[Target], show: Sha
                 await check_known_somewhere([task], client, target)
             return (await store.mark([Marked(task, _key(key), None)])).items[0]
 
-    changed = asyncio.run(drop())
+    changed = target.run(drop(), code=True)
     _tell(show, task, key, changed, "is forgotten, so that it may run again" if changed else "was not marked")
 
 

@@ -13,6 +13,7 @@ from rota.errors import InvalidOptions
 from rota.moving import Moved, move
 from rota.settings import masked
 from rota.stores import connect
+from rota.stores.sqlite import SqliteBackend
 
 
 def move_store(
@@ -55,5 +56,8 @@ def move_store(
 
 
 async def _move(source: str, target: str) -> Moved:
-    async with connect(source).open() as old, connect(target).open() as new:
+    leave = connect(source)
+    if isinstance(leave, SqliteBackend):
+        leave.create = False
+    async with leave.open() as old, connect(target).open() as new:
         return await move(old, new, who())

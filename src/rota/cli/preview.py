@@ -1,6 +1,5 @@
 """`rota preview`: a calendar of what will fire, where schedules meet, and what it will take."""
 
-import asyncio
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -37,7 +36,7 @@ def preview(
     """
     if not 1 <= days <= LONGEST:
         raise InvalidOptions(f"--days {days}: from 1 to {LONGEST}")
-    table = asyncio.run(read_timetable(target, target.app() if target.reference is not None else None))
+    table = target.run(read_timetable(target, target.app() if target.reference is not None else None))
     chosen = [each for each in table.started().values() if task is None or each.task == task]
     end = table.now + days * DAY
     found = forecast(chosen, table.durations, table.now, end, ZoneInfo(table.tz), table.flows)

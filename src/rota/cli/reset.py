@@ -1,6 +1,5 @@
 """`rota reset`: a period as if it had not been done."""
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -46,7 +45,7 @@ def reset(
 
     Nothing is started: the next recheck, tick, start or submit does it.
     """
-    found = asyncio.run(_reset(target, name, _checked(period), downstream))
+    found = target.run(_reset(target, name, _checked(period), downstream), code=True)
     if show.json:
         show.value({"period": period, "reset": [{"task": row.task, "key": row.key} for row in found.marks]})
         return

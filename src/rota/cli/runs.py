@@ -1,6 +1,5 @@
 """`rota runs`: what happened, what waits, and doing it again."""
 
-import asyncio
 import re
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -68,13 +67,13 @@ def ls(
     if following is not None:
         if state or key or group or flow or period or schedule or since or cursor:
             raise InvalidOptions("--next lists what is queued, of all tasks or one: give it with --task alone")
-        page = asyncio.run(_following(target, task, following))
+        page = target.run(_following(target, task, following))
         show.records([run_record(run) for run in page.runs], run_columns(page), "Nothing waits that could start.")
         return
     if flow is not None or period is not None:
-        group = asyncio.run(_group(target, group, flow, period))
+        group = target.run(_group(target, group, flow, period), code=True)
     query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
-    page, more = asyncio.run(_page(target, query, schedule, since))
+    page, more = target.run(_page(target, query, schedule, since))
     show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
         show.note(f"more: --cursor {page.cursor}")
@@ -90,7 +89,7 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
         async with target.client() as client:
             return await (await client.store()).runs(RunQuery(ids=[await find(client, id)]))
 
-    page = asyncio.run(read())
+    page = target.run(read())
     run = page.runs[0]
     show.document(run_record(run), lambda: run_page(run, page.now))
 
@@ -104,7 +103,7 @@ def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) 
             old = await find_all(client, (id, *ids))
             return [{"id": (await RunHandle(client, i).retry()).id, "retry_of": i} for i in old]
 
-    show.records(asyncio.run(put()), [Column("id", whole=True), Column("retry_of", title="retry of", whole=True)])
+    show.records(target.run(put()), [Column("id", whole=True), Column("retry_of", title="retry of", whole=True)])
 
 
 @runs.command
@@ -136,7 +135,7 @@ def _ask(wish: Wish, given: tuple[str, ...], note: str | None, target: Target, s
             states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
             return [{"id": i, "asked": bool(yes), "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
 
-    answers = asyncio.run(ask())
+    answers = target.run(ask())
     show.records(answers, [Column("id", whole=True), Column("asked"), Column("state")])
     missed = sum(not answer["asked"] for answer in answers)
     if missed:

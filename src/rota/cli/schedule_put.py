@@ -1,6 +1,5 @@
 """`rota schedules put`: a schedule made by hand."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
@@ -76,7 +75,7 @@ def put(
         end=_instant(end, "--end", wall),
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    made = asyncio.run(_put(target, app, id, when, timed, call, expect, paused))
+    made = target.run(_put(target, app, id, when, timed, call, expect, paused))
     if show.json:
         show.value(whole(made))
     else:

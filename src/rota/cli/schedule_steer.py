@@ -30,13 +30,13 @@ Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in i
 
 def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
-    changed, schedule = asyncio.run(_asked(target, id, lambda stored: stored.pause(id, note, who())))
+    changed, schedule = target.run(_asked(target, id, lambda stored: stored.pause(id, note, who())))
     _tell(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Let a paused schedule fire again from now on; what was missed meanwhile is not made up."""
-    changed, schedule = asyncio.run(_asked(target, id, lambda stored: stored.resume(id, note, who())))
+    changed, schedule = target.run(_asked(target, id, lambda stored: stored.resume(id, note, who())))
     _tell(show, schedule, changed, "fires again" if changed else "was not paused")
 
 
@@ -49,7 +49,7 @@ def delete(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show:
             await stored.delete(id, note, who())
             return schedule
 
-    schedule = asyncio.run(drop())
+    schedule = target.run(drop())
     if show.json:
         show.value({"id": id, "deleted": True, "owner": schedule.owner or None})
     else:
@@ -69,7 +69,7 @@ def run_now(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) ->
             await find_schedule(stored, id)
             return await stored.run_now(id)
 
-    run = asyncio.run(put())
+    run = target.run(put())
     if not run.created:
         show.note("joined: this run was there already")
     if show.json:
@@ -92,7 +92,7 @@ def backfill(
 
     A tick whose run is still known is not repeated. More than 20 runs need a yes.
     """
-    runs = asyncio.run(_backfill(target, id, start, end, yes))
+    runs = target.run(_backfill(target, id, start, end, yes))
     records = [{"id": run, "nominal": iso(nominal)} for run, nominal in runs]
     show.records(records, [Column("id", whole=True), Column("nominal")])
 

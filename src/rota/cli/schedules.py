@@ -1,6 +1,5 @@
 """`rota schedules`: what fires when, and a hand on it."""
 
-import asyncio
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -34,7 +33,7 @@ def ls(
 
     Times are those of the schedule's own zone, or of the app's (tz) where it names none; in a pipe and in JSON, UTC.
     """
-    found = asyncio.run(_listed(target, task))
+    found = target.run(_listed(target, task))
     records = [brief(facts) for facts in found]
     show.records(records, schedule_columns(found), "No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
     overdue = sum(facts.overdue for facts in found)
@@ -46,7 +45,7 @@ def ls(
 @schedules.command(name="show")
 def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
     """Show everything about one schedule: in words, its next ticks, and what became of the last thirty."""
-    facts, decided = asyncio.run(_one(target, id))
+    facts, decided = target.run(_one(target, id))
     told = [
         {
             "reason": str(word.reason),

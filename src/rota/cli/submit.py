@@ -1,6 +1,6 @@
 """`rota submit`: a run made by hand."""
 
-import asyncio
+import sys
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
@@ -86,7 +86,9 @@ def submit(
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     client = app.client() if app else Client(target.backend())
-    _answer(show, asyncio.run(_put(client, new, wait, seconds_of(timeout, "--timeout"))))
+    if sys.stderr.isatty() and not show.json and target.takes_default(app):
+        show.note(f"into {client.backend.url}, the default store")
+    _answer(show, target.run(_put(client, new, wait, seconds_of(timeout, "--timeout"))))
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:

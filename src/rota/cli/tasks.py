@@ -1,6 +1,5 @@
 """`rota tasks`: what the app can do, how much of it waits, and what is held back."""
 
-import asyncio
 import inspect
 from datetime import timedelta
 from typing import Annotated, Any
@@ -62,7 +61,7 @@ class Standing(Struct, frozen=True):
 def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's tasks, and tasks that only the store knows."""
     app = target.app()
-    stored = asyncio.run(_standings(target))
+    stored = target.run(_standings(target))
     strangers = [name for name in stored if name not in app.names()]
     records = [
         _record(name, app.names().get(name), stored.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
@@ -109,7 +108,7 @@ def _ask(wish: Wish, names: tuple[str, ...], note: str | None, unknown_ok: bool,
                 for name, yes in zip(names, changed, strict=True)
             ]
 
-    show.records(asyncio.run(ask()), [Column("task", whole=True), Column("changed"), Column("paused")])
+    show.records(target.run(ask(), code=True), [Column("task", whole=True), Column("changed"), Column("paused")])
 
 
 async def _standings(target: Target) -> dict[str, Standing]:

@@ -1,6 +1,5 @@
 """`rota watch`: one run followed until it has ended."""
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -49,7 +48,7 @@ def watch(
     patience = seconds_of(timeout, "--timeout")
     if patience is not None and not patience >= 0:
         raise InvalidOptions(f"--timeout {patience:g}: seconds from 0")
-    run = asyncio.run(_watch(target, id, patience, show))
+    run = target.run(_watch(target, id, patience, show))
     if show.terminal and not show.json:
         tell_result(show, run)
     judge(run)

@@ -1,6 +1,5 @@
 """`rota why`: why did it not run?"""
 
-import asyncio
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -24,7 +23,7 @@ def why_not(
     show: Shared[Show],
 ) -> None:
     """Say in words what keeps something from running, what was decided last, and when it is next."""
-    tell_why(show, asyncio.run(_ask(target, subject, key)))
+    tell_why(show, target.run(_ask(target, subject, key)))
 
 
 def tell_why(show: Show, answer: Why) -> None:

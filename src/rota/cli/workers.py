@@ -1,6 +1,5 @@
 """`rota workers`: who is there to do the work."""
 
-import asyncio
 from typing import Annotated, cast
 
 from cyclopts import Parameter
@@ -29,7 +28,7 @@ def workers(
     One that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with its event loop
     blocked.
     """
-    seen = asyncio.run(_seen(target))
+    seen = target.run(_seen(target))
     chosen = [worker for worker in seen.items if every or standing(worker, seen.now) != "stopped"]
     records = [_record(worker, seen.now) for worker in sorted(chosen, key=lambda w: (-w.seen_at, w.name))]
     show.records(records, _columns(), "No workers; start one with rota worker.")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import msgspec
 
 from rota.domain.run import onwards
-from rota.errors import InvalidOptions
+from rota.errors import InvalidOptions, NoStore
 from rota.store import Hint, Store
 from rota.stores.hub import Hub
 from rota.stores.sqlite import files
@@ -33,6 +33,7 @@ class SqliteBackend:
     def __init__(self, path: str | Path, max_pages: int | None = None) -> None:
         self.path = str(Path(path).absolute())  # a later chdir must not lead to another file
         self.max_pages = max_pages  # of 4 KiB: a bound for the file; beyond it, puts are refused
+        self.create = True  # if there is no file yet; else opening it raises NoStore
         self.skew = 0.0
         self._latest = 0.0
         self._hub = Hub()
@@ -67,8 +68,14 @@ class SqliteBackend:
         finally:
             await asyncio.gather(writer.close(), reader.close())
 
+    def exists(self) -> bool:
+        return Path(self.path).exists()
+
     def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        files.make(Path(self.path))
+        if self.create:
+            files.make(Path(self.path))
+        elif not self.exists():
+            raise NoStore(files.no_store(self.path))
         writing = self._writing()
         try:
             return writing, self._reading()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 from rota.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
@@ -15,9 +16,10 @@ LOCK_PATIENCE = 20.0
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection with our settings, to a file whose schema is up to date."""
+    """A connection with our settings, to a file that is there, whose schema it brings up to date."""
     with plain_errors(path):
-        connection = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
+        existing = f"{Path(path).absolute().as_uri()}?mode=rw"  # who may make one has: see files.make
+        connection = sqlite3.connect(existing, timeout=5.0, isolation_level=None, check_same_thread=False, uri=True)
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 _patiently(connection, "PRAGMA journal_mode = WAL")

@@ -17,6 +17,10 @@ EARLIER = {0o755: 0o700, 0o644: 0o600}
 """Modes that earlier versions left under the usual umask, and what they are now. Other modes were chosen by someone."""
 
 
+def no_store(path: str) -> str:
+    return f"no store at {path} yet: nothing was submitted there (is that the right place? --url, ROTA_URL)"
+
+
 def make(path: Path) -> None:
     """Make the folder and an empty file if they are not there, before SQLite makes a file that all may read."""
     try:
