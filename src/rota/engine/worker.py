@@ -84,7 +84,7 @@ class Worker:
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
-        self._waiters = Waiters(name, handlers.keys(), lambda: (len(self._seats), self.free))
+        self._waiters = Waiters(name, handlers.keys(), self.held, lambda: self.free)
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # the heart reads the seats from its own thread
         self._wake = asyncio.Event()
