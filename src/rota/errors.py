@@ -111,8 +111,9 @@ class RunEnded(RotaError):
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        why = str(run.error) if run.error else str(run.reason or run.state)
-        super().__init__(f"{run.task} {run.id} {run.state}: {why}")
+        reason = "" if run.reason is None or str(run.reason) == str(run.state) else str(run.reason)
+        said = [str(run.error)] if run.error else [word for word in (reason, run.note) if word]
+        super().__init__(": ".join([f"{run.task} {run.id} {run.state}", *said]))
 
 
 class RunFailed(RunEnded):

@@ -156,7 +156,7 @@ def test_each_method_of_a_handle_has_a_form_for_synchronous_code() -> None:
     assert run.refresh_sync().state is State.PAUSED
     assert run.resume_sync()
     assert run.cancel_sync("not wanted")
-    with pytest.raises(RunCancelled):
+    with pytest.raises(RunCancelled, match=r"double [0-9a-f-]+ cancelled: not wanted$"):
         run.result_sync(timeout=10)
     chain, other = [(double.bind(1) >> double.bind(2)).submit_sync() for _ in range(2)]
     assert other.cancel_sync() == 2

@@ -1,11 +1,13 @@
 """Stopping: nothing is lost, and what is given back can be had by another worker at once."""
 
 import asyncio
+import logging
 import threading
 
 import pytest
 
 from rota import Rota, RunFailed, State
+from rota.engine import worker
 from rota.stores.memory import MemoryBackend
 from rota.testing.faults import FaultyBackend
 
@@ -168,3 +170,39 @@ async def test_starting_and_stopping_twice_is_harmless() -> None:
     await app.stop()
     async with app:
         assert await (await quick.submit()).result(timeout=10) == "done"
+
+
+async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker, "CLEANUP", 1000.0)
+    caplog.set_level(logging.INFO, "rota")
+    app = Rota("memory://")
+    begun, deaf_begun, let_go = asyncio.Event(), threading.Event(), threading.Event()
+
+    @app.task
+    async def listens() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    @app.task
+    def deaf() -> None:
+        deaf_begun.set()
+        let_go.wait()
+
+    await app.start()
+    runs = [await listens.submit(), await deaf.submit()]
+    await begun.wait()
+    await asyncio.to_thread(deaf_begun.wait)
+    async with asyncio.timeout(30):
+        await app.stop(grace=0)
+    assert [(await run.refresh()).state for run in runs] == [State.QUEUED, State.QUEUED]
+
+    # As asyncio.run ends what is left: nothing is told of it after the worker has said that it stopped.
+    left = [task for task in asyncio.all_tasks() if task.get_name().startswith("deaf ")]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    let_go.set()
+    assert left
+    assert caplog.records[-1].getMessage().endswith("stopped")

@@ -161,3 +161,39 @@ def test_a_reader_that_leaves_early_is_no_error(project: Project) -> None:
         os.close(writer)
 
     assert done.stderr == b""
+
+
+def test_a_worker_of_an_app_that_is_switched_off_says_so(project: Project) -> None:
+    said = sentence(project.rota("worker", ROTA_ENABLED="false"), 2)
+    assert "switched off here (enabled=false from ROTA_ENABLED)" in said
+
+
+def test_a_second_ctrl_c_is_no_unheard_exception(project: Project) -> None:
+    """Whichever of the tasks it breaks into: asyncio complains through its own log."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_TWICE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+INTERRUPTED_TWICE = """
+import asyncio, gc, os, signal, sys
+import rota.cli, rota.cli.commands
+
+async def twice():
+    asyncio.create_task(interrupted())
+    await asyncio.sleep(3600)
+
+async def interrupted():
+    signal.raise_signal(signal.SIGINT)  # cancels the main task
+    signal.raise_signal(signal.SIGINT)  # breaks into this one
+
+def launch(arguments):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    asyncio.run(twice())
+
+rota.cli.commands.launch = launch
+code = rota.cli.run([])
+gc.collect()
+sys.exit(code)
+"""

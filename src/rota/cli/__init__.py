@@ -22,8 +22,9 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """One command, and its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
     from rota.cli.commands import launch
-    from rota.cli.logs import warnings_to_stderr
+    from rota.cli.logs import hush_interrupts, warnings_to_stderr
 
+    hush_interrupts()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

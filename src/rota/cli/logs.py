@@ -78,6 +78,16 @@ def warnings_to_stderr() -> Generator[None]:
         logger.removeHandler(notes)
 
 
+def hush_interrupts() -> None:
+    """A second Ctrl-C that comes before the first is through breaks into some task of the event loop, and asyncio
+    complains that nobody has asked for the exception of that task."""
+    logging.getLogger("asyncio").addFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+
+
 def route(handler: logging.Handler, level: int) -> None:
     """All that `rota` logs goes to this handler and nowhere else."""
     logger = logging.getLogger("rota")

@@ -44,9 +44,11 @@ def renewer_for(app: Rota, address: str | None) -> RenewerAt | None:
 
 
 @asynccontextmanager
-async def renewing(wanted: bool, form: str = "text") -> AsyncGenerator[str | None]:
-    """Where the renewer is to be called while this is open; another is started whenever one dies. `form` is how it
-    logs."""
+async def renewing(wanted: bool, form: str, wait_for: asyncio.Event | None = None) -> AsyncGenerator[str | None]:
+    """Where the renewer is to be called while this is open; another is started whenever one dies.
+
+    `form` is how it logs. It is started after `wait_for`; who calls before that is heard then.
+    """
     if not wanted:
         yield None
         return
@@ -54,7 +56,7 @@ async def renewing(wanted: bool, form: str = "text") -> AsyncGenerator[str | Non
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind("\0" + address)
         listener.listen(CALLERS)
-        keeping = asyncio.create_task(_keep(listener, form), name="rota keeps its renewer")
+        keeping = asyncio.create_task(_keep(listener, form, wait_for), name="rota keeps its renewer")
         try:
             yield address
         finally:
@@ -62,7 +64,9 @@ async def renewing(wanted: bool, form: str = "text") -> AsyncGenerator[str | Non
             await asyncio.wait((keeping,))
 
 
-async def _keep(listener: socket.socket, form: str) -> None:
+async def _keep(listener: socket.socket, form: str, wait_for: asyncio.Event | None) -> None:
+    if wait_for is not None:
+        await wait_for.wait()
     pause = FIRST_PAUSE
     while True:
         try:

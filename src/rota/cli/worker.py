@@ -78,6 +78,12 @@ def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) ->
     app = target.app()
     if not app.tasks:
         raise InvalidOptions(f"{target.reference} has no tasks; define one with @app.task")
+    if not app.settings.enabled:
+        source = app.settings.source("enabled")
+        raise InvalidOptions(
+            f"the engine is switched off here (enabled=false from {source}), so this worker would do nothing; "
+            "switch it on, or start the worker elsewhere"
+        )
     check_known(split(tasks), app.names())
     app.tuning = _tuned(app.tuning, **tuning)
     return app
@@ -100,9 +106,11 @@ async def work(
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
-        async with renewing(app.renewer is None and can_renew(app), log_format or app.settings.log_format) as own:
-            app.renewer = app.renewer or renewer_for(app, own)
+        own, begun = app.renewer is None and can_renew(app), asyncio.Event()
+        async with renewing(own, log_format or app.settings.log_format, begun) as address:
+            app.renewer = app.renewer or renewer_for(app, address)
             names = await _start(app, only)
+            begun.set()
             stop.hurry = app.engine.hurry
             try:
                 seats = plural(app.tuning.concurrency, "seat")

@@ -28,6 +28,7 @@ class Seat:
         self.stop: Stop | None = None
         self.task: asyncio.Task[None] | None = None
         self.called_at: float | None = None
+        self.given_back = False  # recorded without its handler, by a worker that stops
         self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
 
     def tell(self, stop: Stop) -> None:

@@ -230,6 +230,10 @@ class Worker:
                 self._ended(seat, outcome, round(self._stopwatch() - started, 6))
 
     def _ended(self, seat: Seat, outcome: Outcome, seconds: float) -> None:
+        if seat.given_back:  # the worker has stopped: what comes now is neither recorded nor told
+            with self._lock:
+                del self._seats[seat.lease]
+            return
         settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
         self._settler.settle(settlement, seat.run)
         self._leave(seat)
@@ -349,8 +353,9 @@ class Worker:
             log.warning("%s still running after %.1f s: stopping", still, grace)
             for seat in list(self._seats.values()):
                 seat.tell(Stop.SHUTDOWN)
-            await self._emptied(self._cleanup())
-        for seat in list(self._seats.values()):
+            await self._cleaned_up()
+        for seat in [seat for seat in self._seats.values() if not seat.given_back]:
+            seat.given_back = True
             log.warning("%s %s does not stop: given back as it is", seat.run.task, seat.run.id)
             outcome = Released() if seat.called_at is None else Interrupted()
             left = decide(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
@@ -358,10 +363,14 @@ class Worker:
         await self._runner.close()
         await self._hooks.drain(HOOK_PATIENCE)
 
-    def _cleanup(self) -> float:
-        """Seconds for handlers to clean up after they were told to stop; a thread that does not listen has none."""
-        threads = all(self._handlers[seat.run.task].executor == "thread" for seat in self._seats.values())
-        return THREAD_CLEANUP if threads else CLEANUP
+    async def _cleaned_up(self) -> None:
+        """Handlers that were told to stop may clean up; a thread that has not listened by now never will."""
+        if await self._emptied(THREAD_CLEANUP):
+            return
+        seats = [seat for seat in self._seats.values() if self._handlers[seat.run.task].executor != "thread"]
+        slow = [seat.task for seat in seats if seat.task is not None]
+        if slow:
+            await asyncio.wait(slow, timeout=CLEANUP - THREAD_CLEANUP)
 
     async def _emptied(self, seconds: float) -> bool:
         try:
