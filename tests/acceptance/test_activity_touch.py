@@ -70,10 +70,12 @@ async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
 async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The source system's names: interval is `after`, timeout is `timeout`, max_retries is `retry` or `breaker`."""
+    """The source system's names: interval is `after`, its timeout `timeout`, task_ttl `expires`, and max_retries is
+    `retry` for the tries of a run, `breaker` for runs that fail in a row."""
     (tmp_path / "rota.toml").write_text(
         '[tasks.summarise]\ntimeout = "5m"\nretry = 3\n[tasks.summarise.activity]\n'
         'after = "30m"\nspacing = 60\nbreaker = 3\ncool_down = "1d"\nmode = "debounce"\nmax_wait = "2h"\n'
+        "expires = 7200\n"
         "[tasks.fresh]\nactivity = 60\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -85,7 +87,7 @@ async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
     @app.task
     async def fresh() -> None: ...
 
-    wanted = Activity(1800, "{user_id}", "debounce", 7200.0, 60.0, Breaker(3, 86_400.0))
+    wanted = Activity(1800, "{user_id}", "debounce", 7200.0, 60.0, Breaker(3, 86_400.0), 7200.0)
     assert summarise.activity == summarise.spec().activity == wanted
     assert (summarise.policy.timeout, summarise.policy.retry.limit) == (300.0, 3)
     assert fresh.activity == Activity(60)

@@ -137,3 +137,17 @@ def test_a_period_that_is_under_way_is_only_rechecked(rota: Called, monkeypatch:
     assert f"day {period} is under way: " in page
     steps = [line.split()[1] for line in page.splitlines() if line.split()[1:2] and line.startswith("    ")]
     assert steps.count("join") == 1, "of the first period that is to start"
+
+
+def test_schedules_of_disabled_tasks_are_named_and_not_foretold(
+    rota: Called, shop: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.task(name="mail", schedule=DailyAt(8), enabled=False)(lambda: None)
+
+    told = rota.json("preview", "--days", "2")
+    on_terminal(monkeypatch)
+    page = rota("preview", "--days", "2")
+
+    assert {each["schedule"] for each in told["fires"]} == {"report"}
+    assert told["disabled"] == ["mail"]
+    assert "of disabled tasks, so not in it: mail" in page

@@ -39,7 +39,8 @@ def preview(
     table = target.run(read_timetable(target, target.app() if target.reference is not None else None))
     chosen = [each for each in table.started().values() if task is None or each.task == task]
     end = table.now + days * DAY
-    found = forecast(chosen, table.durations, table.now, end, ZoneInfo(table.tz), table.flows)
+    firing = [each for each in chosen if not table.is_disabled(each)]
+    found = forecast(firing, table.durations, table.now, end, ZoneInfo(table.tz), table.flows)
     if show.json:
         show.value(_document(table, found, chosen))
     else:
@@ -120,5 +121,6 @@ def _document(table: Timetable, found: Forecast, chosen: list[Schedule]) -> dict
         ],
         "durations": {task: table.durations[task] for task in sorted({s.task for s in chosen} & {*table.durations})},
         "paused": sorted(schedule.id for schedule in chosen if schedule.paused),
+        "disabled": sorted(schedule.id for schedule in chosen if table.is_disabled(schedule)),
         "unreadable": [*found.unreadable],
     }

@@ -192,6 +192,9 @@ def _told(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list
     paused = sorted(schedule.id for schedule in chosen if schedule.paused)
     if paused:
         lines.append(f"paused, so not in it: {_listed(paused)}")
+    disabled = sorted(schedule.id for schedule in chosen if table.is_disabled(schedule))
+    if disabled:
+        lines.append(f"of disabled tasks, so not in it: {_listed(disabled)}")
     if found.unreadable:
         lines.append(f"cannot be read by this version, so not in it: {_listed(list(found.unreadable))}")
     return [Text(), *(Text(one_line(line), style="dim") for line in lines)] if lines else []

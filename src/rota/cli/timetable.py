@@ -38,6 +38,12 @@ class Timetable(Struct, frozen=True):
     seats: int
     flows: Mapping[str, FlowShape]
 
+    def is_disabled(self, schedule: Schedule) -> bool:
+        """Its ticks make no runs, by the code of the app or, where it does not have the task, by what was published."""
+        specs = {**self.published, **{spec.name: spec for spec in self.specs}}
+        spec = specs.get(schedule.task)
+        return schedule.deadline is None and spec is not None and not spec.enabled
+
     def started(self) -> dict[str, Schedule]:
         """All schedules as they are once this code has started."""
         try:

@@ -89,7 +89,10 @@ PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
 class TaskOverride(Struct, frozen=True, kw_only=True):
     """`[tasks.NAME]`: what is UNSET stays as the code says it."""
 
-    enabled: Annotated[bool | UnsetType, says("If false, no run of the task is made or started.")] = UNSET
+    enabled: Annotated[
+        bool | UnsetType,
+        says("If false, no run of the task is made or started; what waits goes on once it is true again."),
+    ] = UNSET
     timeout: Annotated[Seconds | UnsetType, says("Seconds after which a call is stopped.")] = UNSET
     priority: Annotated[int | UnsetType, says("From -100 to 100; higher goes first.")] = UNSET
     description: Annotated[str | UnsetType, says("One line for people.")] = UNSET
@@ -151,6 +154,4 @@ def _activity(base: object, said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("the settings change the cool_down of a breaker and the code has none; say breaker as well")
     if base is None and "after" not in said:
         raise ValueError("the settings change an activity and the code has none; say its after as well")
-    if unknown := said.keys() - set(Activity.__struct_fields__):
-        raise ValueError(f"activity.{min(unknown)} is not known to this version of rota")
     return said if failures is None else said | {"breaker": Breaker(failures, cool_down)}
