@@ -231,7 +231,7 @@ def test_an_annotation_that_cannot_be_read_is_refused_with_the_task_named() -> N
 
     def mixed(path: Path | str) -> None: ...
 
-    with pytest.raises(TypeError, match=r"^lost: name 'Nowhere' is not defined; annotations must"):
+    with pytest.raises(TypeError, match=r"^lost: name 'Nowhere' is not defined; its annotations are read"):
         Signature(lost)
     with pytest.raises(TypeError, match=r"^mixed: Type unions"):
         Signature(mixed)

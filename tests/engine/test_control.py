@@ -347,7 +347,7 @@ async def test_a_killer_does_not_take_innocents_with_it() -> None:
         ({"key": "{nobody}"}, "no parameter 'nobody'; there are: n"),
         ({"unique": "always"}, "choose 'queued', 'active' or 'done'"),
         ({"join": "merge"}, "choose keep, push, set or refuse"),
-        ({"max_pending": 0}, "at least 1"),
+        ({"max_pending": 0}, "a whole number from 1"),
         ({"executor": "thread"}, "needs a plain function"),
         ({"executor": "process"}, "lambda|local|module"),
         ({"aliases": ["two words"]}, "not a task name"),

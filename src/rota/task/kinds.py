@@ -66,7 +66,7 @@ TASK: dict[str, Kind] = {
     "start": INSTANT,
     "end": INSTANT,
     "activity": Kind(optional(lambda value: isinstance(value, Activity)), "write activity=Activity(after=60), or None"),
-    "expect": TRIGGER,
+    "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
 """Options that are not here (`lost`, `unique`, `join`, `executor`, `overlap`, …) are choices: each is checked by its
 own list."""
