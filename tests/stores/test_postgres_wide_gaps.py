@@ -1,0 +1,109 @@
+"""The gaps between a look and a lock made wide: the functions with a pause before each statement that locks or writes.
+
+Under READ COMMITTED a row may change between the statement that finds it and the one that locks it. The pauses make
+that likely, and the contract's concurrent parts show who does not judge again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from random import Random
+
+import asyncpg
+import pytest
+
+from rota.domain.lifecycle import Succeeded, decide
+from rota.store import Backend, Store
+from rota.stores.postgres import PostgresBackend
+from rota.testing.contract import StoreContract, new_run
+from rota.testing.contract.racing import MANNERS, Manner, race
+from rota.testing.servers import PostgresServer
+from tests.stores.postgres_builds import install, widened
+from tests.stores.postgres_crowd import mingle
+
+PAUSE, LONG_PAUSE = 0.002, 0.01
+"""Seconds that a gap lasts at most."""
+KEYS = ("k", "l", "m", "n")
+
+Make = Callable[[], PostgresBackend]
+
+
+@pytest.fixture
+async def make(postgres: PostgresServer, namespace: str) -> AsyncIterator[Make]:
+    """Backends of one schema, as many processes have them."""
+
+    def backend() -> PostgresBackend:
+        return PostgresBackend.from_url(f"{postgres.url}&schema={namespace}")
+
+    await install(backend(), widened(PAUSE))
+    yield backend
+    connection = await asyncpg.connect(postgres.url)
+    await connection.execute(f"DROP SCHEMA {namespace} CASCADE")
+    await connection.close()
+
+
+def test_every_lock_and_write_has_a_gap_before_it() -> None:
+    assert widened(1).count("PERFORM gap(); ") > 100
+
+
+async def test_a_run_that_is_pushed_while_it_is_claimed_starts_when_it_is_due(make: Make) -> None:
+    await push_and_claim([make() for _ in range(4)], 25)
+
+
+async def push_and_claim(backends: list[PostgresBackend], rounds: int) -> None:
+    """Runs of two tasks are pushed to later just when they are due, while workers look for them."""
+
+    async def push(store: Store, dice: Random) -> None:
+        for _ in range(rounds):
+            for task in ("a", "b"):
+                run = new_run(task, key=dice.choice(KEYS), unique="queued", join="push", delay=0.05)
+                await store.put([run])
+
+    async def work(store: Store, name: str) -> None:
+        for n in range(1, 3 * rounds):
+            claim = await store.claim(name, n, ["a", "b"], 3, 30)
+            early = [run.id for run in claim.runs if run.due_at > claim.now]
+            assert not early, "claimed before it is due"
+            await store.settle([decide(run, Succeeded()) for run in claim.runs])
+
+    async with (
+        backends[0].open() as one,
+        backends[1].open() as two,
+        backends[2].open() as three,
+        backends[3].open() as four,
+    ):
+        await asyncio.gather(push(one, Random(1)), push(two, Random(2)), work(three, "ada"), work(four, "bob"))
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_two_parents_at_the_same_instant(make: Make, manner: Manner) -> None:
+    await race(make(), 4, manner)
+
+
+async def test_a_crowd_meets_in_no_ring(make: Make) -> None:
+    """That no deadlock happened is seen at the end of the session."""
+    await mingle([make() for _ in range(4)], 15, seed=3)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+class TestWideGaps(StoreContract):
+    """The whole contract, its crowd of ten thousand operations included."""
+
+    @pytest.fixture
+    async def backend(self, make: Make) -> Backend:
+        backend = make()
+        await install(backend, widened(LONG_PAUSE))
+        return backend
+
+    async def test_pushes(self, make: Make) -> None:
+        await push_and_claim([make() for _ in range(4)], 500)
+
+    async def test_rings(self, make: Make) -> None:
+        await mingle([make() for _ in range(6)], 400, seed=4)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_two_parents_at_the_same_instant_many_times(make: Make, manner: Manner) -> None:
+    await race(make(), 200, manner)
