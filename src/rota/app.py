@@ -73,6 +73,7 @@ class Rota(Definitions, Planning):
         concurrency: int | None = None,
         lease: float | None = None,
         grace: float | None = None,
+        patience: float | None = None,
         enabled: bool | None = None,
         resources: Resources | None = None,
         fail_on: FailOn | None = None,
@@ -87,6 +88,7 @@ class Rota(Definitions, Planning):
             concurrency=concurrency,
             lease=lease,
             grace=grace,
+            patience=patience,
             enabled=enabled,
         )
         self.tuning = tuning_from(self.settings)
@@ -196,7 +198,9 @@ class Rota(Definitions, Planning):
         return self.names()[task].handle(id)
 
     def _new_client(self, backend: Backend) -> Client:
-        return Client(backend, self.hooks.refused, self.is_disabled, self.portal, self.hooks)
+        client = Client(backend, self.hooks.refused, self.is_disabled, self.portal, self.hooks)
+        client.patience = self.settings.patience
+        return client
 
     def client(self) -> Client:
         """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""

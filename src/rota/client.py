@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Self, TypeVar
 
@@ -16,17 +17,18 @@ from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.fleet import PATIENCE, Attendance, late_words, unknown_run
 from rota.forks import PerProcess
 from rota.portal import Portal
-from rota.store import Backend, Hint, Page, Plan, RunQuery, Store
+from rota.retrying import patiently as patiently
+from rota.store import RETRY_WINDOW, Backend, Hint, Page, Plan, RunQuery, Store
 
 log = logging.getLogger("rota")
 
 T = TypeVar("T")
-PAUSES = (0.2, 1.0, 4.0)
-"""Seconds between the tries of a submit."""
 ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
 TOUCH = 2.0
 """Seconds after which a touch is given up."""
+TOUCH_REST = 1.5
+"""Seconds after a touch that the store did not answer, in which touches are given up at once."""
 LOOK_AGAIN = 1.0
 """Seconds after which a waiting client reads again, if no hint came."""
 
@@ -60,6 +62,9 @@ class Client:
         self._refused = refused
         self._disabled = disabled
         self._hooks = hooks
+        self.patience = RETRY_WINDOW
+        """Seconds within which a submit reaches the store, or raises."""
+        self._no_touch_before = 0.0  # monotonic; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own
 
     async def session(self) -> "Session":
@@ -102,7 +107,7 @@ class Client:
         deadline = clock() + patience
         while True:
             heard = session.heard
-            decision = (await patiently(lambda: session.store.put([run]))).items[0]
+            decision = (await patiently(lambda: session.store.put([run]), self.patience)).items[0]
             left = deadline - clock()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 if not decision and session.refused is not None:
@@ -115,7 +120,7 @@ class Client:
         refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused]
         store = await self.store()
-        answers = iter((await patiently(lambda: store.put(wanted, plan))).items)
+        answers = iter((await patiently(lambda: store.put(wanted, plan), self.patience)).items)
         found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
         return [*found, *answers]
 
@@ -132,9 +137,23 @@ class Client:
         """One try, one round trip: whoever touches goes on, whatever the answer."""
         if (refusal := self.refusal(run)) is not None:
             return refusal
-        session = await self.session()
+        now = time.monotonic()
+        if now < self._no_touch_before:
+            raise StoreUnavailable(f"{self.backend.url} did not answer the last touch")
+        if self._no_touch_before:
+            self._no_touch_before = now + TOUCH_REST  # this touch probes, the others do not wait for it
+        try:
+            decision = await self._touch(run)
+        except StoreUnavailable:
+            self._no_touch_before = time.monotonic() + TOUCH_REST
+            raise
+        self._no_touch_before = 0.0
+        return decision
+
+    async def _touch(self, run: NewRun) -> Decision:
         try:
             async with asyncio.timeout(TOUCH):
+                session = await self.session()
                 decision = (await session.store.put([run])).items[0]
         except TimeoutError:
             raise StoreUnavailable(f"{self.backend.url} has not answered for {TOUCH:g} s") from None
@@ -185,22 +204,6 @@ class Client:
         session = self._per_loop.get().pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
-
-
-async def patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """Every verb may be sent again: a store that was away for a moment costs nothing but that moment.
-
-    The last try comes well inside RETRY_WINDOW, so that the store still knows the id of what it may have taken.
-    """
-    for pause in PAUSES:
-        try:
-            return await call()
-        except StoreUnavailable as error:
-            if not error.passing:
-                raise
-            log.warning("the store is away, next try in %.1f s: %s", pause, error)
-            await asyncio.sleep(pause)
-    return await call()
 
 
 class Session:

@@ -12,8 +12,9 @@ from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.run import State
 from rota.store import RunQuery
 from rota.stores.postgres import PostgresBackend
-from rota.stores.postgres.driver import Fault, explain, fault_of
+from rota.stores.postgres.driver import CALL_PATIENCE, Fault, explain, fault_of
 from rota.testing.contract import new_run
+from rota.testing.proxy import FaultProxy
 from rota.testing.servers import PostgresServer, postgres_of_wheel
 
 CUTS = 40
@@ -163,3 +164,22 @@ async def test_a_value_that_cannot_be_stored_fails_its_own_batch_only(server: Po
         )
         assert isinstance(answers[1], Unstorable)
         assert not any(isinstance(answer, BaseException) for answer in (first, answers[0], answers[2]))
+
+
+async def test_a_verb_and_its_resends_share_one_patience(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that does not answer, and then cuts the connection: the resend has only what is left of the time."""
+    monkeypatch.setattr("rota.stores.postgres.lines.CALL_PATIENCE", 0.5)
+    listen = server.folder / ".s.PGSQL.6001"
+    async with (
+        FaultProxy(server.address, listen) as proxy,
+        PostgresBackend.from_url(server.url_at(proxy.address)).open() as store,
+    ):
+        await store.put([new_run()])
+        proxy.black_hole()
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(StoreUnavailable):
+            await store.put([new_run()])
+        assert asyncio.get_running_loop().time() - began < CALL_PATIENCE, "not the patience of a single send"
+        proxy.heal()

@@ -12,7 +12,7 @@ from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
 from rota.settings.reading import Seconds, says
 from rota.settings.urls import in_namespace, sqlite_url
-from rota.store import Retention
+from rota.store import ID_MEMORY, RETRY_WINDOW, Retention
 
 Path = tuple[str, ...]
 """Where a setting stands: ("lease",) or ("tasks", "resize", "retry", "limit")."""
@@ -51,6 +51,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep_least: Annotated[int, says("Of each task, so many ended runs are kept however old.")] = 50
     log_level: Annotated[LogLevel, says("The least level that `rota worker` and `rota dev` log.")] = "info"
     log_format: Annotated[LogFormat, says("How they write it: lines of text, or a JSON object per line.")] = "text"
+    patience: Annotated[Seconds, says("Seconds within which a submit reaches the store, or raises.")] = RETRY_WINDOW
     debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
     tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
     sources: Annotated[dict[Path, str], says("Where each value came from that is not a default.")] = {}
@@ -120,6 +121,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise InvalidOptions(f"{self._said('concurrency')}: a whole number of seats, at least 1")
         if not 0.1 <= self.lease <= 86_400:
             raise InvalidOptions(f"{self._said('lease')}: from 0.1 seconds to a day")
+        if not 0.1 <= self.patience <= ID_MEMORY / 2:
+            raise InvalidOptions(
+                f"{self._said('patience')}: from 0.1 to {ID_MEMORY / 2:g} seconds; the id of an ended run is known "
+                f"for {ID_MEMORY:g}, and a submit that is sent again after that would make a second run"
+            )
         if not 0.1 <= self.sweep <= 86_400:
             raise InvalidOptions(f"{self._said('sweep')}: from 0.1 seconds to a day")
         for name in ("renew", "silence", "rescue", "grace", "keep_succeeded", "keep_failed"):

@@ -29,7 +29,11 @@ class Group(Generic[Q, A]):
             sender = asyncio.create_task(self._work())
             self._senders.add(sender)
             sender.add_done_callback(self._senders.discard)
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:  # whoever gave up is not sent any more, unless it is under way
+            self._waiting = [waiting for waiting in self._waiting if waiting[1] is not answer]
+            raise
 
     async def close(self) -> None:
         """What was asked is still answered."""

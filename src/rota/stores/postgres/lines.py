@@ -7,6 +7,7 @@ from typing import Any
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores.postgres.driver import (
+    CALL_PATIENCE,
     Connection,
     Fault,
     Record,
@@ -56,10 +57,12 @@ class Lines:
         """Send a verb until the server has answered. All verbs are idempotent, so a verb is sent again when the server
         rolled it back (at most TRIES times), and on a new connection when its connection was lost (RESENDS)."""
         rollbacks, pauses = 0, iter(RESENDS)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + CALL_PATIENCE  # of all sends together, so that no resend outlives the memory of an id
         fresh = False
         while True:
             try:
-                return await self._call(query, args, fresh)
+                return await self._call(query, args, fresh, max(0.001, deadline - clock()))
             except StoreError:
                 raise
             except Exception as error:
@@ -71,7 +74,8 @@ class Lines:
                 if fault is Fault.AWAY:
                     fresh = True
                     self._failed()
-                    pause = None if isinstance(error, TimeoutError) else next(pauses, None)
+                    late = isinstance(error, TimeoutError) or clock() >= deadline
+                    pause = None if late else next(pauses, None)
                     if pause is not None:
                         await asyncio.sleep(pause)
                         continue
@@ -100,7 +104,7 @@ class Lines:
             raise
         return connection
 
-    async def _call(self, query: str, args: tuple[Any, ...], fresh: bool) -> list[Record]:
+    async def _call(self, query: str, args: tuple[Any, ...], fresh: bool, patience: float) -> list[Record]:
         if self._closed:
             raise StoreUnavailable(f"{self.shown} is closed", passing=False)
         async with self._free:
@@ -108,9 +112,9 @@ class Lines:
             try:
                 if self.pooled:
                     async with connection.transaction(isolation="read_committed"):
-                        rows = await connection.fetch(query, *args)
+                        rows = await connection.fetch(query, *args, timeout=patience)
                 else:
-                    rows = await connection.fetch(query, *args)
+                    rows = await connection.fetch(query, *args, timeout=patience)
             except BaseException as error:
                 if isinstance(error, Exception) and fault_of(error) is not Fault.AWAY:
                     await self._give_back(connection)
