@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rota import Activity, Breaker, Context, Every, Limit, Reason, Rota, RunCancelled, RunFailed, State
+from rota import Activity, Context, Every, Limit, Reason, Rota, RunFailed, State
 from rota.domain.lifecycle import Succeeded, decide
 from rota.domain.settlement import Verdict
 from rota.stores.memory import MemoryBackend
@@ -124,26 +124,6 @@ async def test_0_14_state_has_a_time_to_live() -> None:
     async with app:
         await (await handler.submit()).result(timeout=10)
     assert ((await run.refresh()).state, (await run.refresh()).reason) == ("cancelled", "expired")
-
-
-async def test_0_17_a_cancelled_run_counts_neither_for_spacing_nor_for_the_breaker() -> None:
-    """The document counts it as a failure. Here a person who cancels has decided about one run, not about the key."""
-    app, started = Rota("memory://"), asyncio.Event()
-
-    @app.task(activity=Activity(after=0, key="{user}", spacing=1800, breaker=Breaker(1)))
-    async def summarise(user: str) -> None:
-        started.set()
-        await asyncio.Event().wait()
-
-    async with app:
-        touched = await summarise.touch("u1")
-        await started.wait()
-        run = app.handle(touched.run)
-        await run.cancel()
-        with pytest.raises(RunCancelled):
-            await run.result(timeout=10)
-        assert (await summarise.touch("u1")).reason is Reason.ACCEPTED
-        await app.stop(grace=0)
 
 
 async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_the_user(tmp_path: Path) -> None:
