@@ -151,7 +151,6 @@ def test_nobody_was_there_at_that_time() -> None:
     ("options", "why"),
     [
         ({"expect": "7 o'clock"}, "report"),
-        ({"expect": 7}, "a time of day such as '07:00'"),
         ({"expect": "07:00", "once": Period.month()}, "by when in the month"),
         ({"expect": "07:00", "once": lambda at: "x"}, "needs once= as a Period"),
     ],
@@ -161,3 +160,8 @@ def test_what_is_wrong_with_it_is_said_when_the_app_starts(options: dict[str, ob
     app.task(name="report", **options)(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidOptions, match=why):
         app.declared()
+
+
+def test_an_expectation_of_the_wrong_kind_is_refused_where_it_is_written() -> None:
+    with pytest.raises(InvalidOptions, match="report: expect=7: a time of day such as '07:00'"):
+        Rota("memory://").task(name="report", expect=7)(lambda: None)  # type: ignore[call-overload]
