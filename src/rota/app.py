@@ -54,7 +54,7 @@ class Rota(Definitions, Planning):
 
     What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
     `url` is by default an SQLite file in `.rota/` beside the project file; a Backend is taken as it is.
-    `namespace` keeps apps apart on one Redis or PostgreSQL.
+    `namespace` keeps apps apart on one Redis or PostgreSQL; in memory, every app has a store of its own anyway.
     `async with app:` runs the engine; submitting needs nothing but the app. `resources` is an async context manager
     that is entered once per worker process; handlers find what it gives as `ctx.resources`.
     `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own and is no step
