@@ -26,7 +26,7 @@ class Event(Struct, frozen=True):
 
     `attempt` counts the calls of the run, this one included. `seconds` is how long this call took, `ended_at` when its
     end was recorded (Unix seconds by the store's clock), `worker` who called it. `origin` says what made the run:
-    "submit", "touch", "schedule", "run_now", "retry", "flow", "chain" or "plan".
+    "submit", "touch", "schedule", "run_now", "retry", "flow" (a chain too) or "plan".
     """
 
     name: str
