@@ -20,11 +20,14 @@ from rota.errors import (
     InvalidOptions,
     MissingExtra,
     NoStore,
+    NotRunning,
     QueueFull,
     Refused,
+    Restless,
     RetryAfter,
     RotaError,
     RunCancelled,
+    RunEnded,
     RunFailed,
     RunNotFound,
     ScheduleNotFound,
@@ -42,23 +45,32 @@ from rota.errors import (
 from rota.flow import Flow, FlowStatus, Step, StepStatus
 from rota.handle import RunHandle
 from rota.plans import PlanReport
-from rota.task import Task
+from rota.status import Health, Status, TaskStatus
+from rota.store import Depth
+from rota.task import Bound, Chain, ChainHandle, Task
 from rota.tick_outcomes import TickOutcome
+from rota.why import Fact, Why
 
 __all__ = [
     "Activity",
     "At",
+    "Bound",
     "Breaker",
+    "Chain",
+    "ChainHandle",
     "Context",
     "Cron",
     "DailyAt",
     "Decision",
+    "Depth",
     "Discard",
     "DuplicateTask",
     "Event",
     "Every",
+    "Fact",
     "Flow",
     "FlowStatus",
+    "Health",
     "Inputs",
     "InvalidArguments",
     "InvalidOptions",
@@ -66,18 +78,21 @@ __all__ = [
     "MissingExtra",
     "Monthly",
     "NoStore",
+    "NotRunning",
     "Period",
     "PlanReport",
     "QueueFull",
     "Rate",
     "Reason",
     "Refused",
+    "Restless",
     "Retry",
     "RetryAfter",
     "Rota",
     "RotaError",
     "Run",
     "RunCancelled",
+    "RunEnded",
     "RunFailed",
     "RunHandle",
     "RunNotFound",
@@ -87,6 +102,7 @@ __all__ = [
     "SchemaTooNew",
     "Snooze",
     "State",
+    "Status",
     "StatusReport",
     "Step",
     "StepStatus",
@@ -95,6 +111,7 @@ __all__ = [
     "StoreUnavailable",
     "Task",
     "TaskError",
+    "TaskStatus",
     "TickOutcome",
     "Trigger",
     "UnknownTask",
@@ -102,5 +119,6 @@ __all__ = [
     "UsageError",
     "UserKey",
     "Weekly",
+    "Why",
     "status_dict",
 ]

@@ -95,7 +95,7 @@ def test_the_doctor_finds_a_folder_without_rights(read_only: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("nowhere:app", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("nowhere:app", "there is no module nowhere in "),
         ("broken:app", "ZeroDivisionError: division by zero"),
         ("broken:app", "broken.py, line 2)"),
         ("leaves:app", "SystemExit: 3"),

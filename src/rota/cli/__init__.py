@@ -6,11 +6,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnknownOptionError
 
 from rota.cli.text import one_line
 from rota.errors import InvalidOptions, RotaError, UsageError
 
+CALLS = ("submit", "call", "put")
+"""Commands that take the arguments of a task."""
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -41,8 +43,25 @@ def run(arguments: Sequence[str]) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+    except UnknownOptionError as error:
+        hint = _argument_hint(arguments, (error.token.keyword or error.token.value).partition("=")[0])
+        debug = "--debug" in arguments
+        return _explain(error if hint is None else InvalidOptions(hint), debug)
     except (CycloptsError, RotaError) as error:
         return _explain(error, debug="--debug" in arguments or os.environ.get("ROTA_DEBUG", "0") != "0")
+
+
+def _argument_hint(arguments: Sequence[str], option: str) -> str | None:
+    """How an argument of a task is written, for whoever wrote `--name Ada`."""
+    command = next((word for word in arguments if word in CALLS), None)
+    if command is None or not option.startswith("--"):
+        return None
+    name, at = option.removeprefix("--").replace("-", "_"), list(arguments).index(command)
+    given = next((i for i, word in enumerate(arguments) if i > at and word.partition("=")[0] == option), None)
+    _, equals, text = arguments[given].partition("=") if given is not None else ("", "", "")
+    if not equals and given is not None and given + 1 < len(arguments) and not arguments[given + 1].startswith("-"):
+        text = arguments[given + 1]
+    return f"{command} has no option {option}; an argument of the task is written {name}={text or '…'}"
 
 
 def _explain(error: CycloptsError | RotaError, debug: bool) -> int:

@@ -1,6 +1,7 @@
 """Finding the app and the store that a command is about."""
 
 import asyncio
+import difflib
 import importlib
 import sys
 from collections.abc import AsyncGenerator, Coroutine
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import rota
 from rota.app import Rota
 from rota.client import Client
 from rota.errors import InvalidOptions, RotaError
@@ -35,6 +37,10 @@ class Missing(Enum):
     """It has something to say without a store: what the code declares."""
     CREATED = "created"
     """It puts something into it."""
+
+
+OURS = Path(rota.__file__).parent
+"""Lines in here tell users nothing."""
 
 
 class Target:
@@ -148,6 +154,9 @@ def load(reference: str) -> Rota:
     """
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
+    if module_name.endswith(".py") or "/" in module_name:
+        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise InvalidOptions(f"{reference!r} is a file; write {dotted}:{attribute}")
     if not module_name or module_name.startswith("."):
         raise InvalidOptions(f"{reference!r} names no app; write module:attribute, for example tasks:app")
     if module_name not in sys.modules and _in_a_loop():
@@ -155,6 +164,10 @@ def load(reference: str) -> Rota:
     _make_importable()
     try:
         module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise InvalidOptions(_import_failed(reference, error)) from error
+        raise InvalidOptions(_not_found(reference, error.name)) from error
     except (Exception, SystemExit) as error:
         raise InvalidOptions(_import_failed(reference, error)) from error
     app: object = module
@@ -180,15 +193,25 @@ def _make_importable() -> None:
             sys.path.insert(0, folder)
 
 
+def _not_found(reference: str, missing: str) -> str:
+    """Where a module was looked for, and which one is there instead."""
+    here = dict.fromkeys((Path.cwd(), project_folder()))
+    names = [file.stem for folder in here for file in folder.glob("*.py")]
+    close = difflib.get_close_matches(missing, names, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"{reference!r}: there is no module {missing} in {' or '.join(map(str, here))}, nor is one installed{hint}"
+
+
 def _import_failed(reference: str, error: BaseException) -> str:
-    """What went wrong and in which line of the user's code."""
-    place = ""
-    trace = error.__traceback__
+    """What went wrong and in which line of the user's code; what settings say wrongly has its own place."""
+    place, trace, last = "", error.__traceback__, ""
     while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen") and file not in (__file__, importlib.__file__):
+        file, last = trace.tb_frame.f_code.co_filename, str(trace.tb_frame.f_globals.get("__name__", ""))
+        if not file.startswith("<frozen") and file != importlib.__file__ and not Path(file).is_relative_to(OURS):
             place = f" ({file}, line {trace.tb_lineno})"
         trace = trace.tb_next
+    if isinstance(error, InvalidOptions) and last.startswith("rota.settings."):
+        return str(error)
     return f"{reference!r} cannot be imported: {type(error).__name__}: {error}{place}"
 
 

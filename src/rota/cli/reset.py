@@ -15,12 +15,12 @@ from rota.cli.known import check_known, known_somewhere
 from rota.cli.show import Show
 from rota.cli.text import one_line
 from rota.client import Client, patiently
-from rota.domain.flow import key_of
+from rota.domain.flow import group_of, key_of
 from rota.domain.once import check_period
 from rota.domain.period import Period
 from rota.errors import InvalidOptions
 from rota.flow import Flow
-from rota.store import Marked, RowQuery, Store
+from rota.store import Marked, RowQuery, RunQuery, Store
 
 ALL = 10_000_000
 
@@ -81,6 +81,9 @@ async def _marks(
     if name in flows:
         return list(_of_steps(flows[name], flows[name].steps, _of(flows[name], period)))
     check_known([name], await known_somewhere(client, target), "app or store")
+    if (await (await client.store()).runs(RunQuery(group=group_of(name, period), limit=1))).runs:
+        where = "say which app with -A" if app is None else f"{target.reference} does not define it"
+        raise InvalidOptions(f"{name} is a flow, and which steps it has stands in its code: {where}")
     rows = (await (await client.store()).rows(Marked, RowQuery(task=name, limit=ALL))).items
     found = {(row.task, row.key): row for row in rows if row.key == period or row.key.endswith(f"@{period}")}
     for flow in flows.values() if downstream else ():

@@ -67,13 +67,13 @@ def ls(
     if following is not None:
         if state or key or group or flow or period or schedule or since or cursor:
             raise InvalidOptions("--next lists what is queued, of all tasks or one: give it with --task alone")
-        page = target.run(_following(target, task, following))
+        page = target.run(_following(target, task, following), code=task is not None)
         show.records([run_record(run) for run in page.runs], run_columns(page), "Nothing waits that could start.")
         return
     if flow is not None or period is not None:
         group = target.run(_group(target, group, flow, period), code=True)
     query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
-    page, more = target.run(_page(target, query, schedule, since))
+    page, more = target.run(_page(target, query, schedule, since), code=task is not None)
     show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
         show.note(f"more: --cursor {page.cursor}")

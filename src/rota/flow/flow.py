@@ -226,7 +226,7 @@ class Flow:
         self, period: str | date | None = None, step: "str | Step | None" = None, downstream: bool = False
     ) -> list[str]:
         """Forget that steps are done (all, or this one, or what follows from it as well): the next start or recheck
-        does them again. The steps that were done."""
+        does them again. Returns the steps that were done: one that had failed is forgotten too, but was not done."""
         name = await self.period(period)
         if step is None:
             return await self._clear(name, list(self.steps))
@@ -321,8 +321,10 @@ class Flow:
     async def _clear(self, period: str, steps: Sequence[str]) -> list[str]:
         edits = [Marked(self.steps[step].plan.task, key_of(self.name, step, period), None) for step in steps]
         store = await self._client().store()
+        known = await self._marks(period)
         changed = (await patiently(lambda: store.mark(edits))).items
-        return [step for step, was in zip(steps, changed, strict=True) if was]
+        done = {step for step, mark in known.items() if mark.succeeded_at is not None}
+        return [step for step, was in zip(steps, changed, strict=True) if was and step in done]
 
     async def _newest(self, period: str) -> tuple[float, dict[str, Run]]:
         """The store's time, and the latest run of each step."""

@@ -1,0 +1,111 @@
+"""What is asked wrongly is answered with what to write instead."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+import rota as public
+from rota import Period, Rota
+from tests.surfaces.called import Called
+from tests.surfaces.timetables import beside
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("jobs.py", "'jobs.py' is a file; write jobs:app"),
+        ("jobs.py:other", "'jobs.py:other' is a file; write jobs:other"),
+        ("./shop/jobs.py", "'./shop/jobs.py' is a file; write shop.jobs:app"),
+    ],
+)
+def test_a_file_is_no_module(rota: Called, given: str, said: str) -> None:
+    rota("-A", given, "tasks", code=2)
+    assert rota.err == f"rota: {said}\n"
+
+
+def test_a_module_that_is_not_there_says_where_it_was_looked_for(rota: Called, tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text("from rota import Rota\n\napp = Rota()\n")
+    rota("-A", "job:app", "tasks", code=2)
+    assert rota.err == (
+        f"rota: 'job:app': there is no module job in {tmp_path}, nor is one installed; did you mean jobs?\n"
+    )
+
+
+def test_a_module_that_lacks_another_says_which_and_where(rota: Called, tmp_path: Path) -> None:
+    (tmp_path / "lacking.py").write_text("\nimport not_installed_here\n")
+    rota("-A", "lacking:app", "tasks", code=2)
+    assert "'lacking:app' cannot be imported: ModuleNotFoundError: No module named 'not_installed_here'" in rota.err
+    assert f"({tmp_path / 'lacking.py'}, line 2)" in rota.err
+
+
+def test_what_the_project_file_says_wrongly_is_no_fault_of_the_import(
+    rota: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wrongly_set.py").write_text("from rota import Rota\n\napp = Rota()\n")
+    (tmp_path / "rota.toml").write_text('lease = "soon"\n')
+    monkeypatch.setenv("ROTA_APP", "wrongly_set:app")
+    sys.modules.pop("wrongly_set", None)
+    rota("-A", "wrongly_set:app", "tasks", code=2)
+    assert "cannot be imported" not in rota.err
+    assert f"{tmp_path / 'rota.toml'}: lease = 'soon': expected seconds" in rota.err
+
+
+def test_arguments_of_a_task_are_no_options(rota: Called) -> None:
+    for words in (("--name", "Ada"), ("--name=Ada",)):
+        rota("submit", "greet", *words, code=2)
+        assert rota.err == "rota: submit has no option --name; an argument of the task is written name=Ada\n"
+    rota("runs", "ls", "--stat", "failed", code=2)
+    assert "argument of the task" not in rota.err
+
+
+def test_a_flow_is_reset_by_an_app_that_defines_it(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    racing, other = Rota(rota.url), Rota(rota.url)
+    day = racing.flow("race_day", once=Period.day(tz="UTC"))
+
+    @racing.task
+    async def odds() -> None: ...
+
+    day.step(odds)
+
+    async def start() -> None:
+        async with racing.client():
+            await (await racing.client().store()).declare([task.spec() for task in racing.tasks.values()])
+            await day.start("2026-11-15")
+
+    asyncio.run(start())
+    rota("reset", "race_day", "--period", "2026-11-15", code=2)
+    assert "race_day is a flow, and which steps it has stands in its code: say which app with -A" in rota.err
+    beside(monkeypatch, other)
+    rota("reset", "race_day", "--period", "2026-11-15", code=2)
+    assert "shop:app does not define it" in rota.err
+
+
+async def test_a_reset_answers_with_what_was_done() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def good() -> None: ...
+
+    @app.task
+    async def bad() -> None:
+        raise ValueError("no")
+
+    day = app.flow("day", once=Period.day(tz="UTC"), on_failure="continue")
+    day.step(good)
+    day.step(bad)
+    async with app:
+        await day.start("2026-11-15")
+        await day.wait("2026-11-15", timeout=10)
+        assert await day.reset("2026-11-15", step="bad") == []
+        assert await day.reset("2026-11-15") == ["good"]
+
+
+EXPORTED = "Bound Chain ChainHandle Depth Fact Health NotRunning Restless RunEnded Status TaskStatus Why"
+
+
+@pytest.mark.parametrize("name", EXPORTED.split())
+def test_names_of_public_signatures_are_exported(name: str) -> None:
+    assert name in public.__all__
+    assert hasattr(public, name)
