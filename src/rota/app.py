@@ -26,7 +26,7 @@ from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
-from rota.leftovers import Strangers, tell_orphans, tell_undeclared, undeclared
+from rota.leftovers import Strangers, tell_leftovers
 from rota.life import Life
 from rota.plans import Planning
 from rota.portal import Portal
@@ -249,23 +249,12 @@ class Rota(Definitions, Planning):
             # A full server refuses what grows and still lets runs be worked off: whoever does that makes room.
             log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
             engine.declare_late(self.declare_schedules)
-        await self._tell_leftovers(engine)
+        owner = None if self.settings.source("name") == "default" else self.settings.name  # others have that name too
+        declared = {schedule.id for schedule in self.declared()}
+        engine.undeclared |= await tell_leftovers(self._client, self.names(), owner, declared)
         await engine.start()
         Rota._current = self
         return engine
-
-    async def _tell_leftovers(self, engine: Supervisor) -> None:
-        """What the store has of this app that its code does not know any more."""
-        try:
-            await tell_orphans(await self._client.store(), self.names())
-            if self.settings.source("name") == "default":
-                return  # other apps have that name too
-            gone = undeclared(await self.schedules.list(), self.settings.name, {each.id for each in self.declared()})
-        except StoreUnavailable as error:
-            log.warning("cannot look for what the code no longer knows: %s", error)
-            return
-        tell_undeclared(gone)
-        engine.undeclared.update(schedule.id for schedule in gone)
 
     def build_engine(
         self,

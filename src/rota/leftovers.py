@@ -1,16 +1,19 @@
 """What no code knows: runs of a task that was renamed or removed, schedules that left the code, a name mistyped."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from difflib import get_close_matches
 
+from rota.client import Client
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.errors import StoreUnavailable
 from rota.fleet import is_alive
-from rota.store import Store, WorkerSeen
+from rota.store import RowQuery, Store, WorkerSeen
 
 log = logging.getLogger("rota")
 
+PAGE = 1000
 TOLD = 5
 """Tasks and schedules that are named one by one."""
 NAMES = 1000
@@ -37,13 +40,13 @@ async def tell_orphans(store: Store, known: Collection[str]) -> None:
         log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - TOLD)
 
 
-def undeclared(schedules: Iterable[Schedule], owner: str, declared: Collection[str]) -> list[Schedule]:
-    """The schedules that this app's code declared once and no longer does."""
-    return [schedule for schedule in schedules if schedule.owner == owner and schedule.id not in declared]
-
-
-def tell_undeclared(schedules: Collection[Schedule]) -> None:
-    names = [schedule.id for schedule in schedules]
+async def tell_undeclared(store: Store, owner: str, declared: Collection[str]) -> list[str]:
+    """Warn of schedules that the code of this app declared once and no longer does; their ids."""
+    names: list[str] = []
+    after = ""
+    while page := (await store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items:
+        names += [schedule.id for schedule in page if schedule.owner == owner and schedule.id not in declared]
+        after = page[-1].id
     if names:
         more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
         log.warning(
@@ -52,6 +55,21 @@ def tell_undeclared(schedules: Collection[Schedule]) -> None:
             ", ".join(names[:TOLD]),
             more,
         )
+    return names
+
+
+async def tell_leftovers(
+    client: Client, known: Collection[str], owner: str | None, declared: Collection[str]
+) -> set[str]:
+    """What the store has of an app that its code does not know any more; the schedules among it. Without an `owner`,
+    nobody can say whose schedules are whose."""
+    try:
+        store = await client.store()
+        await tell_orphans(store, known)
+        return set() if owner is None else set(await tell_undeclared(store, owner, declared))
+    except StoreUnavailable as error:
+        log.warning("cannot look for what the code no longer knows: %s", error)
+        return set()
 
 
 class Strangers:
