@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from rota.domain.guards import Guards
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 
@@ -77,6 +78,15 @@ def test_a_run_is_shown_whole(rota: Called) -> None:
     assert (shown["fence"], shown["failures"], len(shown["attempts"])) == (2, 2, 2)
     assert lines["field"] == "value"
     assert lines["state"] == "failed"
+
+
+def test_a_run_that_was_joined_shows_how_often_and_when(rota: Called) -> None:
+    joined = replace(waiting("abcdef-1"), unique_key="k", guards=Guards("queued"))
+    rota.put(joined, *(replace(joined, id=f"abcdef-{n}") for n in (2, 3)))
+
+    shown = rota.json("runs", "show", "abcdef-1")
+
+    assert (shown["touches"], shown["touched_at"]) == (3, shown["created_at"])
 
 
 def test_the_beginning_of_an_id_is_enough_if_one_run_has_it(rota: Called) -> None:

@@ -13,7 +13,17 @@ from rota.domain.run import Run
 FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
 INSTANTS = frozenset(
     {
-        *("created_at", "due_at", "expires_at", "claimed_at", "until", "finished_at", "ended_at", "nominal"),
+        *(
+            "created_at",
+            "due_at",
+            "expires_at",
+            "claimed_at",
+            "until",
+            "finished_at",
+            "ended_at",
+            "nominal",
+            "touched_at",
+        ),
         *("start", "end"),
     }
 )

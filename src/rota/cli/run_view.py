@@ -140,6 +140,7 @@ def _facts(run: "Run", now: float) -> Table:
     grid.add_column(overflow="fold")
     instants = (
         ("created", run.created_at),
+        ("last touched", run.touched_at if run.touches > 1 else None),
         ("due", run.due_at),
         ("expires", run.expires_at),
         ("claimed", run.claimed_at),
@@ -153,6 +154,7 @@ def _facts(run: "Run", now: float) -> Table:
         ("key", run.key),
         ("priority", str(run.priority)),
         ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
+        ("touches", f"{run.touches}: made once, joined {run.touches - 1:,} times" if run.touches > 1 else None),
         ("policy", policy_words(run)),
         ("origin", origin_words(run, shown)),
         ("worker", run.worker),

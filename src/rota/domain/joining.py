@@ -18,7 +18,14 @@ def joined(holder: S, new: NewRun, now: float) -> S:
     parked, a store knows."""
     due_at = _due(holder, new, now)
     priority = max(holder.priority, new.priority)
-    return replace(holder, due_at=due_at, expires_at=_expiry(holder, new, due_at, now), priority=priority)
+    return replace(
+        holder,
+        due_at=due_at,
+        expires_at=_expiry(holder, new, due_at, now),
+        priority=priority,
+        touches=holder.touches + 1,
+        touched_at=now,
+    )
 
 
 def afresh(run: S, now: float) -> S:

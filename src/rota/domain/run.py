@@ -113,7 +113,9 @@ class Standing(Struct, frozen=True, gc=False):
     """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
 
     `needs` is what it waits for (`domain.needs`); `awaited` says that others wait for this very run's end. `rest` are
-    the rules by which one that waits behind an equal one is judged again when that has ended.
+    the rules by which one that waits behind an equal one is judged again when that has ended. `touches` is how many
+    submits, touches or ticks it stands for: the one that made it and those that joined it; `touched_at` is the last of
+    them.
 
     A value made of values can be in no cycle: the collector need not follow the many that a store or a worker holds.
     """
@@ -146,6 +148,8 @@ class Standing(Struct, frozen=True, gc=False):
     needs: tuple[str, ...] = ()
     awaited: bool = False
     rest: tuple[Rest, ...] = ()
+    touches: int = 1
+    touched_at: float = 0.0
     result: bytes | None = None
     saved: bytes | None = None
 

@@ -79,6 +79,7 @@ class MemoryBook:
             parked=parked,
             priority=new.priority,
             created_at=self.now,
+            touched_at=self.now,
             due_at=new.due_at(self.now),
             expires_at=new.expiry(self.now),
             needs=new.needs,

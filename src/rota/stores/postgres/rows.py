@@ -29,7 +29,7 @@ _schedule = msgspec.json.Decoder(tuple[Schedule, _Standing, tuple[Firing, ...]])
 RUN_COLUMNS = (
     "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_asked, "
     "pause_asked, parked, reason, note, error, finished_at, attempts, progress, task, key, unique_key, marked, "
-    "priority, created_at, needs, awaited, rest, result, saved, body"
+    "priority, created_at, needs, awaited, rest, result, saved, body, touches, touched_at"
 )
 """Of the views of runs, in the order in which `read_run` takes them."""
 
@@ -68,6 +68,8 @@ def read_run(row: Iterable[Any]) -> Run:
         result,
         saved,
         body,
+        touches,
+        touched_at,
     ) = row
     known = wire.decode_or_blank(body)
     return Run(
@@ -99,6 +101,8 @@ def read_run(row: Iterable[Any]) -> Run:
         () if needs is None else tuple(needs),
         awaited,
         () if rest is None else _rest.decode(rest),
+        touches,
+        touched_at,
         result,
         saved,
         bytes(known.args),

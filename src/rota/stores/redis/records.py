@@ -94,6 +94,8 @@ class _Record(Struct, frozen=True, array_like=True):
     result: Text = False
     asked: Text = False
     rest: tuple[Rest, ...] | bool = False
+    touches: int = 1
+    touched_at: Instant = False
 
 
 class _Lease(Struct, frozen=True, array_like=True):
@@ -167,8 +169,8 @@ _ORIGIN, _POLICY = Origin(), Policy()
 _UNGUARDED = Guards()
 _PREFIX = b'{"v":1,"args":{'
 """What nearly every body begins with; it is not stored."""
-_FRESH = b"\x9a"
-_FULL = b"\xdc\x00\x19"
+_HEADS = {b"p": b"\x9a", b"x": b"\xdc\x00\x19", b"y": b"\xdc\x00\x1b"}
+"""How a list of as many fields begins as a run of that form has."""
 
 
 def _text(value: Text) -> str | None:
@@ -204,7 +206,7 @@ def json_text(value: object | None) -> str | None:
 def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
     """Raises on a record that this version cannot read: see `legible`."""
     fresh = text[1] in b"pP"
-    record = _records.decode((_FRESH if fresh else _FULL) + text[2:])
+    record = _record(text)
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
     stored = _whole(body if body is not None else (_bytes(record.body) or b""))
     read = wire.decode_or_blank(stored)
@@ -240,6 +242,8 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         needs=() if isinstance(record.needs, bool) else record.needs,
         awaited=record.awaited,
         rest=() if isinstance(record.rest, bool) else record.rest,
+        touches=record.touches,
+        touched_at=record.created_at if record.touched_at is False else record.touched_at,
         result=_bytes(record.result),
         saved=_bytes(record.saved),
         args=bytes(read.args),
@@ -272,6 +276,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         marked=record.marked,
         priority=record.priority,
         created_at=record.created_at,
+        touched_at=record.created_at,
         args=bytes(read.args),
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
@@ -296,7 +301,11 @@ def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
 
 def read_seq(text: bytes) -> int:
     """The place of a run in the order of arrival."""
-    return _records.decode((_FRESH if text[1] in b"pP" else _FULL) + text[2:]).seq
+    return _record(text).seq
+
+
+def _record(text: bytes) -> _Record:
+    return _records.decode(_HEADS[text[1:2].lower()] + text[2:])
 
 
 def _attempt(row: _Attempt) -> Attempt:

@@ -123,7 +123,7 @@ class SqliteBook:
         )
 
     def rewrite(self, id: str, body: bytes, priority: int) -> bool:
-        self._tx.execute("UPDATE runs SET priority = ? WHERE id = ? AND priority <> ?1", priority, id)
+        self._tx.execute(sql.TOUCH, priority, self.now, id)
         return bool(self._tx.execute(sql.REWRITE, body.decode(), id))
 
     def same_work(self, one: str, other: str) -> bool:

@@ -15,6 +15,8 @@ SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4
 FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
+TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
+
 REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
 
 SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"

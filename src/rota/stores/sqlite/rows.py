@@ -16,7 +16,8 @@ _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, c
     json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
     json(iif(parked = 1, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
     task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at,
-    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(rest, '[]'))"""
+    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(rest, '[]')),
+    touches, coalesce(touched_at, created_at)"""
 
 STANDINGS = f"json_group_array(json_array({_STANDING}))"
 RUNS = f"json_group_array(json_array(json_array({_STANDING}), body, result, saved))"
@@ -116,6 +117,8 @@ def _run(row: _RunRow) -> Run:
         needs=stands.needs,
         awaited=stands.awaited,
         rest=stands.rest,
+        touches=stands.touches,
+        touched_at=stands.touched_at,
         result=None if row.result is None else row.result.encode(),
         saved=None if row.saved is None else row.saved.encode(),
         args=bytes(body.args),

@@ -70,6 +70,7 @@ from rota.testing.contract.joining import (  # noqa: E402
     JoinedExpiryContract,
     JoinedPriorityContract,
     StandBehindContract,
+    TouchesContract,
 )
 from rota.testing.contract.keeping import SweepContract  # noqa: E402
 from rota.testing.contract.leasing import LeaseContract  # noqa: E402
@@ -108,6 +109,7 @@ class StoreContract(
     JoinedExpiryContract,
     JoinedPriorityContract,
     StandBehindContract,
+    TouchesContract,
     DisabledContract,
     PendingContract,
     RestContract,

@@ -316,3 +316,43 @@ class JoinedPriorityContract(Staged):
         await stage.end(busy, Succeeded())
         assert ids((await stage.claim("bob", free=5)).runs) == [second.id]
         assert len((await stage.store.runs(RunQuery(states=[State.QUEUED], task=GREET))).runs) == 1
+
+
+class TouchesContract(Staged):
+    async def test_a_run_knows_how_often_and_when_it_was_asked_for(self, stage: Stage) -> None:
+        first = equal(delay=100)
+        await stage.put(first)
+        made = await stage.see(first)
+        assert (made.touches, made.touched_at) == (1, made.created_at)
+        for touches, args in ((2, ARGS), (3, NEWER), (4, LONG)):
+            stage.wait(5)
+            reply = await stage.store.put([equal(args)])
+            run = await stage.see(first)
+            assert (run.touches, run.touched_at, run.args) == (touches, reply.now, args)
+        stage.wait(100)
+        before, run = run, await stage.take()
+        for _ in range(2):
+            assert (run.touches, run.touched_at) == (before.touches, before.touched_at)
+            await stage.end(run, Failed(BOOM))
+            stage.wait(601)
+            run = await stage.take()
+        await stage.end(run, Succeeded(b"1"))
+        ended = await stage.see(first)
+        assert (ended.touches, ended.touched_at, ended.result) == (4, before.touched_at, b"1")
+
+    async def test_one_that_never_starts_keeps_them(self, stage: Stage) -> None:
+        first = equal()
+        await stage.put(first)
+        await stage.ask_for(equal(NEWER))
+        await stage.pause(first)
+        assert (await stage.see(first)).touches == 2
+        await stage.resume(first)
+        await stage.cancel(first)
+        assert ((await stage.see(first)).touches, (await stage.see(first)).state) == (2, State.CANCELLED)
+
+    async def test_a_refusal_and_a_resend_are_no_touches(self, stage: Stage) -> None:
+        first = equal()
+        for _ in range(2):
+            await stage.put(first)
+        await stage.ask_for(equal(NEWER, "refuse"))
+        assert (await stage.see(first)).touches == 1

@@ -38,6 +38,7 @@ class PutContract(Staged):
             key="user:1",
             priority=7,
             created_at=reply.now,
+            touched_at=reply.now,
             due_at=after(reply.now, 90),
             expires_at=after(after(reply.now, 90), 10),
             args=ARGS,

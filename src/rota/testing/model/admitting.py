@@ -109,6 +109,7 @@ def join(book: Book, row: Row, new: NewRun) -> str:
         longest = new.guards.max_wait
         row.due = max(row.due, due if longest is None else min(due, row.created + longest))
     row.priority = max(row.priority, new.priority)
+    row.touches, row.touched = row.touches + 1, book.now
     if new.expires_after is not None:
         row.expires = after(max(book.now, row.due), new.expires_after)
     elif new.expires_at is not None and new.expires_at > row.due:

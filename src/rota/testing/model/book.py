@@ -36,6 +36,8 @@ class Row:
     needs: tuple[str, ...] = ()
     rest: tuple[Rest, ...] = ()
     priority: int = 0
+    touches: int = 1
+    touched: float | None = None
     state: str = "queued"
     fence: int = 0
     failures: int = 0

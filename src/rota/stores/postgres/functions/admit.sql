@@ -92,7 +92,7 @@ BEGIN
                  WHEN holder.hold = 1 AND due = holder.due_at AND level = holder.priority THEN 1
                  ELSE 0 END;  -- who has moved is judged anew
     UPDATE queue SET due_at = due, expires_at = joined_expiry(holder, new, due, now), priority = level, hold = held,
-        needs = still
+        needs = still, touches = coalesce(holder.touches, 1) + 1, touched_at = now
     WHERE id = holder.id;
     UPDATE queue SET body = new.body, failures = 0, losses = 0, saved = NULL, progress = NULL, error = NULL,
         attempts = replaced_attempts(holder, now)

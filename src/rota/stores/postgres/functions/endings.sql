@@ -34,10 +34,11 @@ BEGIN
     ), kept AS (
         INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
             marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, needs,
-            rest, attempts, note, error, progress, saved)
+            rest, attempts, note, error, progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence, g.failures, g.losses, g.created_at, g.due_at, now, g.expires_at,
             g.marked, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
-            g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved
+            g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved,
+            g.touches, g.touched_at
         FROM gone g
     ), waited AS (
         DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id

@@ -30,7 +30,7 @@ BEGIN
     ), kept AS (
         INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
             marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
-            needs, rest, attempts, note, error, progress, saved)
+            needs, rest, attempts, note, error, progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
             g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
             g.marked, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
@@ -38,7 +38,8 @@ BEGIN
             CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
             || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
                 || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
-            g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
+            g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved),
+            g.touches, g.touched_at
         FROM gone g
     ), remembered AS (
         INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)

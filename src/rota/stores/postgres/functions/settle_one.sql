@@ -20,11 +20,12 @@ $$;
 CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
     INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, marked,
         awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, rest,
-        attempts, note, error, progress, saved)
+        attempts, note, error, progress, saved, touches, touched_at)
     VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
         l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.marked, l.awaited,
         l.cancel_asked, l.pause_asked, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
-        l.rest, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
+        l.rest, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved),
+        l.touches, l.touched_at)
 $$;
 
 CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
@@ -54,11 +55,12 @@ BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
         INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
-            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved, ahead)
+            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved, ahead,
+            touches, touched_at)
         VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
             l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
             l.unique_key, l.body, l.needs, l.rest, attempts_of(l, s.attempt, now), l.note, s.error,
-            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing)
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing, l.touches, l.touched_at)
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT standing AND EXISTS (
             SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN

@@ -102,10 +102,10 @@ LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
     INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
         expires_at, marked, awaited, gated, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
-        progress, saved)
+        progress, saved, touches, touched_at)
     SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now, after(now, seconds),
         g.expires_at, g.marked, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
-        g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
+        g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
     FROM gone g
 $$;
 
@@ -189,10 +189,10 @@ BEGIN
     ), kept AS (
         INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
             expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
-            progress, saved)
+            progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
             after(now, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
-            g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved
+            g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
         FROM gone g
     )
     SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;

@@ -65,6 +65,7 @@ function admitting.join(run, item)
   book.leave(run)
   run[DUE], run[PRIORITY] = due, math.max(priority, item[I_PRIORITY])
   run[EXPIRES] = admitting.joined_expiry(run, item, before)
+  run[TOUCHES], run[TOUCHED] = (run[TOUCHES] or 1) + 1, now
   if item[I_GROUP] then
     book.wait_no_more(run)
     run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})

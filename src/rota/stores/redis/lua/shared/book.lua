@@ -3,7 +3,8 @@
 --
 -- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
 -- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
--- Forms: p as it was put, with the fields up to BODY; x with all of them; P and X the same with the body in b:<id>.
+-- Forms: p as it was put, with the fields up to BODY; x with those up to REST; y with all of them, once somebody has
+-- joined it; P, X and Y the same with the body in b:<id>.
 -- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset. A run that was due when it was put has false
 -- as its due time.
 local book = {}
@@ -11,6 +12,7 @@ local book = {}
 local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
 local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23, 24, 25, 26
+local TOUCHES, TOUCHED = 27, 28
 -- A lease: who holds a running run, and what was asked of it meanwhile.
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 -- So many ids with their places fill four KiB, which is what an allocator gives.
@@ -159,11 +161,11 @@ function book.parse(id, text, lease)
     run[REASON], run[NOTE], run[ERROR], run[FINISHED], run[ATTEMPTS] = false, false, false, false, false
     run[PROGRESS], run[SAVED], run[RESULT], run[ASKED], run[REST] = false, false, false, false, false
   else
-    run = { cmsgpack.unpack_limit(text, 25, 2) }
+    run = { cmsgpack.unpack_limit(text, (form == "y" or form == "Y") and 27 or 25, 2) }
   end
   run.id, run.state = id, text:sub(1, 1)
   run[DUE] = run[DUE] or run[CREATED]
-  run.apart = form == "P" or form == "X"
+  run.apart = form == "P" or form == "X" or form == "Y"
   if run.state == "r" then run.lease = cmsgpack.unpack(lease or call("HGET", LEASES, id)) end
   runs[id] = run
   return run
@@ -313,8 +315,9 @@ end
 
 function book.write_runs()
   for id, run in pairs(changed) do
-    local form = run.apart and "X" or "x"
-    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, REST)))
+    local form = run[TOUCHES] and (run.apart and "Y" or "y") or (run.apart and "X" or "x")
+    local last = run[TOUCHES] and TOUCHED or REST
+    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)))
     restated[id] = nil
   end
   for id, run in pairs(restated) do
