@@ -33,6 +33,10 @@ class PerProcess(Generic[T]):
         self._make = make
         self._values: dict[tuple[int, int], T] = {}
 
+    def found(self) -> T | None:
+        """This process's value, if there is one already."""
+        return self._values.get((os.getpid(), _Count.forks))
+
     def get(self) -> T:
         """This process's value; safe from any thread. Of two that are made at once, all callers get the same."""
         process = os.getpid(), _Count.forks

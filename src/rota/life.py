@@ -153,8 +153,9 @@ class Life:
             await asyncio.to_thread(portal.close, client.close)
 
     def at_exit(self) -> None:
-        """Ctrl-C ends the grace, and only that."""
-        engine = self.engine
+        """Ctrl-C ends the grace, and only that. A forked child that never used the app has nothing to end."""
+        here = self._here.found()
+        engine = None if here is None else here.engine
         if engine is None:
             return
         try:

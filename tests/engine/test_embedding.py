@@ -243,6 +243,11 @@ if pid == 0:
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 assert code == 0, code
 assert app.status().running
+import multiprocessing
+unused = multiprocessing.get_context("fork").Process(target=int)  # it ends as a process does, and says nothing
+unused.start()
+unused.join()
+assert unused.exitcode == 0
 app.stop_sync()
 """
 
