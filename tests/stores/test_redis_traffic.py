@@ -6,7 +6,7 @@ import pytest
 
 from rota.domain.decision import Reason
 from rota.domain.lifecycle import Succeeded
-from rota.store import ID_MEMORY, Hint, Retention
+from rota.store import ID_MEMORY, Hint, Retention, Wish
 from rota.stores.redis import hearing
 from rota.testing.contract import new_run
 from rota.testing.servers import RedisServer, valkey_of_wheel
@@ -40,6 +40,19 @@ async def test_a_refusal_goes_to_the_one_who_asked(valkey: RedisServer, namespac
         reasons = [(await decided).reason for decided in [asyncio.create_task(stage.ask_for(new)) for new in asked]]
         accepted, refused = Reason.ACCEPTED, Reason.ALREADY_QUEUED
         assert reasons == [accepted, refused, accepted, refused]
+
+
+async def test_a_wish_about_many_runs_is_several_short_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server does nothing else while one of them runs."""
+    monkeypatch.setattr("rota.stores.redis.store.PART", 10)
+    with RedisServer(valkey_of_wheel()) as server:
+        async with staged(at(server.url, "n")) as stage:
+            news = [new_run() for _ in range(25)]
+            await stage.put(*news)
+            before = calls(server, "evalsha")
+            asked = [news[0].id, "nobody", *(new.id for new in news[1:])]
+            assert (await stage.store.ask(Wish.CANCEL, asked)).items == [1, 0, *[1] * 24]
+            assert calls(server, "evalsha") == before + 3
 
 
 async def test_a_long_silence_is_broken_by_a_question_and_hints_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

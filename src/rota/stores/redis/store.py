@@ -194,7 +194,7 @@ class RedisStore:
             now, *answers = await self.run("ask", pack([wish, of, spoken(note), spoken(by), items]))
             return Reply(now, answers)
 
-        return await ask_possible(subjects, ask)
+        return await ask_possible(subjects, lambda names: _in_parts(ask, names))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         said = [
