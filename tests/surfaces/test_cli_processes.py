@@ -55,6 +55,7 @@ def test_a_process_that_is_killed_is_replaced_and_all_end_when_told(project: Pro
     assert parent.returncode == 0, rest
     assert third != first
     assert rest.count(" stopped\n") == 2
+    assert f" INFO [{third}] rota: worker " in rest, "a line says which process it is of"
 
 
 def test_a_second_signal_hurries_every_process(project: Project) -> None:
