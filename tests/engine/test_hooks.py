@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rota import Activity, Context, Event, Retry, Rota
+from rota import Activity, Context, Event, Period, Retry, Rota
 from rota.stores.memory import MemoryBackend
 
 
@@ -141,3 +141,30 @@ async def test_a_plan_tells_of_what_it_takes_out() -> None:
         )
     (event,) = await heard.wait(1)
     assert (event.origin, event.note) == ("plan", "no longer in the plan")
+
+
+async def test_the_worker_of_a_failed_step_tells_of_what_that_stopped() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "cancelled")
+
+    @app.task
+    async def first() -> None:
+        raise ValueError("no program today")
+
+    @app.task
+    async def second() -> None: ...
+
+    @app.task
+    async def third() -> None: ...
+
+    day = app.flow("day", once=Period.day(), on_failure="stop")
+    one = day.step(first)
+    two = day.step(second, after=[one])
+    day.step(third, after=[two])
+    async with app:
+        await day.start("2026-11-16")
+        events = await heard.wait(2)
+        assert {(event.task, event.reason, event.origin) for event in events} == {
+            ("second", "stopped", "flow"),
+            ("third", "stopped", "flow"),
+        }

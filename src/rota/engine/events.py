@@ -3,6 +3,9 @@
 import logging
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from rota.domain.decision import Reason
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.engine.hooks import Event, Hooks
@@ -62,6 +65,22 @@ async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None
             by_call = bool(run.attempts) and run.attempts[-1].ended_at == run.finished_at
             if run.state is State.CANCELLED and not by_call:
                 hooks.emit(unstarted(run))
+
+
+async def tell_stopped(store: Store, hooks: Hooks, group: str, now: float) -> None:
+    """Emit `cancelled` for what the failure of a step, recorded at `now`, has cancelled of its group."""
+    query = RunQuery(group=group, states=[State.CANCELLED], limit=PAGE)
+    try:
+        while True:
+            page = await store.runs(query)
+            for run in page.runs:
+                if run.reason is Reason.STOPPED and run.finished_at == now:
+                    hooks.emit(unstarted(run))
+            if page.cursor is None:
+                return
+            query = replace(query, cursor=page.cursor)
+    except StoreError as error:
+        log.warning("runs of %s were cancelled, and the hooks do not hear of them: %s", group, error)
 
 
 def _calls(run: Run) -> int:

@@ -18,7 +18,7 @@ from rota.domain.run import Failure, Lease, Note, Run
 from rota.domain.settlement import Settlement
 from rota.engine.context import Context
 from rota.engine.endings import tell_ending
-from rota.engine.events import ended, in_hand, tell_unstarted
+from rota.engine.events import ended, in_hand, tell_stopped, tell_unstarted
 from rota.engine.handler import Handler
 from rota.engine.hooks import Hooks
 from rota.engine.logs import run_here
@@ -267,6 +267,8 @@ class Worker:
         event = ended(run, settlement, now)
         if self._hooks.wanted(event.name):
             self._hooks.emit(event)
+        if settlement.stops is not None and self._hooks.wanted("cancelled"):
+            self._hooks.later(tell_stopped(self._store, self._hooks, settlement.stops, now))
 
     def _report(self) -> Report:
         return Report(

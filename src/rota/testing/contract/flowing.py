@@ -234,9 +234,10 @@ class GroupContract(Staged):
         run = await stage.take()
         assert run.id == one.id
         await stage.pause(three)
-        await stage.end(run, Discarded(BOOM))
+        settled = await stage.store.settle([decide(run, Discarded(BOOM))])
         for gone in await stage.find(two, three):
             assert (gone.state, gone.reason, gone.note) == (State.CANCELLED, Reason.STOPPED, f"{GREET} failed")
+            assert gone.finished_at == settled.now, "by that, whoever settled it knows what it ended"
         assert (await stage.see(other)).state is State.QUEUED
         rows = (await stage.store.rows(Decided, RowQuery(task=GREET))).items
         assert {(row.key, row.reason) for row in rows} >= {("two@day", Reason.STOPPED), ("three@day", Reason.STOPPED)}
