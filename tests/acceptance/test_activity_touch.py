@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from rota import Activity, Breaker, Decision, Every, InvalidOptions, Reason, Rota, RunCancelled, UserKey
+from rota import (
+    Activity,
+    Breaker,
+    Context,
+    Decision,
+    Every,
+    InvalidOptions,
+    Reason,
+    Retry,
+    Rota,
+    RunCancelled,
+    UserKey,
+)
 from rota.domain.activity import Mode
 from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
@@ -211,6 +223,27 @@ async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cool
         assert await touched_and_run(), "a success has reset it"
     assert await touched_and_run()
     assert (await summarise.touch("u1")).reason is Reason.BREAKER
+
+
+async def test_a_touch_with_other_arguments_starts_afresh() -> None:
+    backend = MemoryBackend()
+    app = Rota(backend)
+    calls: list[tuple[str, object, int]] = []
+
+    @app.task(activity=Activity(after=10, key="{user}"), retry=Retry(1, delay=60, jitter=0))
+    async def summarise(ctx: Context, user: str, page: str) -> None:
+        calls.append((page, ctx.saved, ctx.attempt))
+        if page == "first":
+            ctx.checkpoint(3)
+            raise RuntimeError("no")
+
+    first = await summarise.touch("u1", "first")
+    backend.skew += 11
+    await drain(app)
+    assert (await summarise.touch("u1", "second")).run == first.run
+    backend.skew += 61
+    await drain(app)
+    assert calls == [("first", None, 1), ("second", None, 1)]
 
 
 @pytest.mark.parametrize("while_it", ["waits", "runs"])
