@@ -35,6 +35,9 @@ LOOK_AGAIN = 1.0
 LAST_LOOK = 2.0
 """Seconds for the look at a run that was waited for in vain."""
 
+ALL_AGAIN = 0.1
+"""Seconds after which all runs that are waited for are read again, at the soonest."""
+
 Refusal = Callable[[NewRun, Decision], None]
 Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "Session"]
 Disabled = Callable[[str], bool]
@@ -222,6 +225,8 @@ class Session:
         self._waiters: weakref.WeakSet[Waiters] = weakref.WeakSet()
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
+        self._hinted: set[str] = set()  # to be read at once, of those waited for
+        self._read_all_at = self._next_all_at = 0.0  # when all of them were read last, and are read next
         self._news = asyncio.Event()
         self.heard = 0
         self.users = 0
@@ -252,6 +257,7 @@ class Session:
         self._waiting.setdefault(id, set()).add(future)
         self._since.setdefault(id, asyncio.get_running_loop().time())
         self._start_watching()
+        self._hinted.add(id)
         self._look.set()
         try:
             return await future
@@ -310,14 +316,17 @@ class Session:
 
     async def _watch_hints(self) -> None:
         """Look when a hint concerns one of those who wait, and now and then without."""
+        loop = asyncio.get_running_loop()
+        self._next_all_at = loop.time()
         async with self.store.changes() as hints:
             listener = asyncio.create_task(self._listen(hints))
             try:
                 while not listener.done():
                     self._look.clear()
-                    await self._read(list(self._waiting))
+                    await self._read(self._wanted(loop.time()))
                     try:
-                        async with asyncio.timeout(self._look_again if self._waiting else None):
+                        left = max(0.0, self._next_all_at - loop.time())
+                        async with asyncio.timeout(left if self._waiting else None):
                             await self._look.wait()
                     except TimeoutError:
                         continue
@@ -329,8 +338,20 @@ class Session:
         async for hint in hints:
             self.heard += 1
             self._news.set()
-            if hint.resync or hint.any_run or any(id in self._waiting for id in hint.runs):
+            if hint.resync or hint.any_run:
+                self._next_all_at = min(self._next_all_at, self._read_all_at + ALL_AGAIN)
                 self._look.set()
+            elif concerned := [id for id in hint.runs if id in self._waiting]:
+                self._hinted.update(concerned)
+                self._look.set()
+
+    def _wanted(self, now: float) -> list[str]:
+        """The hinted ids alone, where thousands are waited for; all of them when it is time."""
+        hinted, self._hinted = self._hinted, set()
+        if now < self._next_all_at:
+            return [id for id in hinted if id in self._waiting]
+        self._read_all_at, self._next_all_at = now, now + self._look_again
+        return list(self._waiting)
 
     async def _read(self, ids: Sequence[str]) -> None:
         """Tell those who wait for these runs. An error that is not the store's absence may be about one id: then half

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from rota import Rota, RunCancelled, RunHandle, RunNotFound, State
+from rota.domain.lifecycle import Succeeded, decide
+from rota.store import Page, RunQuery
+from rota.stores.memory.store import MemoryStore
 
 SUBMIT_ONLY = """
 import asyncio
@@ -175,3 +178,34 @@ async def test_a_cancel_from_another_process_reaches_the_handler(tmp_path: Path)
         with pytest.raises(RunCancelled):
             await run.result(timeout=8)  # the next renewal by itself comes after 10 s
     await here.stop()
+
+
+async def test_a_hint_about_one_run_reads_that_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands may be waited for, and each ending is a hint."""
+    app, read, asked = Rota("memory://"), MemoryStore.runs, list[list[str]]()
+
+    async def recorded(store: MemoryStore, query: RunQuery) -> Page:
+        asked.append(list(query.ids or ()))
+        return await read(store, query)
+
+    monkeypatch.setattr(MemoryStore, "runs", recorded)
+
+    @app.task
+    async def quick(n: int) -> int:
+        return n
+
+    async with app.client() as client:
+        handles = await app.submit_many([quick.bind(n) for n in range(50)])
+        waits = [asyncio.create_task(client.ended(handle.id)) for handle in handles]
+        while not any(len(ids) == 50 for ids in asked):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        store = await client.store()
+        (run,) = (await store.claim("ada", 1, ["quick"], 1, 30)).runs
+        await store.settle([decide(run, Succeeded(b"0"))])
+        done, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        assert [task.result().id for task in done] == [run.id]
+        assert [run.id] in asked
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left)
+    await app.stop()
