@@ -9,6 +9,7 @@ import pytest
 
 from rota import Rota, RunCancelled, RunHandle, RunNotFound, State
 from rota.domain.lifecycle import Succeeded, decide
+from rota.fleet import Attendance
 from rota.store import Page, RunQuery
 from rota.stores.memory.store import MemoryStore
 
@@ -208,4 +209,17 @@ async def test_a_hint_about_one_run_reads_that_run_alone(monkeypatch: pytest.Mon
         for task in left:
             task.cancel()
         await asyncio.wait(left)
+
+
+async def test_a_missing_worker_is_told_once_however_long_one_waits(caplog: pytest.LogCaptureFixture) -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def lonely() -> None: ...
+
+    run = await (await lonely.submit()).refresh()
+    store, attendance = await app.client().store(), Attendance()
+    for clock in (0.0, 5.0, 60.0, 600.0):
+        await attendance.look(store, [run], run.due_at, clock)
+    assert len(caplog.records) == 1
     await app.stop()
