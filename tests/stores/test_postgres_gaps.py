@@ -28,7 +28,7 @@ async def widen(beside: asyncpg.Connection) -> AsyncIterator[Widen]:
     before: list[str] = []
 
     async def wait_in(function: str, statement: str) -> None:
-        source = await beside.fetchval(SOURCE, function)
+        source = str(await beside.fetchval(SOURCE, function))
         assert source.count(statement) == 1, f"{function} has no longer one {statement!r}"
         before.append(source)
         await beside.execute(source.replace(statement, f"PERFORM pg_advisory_xact_lock({GAP}); {statement}"))

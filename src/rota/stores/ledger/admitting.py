@@ -118,7 +118,8 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     if new.guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)
     run = joined(holder, new, book.now)
-    needs = holder.needs if new.group is None else holding.unmet(book, new.needs)
+    wanted = [need for need in new.needs if need != holder.id]  # nobody waits for himself
+    needs = holder.needs if new.group is None else holding.unmet(book, wanted)
     moved = (run.due_at, run.priority) != (holder.due_at, holder.priority)
     run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)  # who has moved is judged anew
     if book.rewrite(holder.id, new.wire, run.priority):

@@ -69,6 +69,7 @@ from rota.testing.contract.joining import (  # noqa: E402
     FreshStartContract,
     JoinedExpiryContract,
     JoinedPriorityContract,
+    OwnNeedContract,
     StandBehindContract,
     TouchesContract,
 )
@@ -108,6 +109,7 @@ class StoreContract(
     FreshStartContract,
     JoinedExpiryContract,
     JoinedPriorityContract,
+    OwnNeedContract,
     StandBehindContract,
     TouchesContract,
     DisabledContract,

@@ -129,6 +129,17 @@ def tick(args: bytes = ARGS, **more: float) -> NewRun:
     return new_run(unique="queued", key="k", join="wait", behind=True, args=args, **more)  # type: ignore[arg-type]
 
 
+class OwnNeedContract(Staged):
+    async def test_a_run_that_is_joined_does_not_wait_for_itself(self, stage: Stage) -> None:
+        member = Member("group")
+        first = new_run(unique="queued", key="k", member=member)
+        await stage.put(first)
+        again = new_run(unique="queued", key="k", member=member, needs=[first.id])
+        assert (await stage.ask_for(again)).run == first.id
+        assert (await stage.see(first)).needs == ()
+        assert (await stage.take()).id == first.id
+
+
 class StandBehindContract(Staged):
     """Ticks: one that was never called is joined, one that was tried is left alone and waited for."""
 

@@ -119,5 +119,5 @@ def join(book: Book, row: Row, new: NewRun) -> str:
     if row.wire != new.wire:
         start_afresh(row, new.wire)
     if new.group is not None:
-        row.needs = holding.unmet(book, new.needs)
+        row.needs = holding.unmet(book, [need for need in new.needs if need != row.id])
     return "joined"

@@ -84,7 +84,8 @@ BEGIN
         due := wanted;
     END IF;
     IF new.grp IS NOT NULL AND (holder.needs IS NOT NULL OR new.needs IS NOT NULL) THEN
-        still := nullif(unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))), '{}');
+        still := nullif(unmet(array_remove(ARRAY(SELECT json_array_elements_text(new.needs::json)), holder.id::text)),
+                        '{}');  -- nobody waits for himself
         DELETE FROM waits w WHERE w.ended = ANY(holder.needs) AND w.run = holder.id;
         INSERT INTO waits SELECT need, holder.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
     END IF;

@@ -139,7 +139,7 @@ end
 function admitting.unmet(id, needs)
   local left = {}
   for _, need in ipairs(needs) do
-    if admitting.is_to_come(need) then
+    if need ~= id and admitting.is_to_come(need) then -- nobody waits for himself
       left[#left + 1] = need
       call("SADD", ROOT .. "awaits:" .. need, id)
     end
