@@ -56,7 +56,7 @@ INNOCENT = ("keyed", "pacedkeys")
 """Their runs never have losses: of a saturated key only the best runs stand in a store's index, so nobody can say what
 a worker gets that may not have the first of them."""
 
-MOST_PENDING = {"other": 4}
+MOST_PENDING = {"other": 2}
 """Tasks that let only so many runs wait."""
 
 RETRYING = Retry(2, backoff="fixed", delay=7, jitter=0)
@@ -79,7 +79,7 @@ OUTCOMES: tuple[lifecycle.Outcome, ...] = (
     lifecycle.Paused(),
     lifecycle.Lost(),
 )
-BREAKER = (Rest(0, 15.0), Rest(2, 70.0, Reason.BREAKER))
+BREAKER = (Rest(1, 70.0, Reason.BREAKER), Rest(0, 15.0))
 GUARDS = (
     *[Guards()] * 4,
     Guards("queued"),

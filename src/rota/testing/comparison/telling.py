@@ -30,6 +30,7 @@ class RunStory(Checks):
         self.news: dict[str, NewRun] = {}
         self.step = "begin"
         self.made = 0
+        self.crowded = ("", "")
         self.seen = {}
         self.claims: dict[str, Sent] = {}
         self.claimed = []
@@ -54,13 +55,21 @@ class RunStory(Checks):
         now, found = await self.now(), list[NewRun]()
         for _ in range(count):
             id = self.fresh_id()
-            new = drawing.new_run(dice, self.tasks, id, now)
+            new = self.draw_run(dice, id, now)
             needs = drawing.new_needs(dice, self.tasks, self.ids) if dice.rarely(5) else ()
             others = [need for need in needs if need not in self.news or not _may_join(new, self.news[need])]
             self.ids.append(id)
             self.news[id] = replace(new, needs=tuple(others))
             found.append(self.news[id])
         return found
+
+    def draw_run(self, dice: Dice, id: str, now: float) -> NewRun:
+        """One run of a task with `max_pending` in a step: stores may choose which of a batch get the last places."""
+        tasks = [task for task in self.tasks if (self.step, task) != self.crowded]
+        new = drawing.new_run(dice, tasks, id, now)
+        if new.task in drawing.MOST_PENDING:
+            self.crowded = self.step, new.task
+        return new
 
     def fresh_id(self) -> str:
         """Named by the step: the same also where a step before it is left out."""
@@ -70,7 +79,7 @@ class RunStory(Checks):
     async def put_again(self, dice: Dice) -> None:
         """An id that is known, or was and is forgotten; with other wishes than before."""
         now = await self.now()
-        news = [drawing.new_run(dice, self.tasks, id, now) for id in sorted({*dice.some(self.ids)})]
+        news = [self.draw_run(dice, id, now) for id in sorted({*dice.some(self.ids)})]
         self.news |= {new.id: new for new in news if new.id not in self.book.rows}
         await self.admit(news)
 
