@@ -84,6 +84,8 @@ class Runner:
         except asyncio.CancelledError as error:
             return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
         except BaseException as error:  # SystemExit too: here it is one handler's failure
+            if isinstance(error, GeneratorExit) and _is_abandoned(seat):
+                raise
             return raised(error, handler.retry)
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
@@ -162,6 +164,16 @@ def _decoded(handler: Handler, result: bytes) -> Any:
         return handler.signature.decode_result(result)
     except Exception:  # a type of the user's own may raise anything while it is read
         return msgspec.json.decode(result)
+
+
+def _is_abandoned(seat: Seat) -> bool:
+    """Whether the coroutine of this call is being closed because nobody runs it any more: its loop ended under it, or
+    a simulation crashed. Such a close throws GeneratorExit into the handler, which says nothing about the handler; it
+    comes from the garbage collector, outside the task of the seat."""
+    try:
+        return asyncio.current_task() is not seat.task
+    except RuntimeError:  # no event loop runs here
+        return True
 
 
 class _Raised:

@@ -1,0 +1,38 @@
+"""A call whose coroutine is closed because nobody runs it any more says nothing about its handler."""
+
+import math
+from collections.abc import Generator
+
+from rota.domain import wire
+from rota.domain.arguments import Signature
+from rota.domain.lifecycle import Outcome
+from rota.domain.policy import Policy
+from rota.domain.run import Origin, Run
+from rota.engine.context import Context
+from rota.engine.handler import Handler
+from rota.engine.runner import Runner
+from rota.engine.seat import Seat
+
+
+class Nothing:
+    """Awaited, it comes back to whoever runs the coroutine, without any event loop."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+def test_a_call_that_is_thrown_away_with_its_loop_has_no_outcome() -> None:
+    async def forever() -> None:
+        await Nothing()
+
+    handler = Handler(name="forever", fn=forever, signature=Signature(forever), executor="loop")
+    run = Run(id="r", task="forever", wire=wire.encode(b"{}", Origin(), Policy()))
+    outcomes: list[Outcome] = []
+
+    async def serve() -> None:
+        outcomes.append(await Runner({"forever": handler}).outcome(Seat(run, Context(run), math.inf)))
+
+    call = serve()
+    call.send(None)
+    call.close()
+    assert outcomes == []
