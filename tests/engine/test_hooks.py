@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-import pytest
-
 from rota import Activity, Context, Event, Period, Retry, Rota
+from rota.engine.janitor import Janitor
+from rota.store import Retention
 from rota.stores.memory import MemoryBackend
 
 
@@ -71,8 +71,7 @@ async def test_an_event_says_that_a_touch_made_the_run() -> None:
         assert {event.origin for event in await heard.wait(1)} == {"touch"}
 
 
-@pytest.mark.parametrize("busy", [True, False], ids=["by a claim", "by a sweep"])
-async def test_whoever_finds_a_run_too_late_tells_its_hooks(busy: bool) -> None:
+async def test_the_worker_that_finds_a_run_too_late_tells_its_hooks() -> None:
     backend = MemoryBackend()
     app, other = Rota(backend, concurrency=1, lease=0.6), Rota(backend)
     heard, elsewhere = Heard(app, "cancelled"), Heard(other, "cancelled")
@@ -84,17 +83,29 @@ async def test_whoever_finds_a_run_too_late_tells_its_hooks(busy: bool) -> None:
     @app.task
     async def soon() -> None: ...
 
-    if busy:
-        await hold.submit()
-    else:
-        await app.pause("soon")
-    late = await soon.using(expires=0, delay=0.05 if busy else 0).submit()
+    await hold.submit()
+    late = await soon.using(expires=0, delay=0.05).submit()
     await app.start()
     (event,) = await heard.wait(1)
     assert (event.run and event.run.id, event.reason, event.attempt) == (late.id, "expired", 0)
     assert event.ended_at == (await late.refresh()).finished_at
     await app.stop(grace=0)
     assert elsewhere.events == []
+
+
+async def test_a_sweep_tells_of_what_it_finds_too_late() -> None:
+    app = Rota("memory://")
+    heard = Heard(app, "cancelled")
+
+    @app.task
+    async def soon() -> None: ...
+
+    late = await soon.using(expires=0).submit()
+    janitor = Janitor(await app.client().store(), 3600, Retention(), app.hooks)
+    sweeping = asyncio.create_task(janitor.run())
+    (event,) = await heard.wait(1)
+    assert (event.run and event.run.id, event.reason) == (late.id, "expired")
+    sweeping.cancel()
 
 
 async def test_whoever_cancels_a_run_in_the_queue_tells_its_hooks_once() -> None:
@@ -124,6 +135,7 @@ async def test_whoever_cancels_a_run_in_the_queue_tells_its_hooks_once() -> None
         await running.cancel()
         last = (await heard.wait(4))[-1]
         assert (last.run and last.run.id, last.worker) == (running.id, app.engine.name)
+        await app.client().ended_here([running.id])  # as if its worker had been faster than the reply to the cancel
     assert len(heard.events) == 4
 
 
