@@ -26,7 +26,7 @@ def new_file() -> Iterator[Make]:
 
 
 async def test_memory_agrees_with_the_model(search_seed: int) -> None:
-    await search(MemoryBackend, search_seed, 1000)
+    await search(MemoryBackend, search_seed, 600)
 
 
 async def test_sqlite_agrees_with_the_model(new_file: Make, search_seed: int) -> None:
