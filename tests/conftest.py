@@ -9,6 +9,8 @@ import zlib
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from rota.stores import unreadable
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: children would not hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -55,3 +57,9 @@ def search_seed(request: pytest.FixtureRequest) -> int:
     """Where this test's search starts: from its own name, and from the seed of `make soak`."""
     seed = request.config.getoption("hypothesis_seed")
     return zlib.crc32(f"{request.node.name} {seed or 0}".encode())
+
+
+@pytest.fixture(autouse=True)
+def nothing_told() -> None:
+    """A row that cannot be read is told of once per process; each test is a process of its own in this."""
+    unreadable.told.clear()

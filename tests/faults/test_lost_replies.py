@@ -119,7 +119,7 @@ VERBS = {
         [Declared.UNCHANGED, Declared.UNCHANGED],
     ),
     "mark": Verb(now(lambda store: store.mark([KEYED, Marked(GREET, "x", None)])), [False, False]),
-    "sweep": Verb(now(lambda store: store.sweep(TINY)), {"expired": 0, "forgotten": 0, "more": False}),
+    "sweep": Verb(now(lambda store: store.sweep(TINY)), {"expired": 0, "forgotten": 0, "more": False, "ended": []}),
     "runs": Verb(now(lambda store: store.runs(RunQuery())), is_read=True),
     "rows": Verb(now(lambda store: store.rows(Schedule)), is_read=True),
     "stats": Verb(now(lambda store: store.stats()), is_read=True),

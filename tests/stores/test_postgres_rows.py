@@ -8,8 +8,16 @@ from rota.testing.contract import new_run
 
 WIRE = new_run().wire
 TEXTS = {"id": "a", "worker": "b", "note": "c", "task": "d", "key": "e", "unique_key": "f"}
-TIMES = {"due_at": 1.0, "expires_at": 2.0, "claimed_at": 3.0, "until": 4.0, "finished_at": 5.0, "created_at": 6.0}
-COUNTS = {"fence": 1, "failures": 2, "losses": 3, "priority": 4}
+TIMES = {
+    "due_at": 1.0,
+    "expires_at": 2.0,
+    "claimed_at": 3.0,
+    "until": 4.0,
+    "finished_at": 5.0,
+    "created_at": 6.0,
+    "touched_at": 7.0,
+}
+COUNTS = {"fence": 1, "failures": 2, "losses": 3, "priority": 4, "touches": 5}
 PLAIN = {**TEXTS, **TIMES, **COUNTS, "result": b"r", "saved": b"s"}
 FLAGS = ("cancel_asked", "pause_asked", "parked", "marked", "awaited")
 READ = {
