@@ -48,8 +48,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 @pytest.fixture
 def search_seconds(request: pytest.FixtureRequest) -> float:
     """For how long a test that is marked `soak` searches."""
-    seconds: float = request.config.getoption("search_seconds")
-    return seconds
+    return float(str(request.config.getoption("search_seconds")))
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> str:
         case _:
             backend: PostgresBackend = request.getfixturevalue("postgres_backend")
             dsn = backend.address.dsn
-            return f"{dsn}{'&' if '?' in dsn else '?'}schema={backend.schema}"
+            return f"{dsn}{'&' if '?' in dsn else '?'}schema={backend.address.schema}"
 
 
 async def test_4_3_the_same_code_on_every_store_chosen_by_the_environment(

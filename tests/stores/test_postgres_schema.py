@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import asyncpg
 import pytest
@@ -18,7 +20,7 @@ from tests.upgrade.dumps import postgres_load
 MIGRATIONS = {
     7: "2871c1f68e6e5a0b80fa959e0ac47dfe1a209654589e9e808d77b18a75aa01c1",
     8: "70e8a9bd4493973f29aa58e5b4b445cc5ce7fb46756f5c6c62405a48f8669abf",
-    9: "c2b303a4a8de4c8c94324aa1ec4d58e8f1fe19a1151672fd79cca444f0d7b48d",
+    9: "d50a4ef511a6f1ecd6861a8c40c025e16a6f6539201d474b2a1762644d87a9d2",
     10: "cf7d44d2b2dd73ed839a88b800860a75a749842aca9e9e8cb828c47b05f1c90d",
     11: "a893b78625dd2e1b48a271c13b8a2abe61a8b1e6f23bf5d2cfa0992fd8abf638",
     12: "6cbb1a8541dca198e73653229a40d06c9a4de2e7d66173eebd9882d9a0ea04ce",
@@ -29,7 +31,7 @@ FUNCTIONS = (18, "d21248a32312b33fe879d463f1e4bb7815575b17a065847454614e7c59c00e
 
 MADE = """
 SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS signature, p.oid, p.prosrc
-FROM pg_proc p WHERE p.pronamespace = $1::regnamespace
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = $1
 """
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 NEWER = "CREATE OR REPLACE FUNCTION newer() RETURNS int LANGUAGE sql AS $$\nSELECT 1\n$$;"
@@ -75,7 +77,8 @@ async def backend(postgres: PostgresServer, namespace: str) -> PostgresBackend:
 async def made(connection: asyncpg.Connection, backend: PostgresBackend) -> dict[str, tuple[int, str]]:
     """The functions that are there: what each does, and which creation it is."""
     rows = await connection.fetch(MADE, backend.address.schema)
-    return {row["signature"].replace(f"{backend.address.schema}.", ""): (row["oid"], row["prosrc"]) for row in rows}
+    prefix = re.compile(f"({re.escape(backend.schema)}|{re.escape(backend.address.schema)})[.]")
+    return {prefix.sub("", row["signature"]): (row["oid"], row["prosrc"]) for row in rows}
 
 
 def sources(functions: dict[str, tuple[int, str]]) -> dict[str, str]:
@@ -205,3 +208,17 @@ async def test_verbs_under_way_survive_that_their_functions_are_replaced(
         await backend.migrate()
     done.set()
     assert min(await asyncio.gather(*working)) > 0
+
+
+async def test_a_schema_is_told_from_one_whose_name_reads_alike(
+    connection: asyncpg.Connection, postgres: PostgresServer, backend: PostgresBackend
+) -> None:
+    """A name in quotes and one in capitals are names of their own: their functions are, too."""
+    before = await made(connection, backend)
+    for name in (f'"{backend.address.schema}"', backend.address.schema.upper()):
+        alike = PostgresBackend.from_url(f"{postgres.url}&schema={quote(name)}")
+        await alike.migrate()
+        await connection.execute(f"UPDATE {alike.schema}.functions SET number = 1, heads = {OTHER_HEADS}")
+        await alike.migrate()
+        assert await made(connection, backend) == before
+        assert (await made(connection, alike)).keys() == before.keys()

@@ -29,7 +29,8 @@ SELECT (SELECT max(version) FROM {schema}.migrations) AS version, number AS func
 UNCOUNTED = "SELECT max(version) AS version, 0 AS functions, '' AS digest FROM {schema}.migrations"
 DROPS = """
 SELECT format('DROP FUNCTION %s', p.oid::regprocedure) AS command
-FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname = ANY($1)
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = current_schema() AND p.proname = ANY($1)
 """
 
 

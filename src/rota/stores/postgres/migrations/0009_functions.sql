@@ -5,7 +5,8 @@ DO $$
 DECLARE
     old record;
 BEGIN
-    FOR old IN SELECT p.oid::regprocedure AS signature FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+    FOR old IN SELECT p.oid::regprocedure AS signature FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname = current_schema()
     LOOP
         EXECUTE format('DROP FUNCTION %s', old.signature);
     END LOOP;
