@@ -10,7 +10,7 @@ from rota.domain.run import ATTEMPTS_KEPT, Attempt, NewRun, Standing, after
 S = TypeVar("S", bound=Standing)
 
 REPLACED = "replaced"
-"""The outcome of an attempt that is none: what was called before it was other work."""
+"""The outcome of a row among the attempts that is no attempt: the attempts before this row were of other work."""
 
 
 def joined(holder: S, new: NewRun, now: float) -> S:
@@ -29,14 +29,16 @@ def joined(holder: S, new: NewRun, now: float) -> S:
 
 
 def afresh(run: S, now: float) -> S:
-    """The run with other work: nothing that happened to the work before it counts for this one.
+    """Return the run with other work: failures, losses, checkpoint and progress of the work before do not count for it.
 
-    The fence goes on growing, and the attempts stay for people to read. A word between them says where the new work
-    begins.
+    The fence goes on growing, and the attempts stay for people to read. A `replaced` row behind the attempts says when
+    the new work came. If the work is replaced again before it is called, that row gets the new time: a second row
+    would say nothing, and many of them would push the attempts out of the list.
     """
     attempts = run.attempts
     if attempts:
-        attempts = (*attempts, Attempt(run.fence, "", REPLACED, now, now))[-ATTEMPTS_KEPT:]
+        called = attempts[:-1] if attempts[-1].outcome == REPLACED else attempts
+        attempts = (*called, Attempt(run.fence, "", REPLACED, now, now))[-ATTEMPTS_KEPT:]
     return replace(run, failures=0, losses=0, saved=None, progress=None, error=None, attempts=attempts)
 
 

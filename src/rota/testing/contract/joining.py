@@ -8,7 +8,7 @@ from rota.domain.guards import Join, Rest
 from rota.domain.joining import REPLACED
 from rota.domain.lifecycle import Failed, Lost, Outcome, Paused, Released, Snoozed, Succeeded, decide
 from rota.domain.policy import Limit, Policy, Retry
-from rota.domain.run import Member, NewRun, Note, Progress, Run, State, after
+from rota.domain.run import Attempt, Member, NewRun, Note, Progress, Run, State, after
 from rota.domain.settlement import Verdict
 from rota.store import Plan, RunQuery
 from rota.testing.contract.stage import ARGS, BOOM, GREET, LEASE, Stage, Staged, ids, new_run
@@ -112,6 +112,28 @@ class FreshStartContract(Staged):
         await stage.put(first)
         await stage.ask_for(equal(NEWER))
         assert (await stage.see(first)).attempts == ()
+
+    async def test_work_that_is_replaced_many_times_keeps_its_attempts(self, stage: Stage) -> None:
+        run = await stage.running(equal())
+        ending = decide(run, Failed(BOOM))
+        await stage.settle(ending)
+        (failed,) = (await stage.see(run)).attempts
+        for number in range(25):
+            stage.wait(1)
+            await stage.ask_for(equal(b'{"n":%d}' % number))
+        joined = await stage.see(run)
+        assert joined.attempts == (failed, Attempt(1, "", REPLACED, joined.touched_at, joined.touched_at))
+        assert await stage.settle(ending) is Verdict.ALREADY, "a resend finds its attempt after any number of joins"
+
+    async def test_every_work_that_was_called_and_replaced_has_its_row(self, stage: Stage) -> None:
+        run = await stage.running(equal())
+        for number in range(2):
+            await stage.end(run, Released())
+            for again in range(3):
+                await stage.ask_for(equal(b'{"n":%d}' % (10 * number + again)))
+            run = await stage.take()
+        rows = [(attempt.fence, attempt.outcome) for attempt in run.attempts]
+        assert rows == [(1, "released"), (1, REPLACED), (2, "released"), (2, REPLACED)]
 
     async def test_attempts_are_bounded(self, stage: Stage) -> None:
         run = await stage.running(equal())

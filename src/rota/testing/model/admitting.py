@@ -95,7 +95,7 @@ def start_afresh(row: Row, wire: bytes) -> None:
     row.wire = wire
     row.failures = row.losses = 0
     row.progress = row.saved = row.error = None
-    if row.endings:
+    if row.endings and row.endings[-1].outcome != "replaced":
         row.endings.append(Ending(row.fence, "", "replaced", False))
 
 

@@ -24,11 +24,14 @@ LANGUAGE sql IMMUTABLE AS $$
                 ELSE moved_expiry(holder.expires_at, holder.due_at, due) END
 $$;
 
--- The attempts of a run whose work is replaced: they stay for people to read, with a word that says where the new work
--- begins.
+-- The attempts of a run whose work is replaced. They stay for people to read, and a `replaced` row behind them says when
+-- the new work came. If the work is replaced again before it is called, that row gets the new time: many rows would push
+-- the attempts out of the list.
 CREATE OR REPLACE FUNCTION replaced_attempts(holder queue, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(holder.attempts) > 0 THEN
-        CASE WHEN cardinality(holder.attempts) >= 20 THEN holder.attempts[cardinality(holder.attempts) - 18:]
+        CASE WHEN holder.attempts[cardinality(holder.attempts)] LIKE '{"fence":%,"worker":"","outcome":"replaced",%'
+             THEN holder.attempts[:cardinality(holder.attempts) - 1]
+             WHEN cardinality(holder.attempts) >= 20 THEN holder.attempts[cardinality(holder.attempts) - 18:]
              ELSE holder.attempts END
         || ('{"fence":' || holder.fence || ',"worker":"","outcome":"replaced","claimed_at":' || now || ',"ended_at":' || now
             || '}') END

@@ -26,11 +26,13 @@ function admitting.joined_expiry(run, item, before)
   return holding.moved_expiry(run, before)
 end
 
--- Other work begins afresh: nothing that happened to the work before it counts for this one. The attempts stay for people
--- to read, with a word between them that says where the new work begins.
+-- Other work begins afresh: failures, losses, checkpoint and progress of the work before do not count for it. The attempts
+-- stay for people to read, and a `replaced` row behind them says when the new work came. If the work is replaced again
+-- before it is called, that row gets the new time: many rows would push the attempts out of the list.
 function admitting.begin_afresh(run)
   local attempts = run[ATTEMPTS]
   if attempts then
+    if attempts[#attempts][3] == "replaced" then table.remove(attempts) end
     attempts[#attempts + 1] = { run[FENCE], "", "replaced", now, now, "[]" }
     if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
   end
