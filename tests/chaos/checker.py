@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rota.domain.decision import Decided, Reason
+from rota.domain.joining import REPLACED
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, Run, State
 from tests.chaos.history import Event
 from tests.chaos.tasks import PER_KEY, RETRY, TOTAL
@@ -61,7 +62,7 @@ class Evidence:
 
     @cached_property
     def attempts(self) -> dict[Call, Attempt]:
-        return {(run.id, attempt.fence): attempt for run in self.runs for attempt in run.attempts}
+        return {(run.id, attempt.fence): attempt for run in self.runs for attempt in calls_of(run)}
 
     @cached_property
     def cancelled(self) -> set[str]:
@@ -70,6 +71,11 @@ class Evidence:
     def whole(self) -> Iterator[Run]:
         """The runs whose every attempt is still known."""
         return (run for run in self.runs if run.fence < ATTEMPTS_KEPT)
+
+
+def calls_of(run: Run) -> list[Attempt]:
+    """The attempts that were calls; a row between them says that a join replaced the work."""
+    return [attempt for attempt in run.attempts if attempt.outcome != REPLACED]
 
 
 Check = Callable[[Evidence], Iterable[str]]
@@ -99,14 +105,14 @@ def a_fence_is_called_once(seen: Evidence) -> Iterator[str]:
 
 def fences_have_no_gaps(seen: Evidence) -> Iterator[str]:
     for run in seen.runs:
-        fences = [attempt.fence for attempt in run.attempts]
+        fences = [attempt.fence for attempt in calls_of(run)]
         if fences != list(range(run.fence - len(fences) + 1, run.fence + 1)):
             yield f"{run.task} {run.id} has fence {run.fence} and attempts with the fences {fences}"
 
 
 def a_run_ends_once(seen: Evidence) -> Iterator[str]:
     for run in seen.runs:
-        outcomes = [attempt.outcome for attempt in run.attempts]
+        outcomes = [attempt.outcome for attempt in calls_of(run)]
         if outcomes.count("succeeded") > 1 or "succeeded" in outcomes[:-1]:
             yield f"{run.task} {run.id} went on after its success: {outcomes}"
         if run.state is State.SUCCEEDED and outcomes[-1:] != ["succeeded"]:
@@ -127,7 +133,7 @@ def a_success_stays_a_success(seen: Evidence) -> Iterator[str]:
 def no_other_failures(seen: Evidence) -> Iterator[str]:
     """A run fails only by the word of its handler, or because `lost="fail"` says so."""
     for run in seen.runs:
-        by_word = run.task == "flaky" and run.reason is Reason.FAILED
+        by_word = run.task in ("flaky", "paced") and run.reason is Reason.FAILED
         at_most_once = run.task == "single" and run.reason is Reason.LOST
         if run.state is State.FAILED and not by_word and not at_most_once:
             yield f"{run.task} {run.id} is failed: {run.reason} {run.error}"
@@ -197,14 +203,34 @@ def each_tick_once(seen: Evidence) -> Iterator[str]:
     for run in seen.runs:
         if run.task == "tick":
             ticks[run.origin.of or ""][run.origin.nominal or 0.0] += 1
-    missed = sum(decided.count for decided in seen.decisions if decided.reason is Reason.MISSED)
     for schedule, nominals in sorted(ticks.items()):
+        missed = sum(
+            decided.count
+            for decided in seen.decisions
+            if decided.reason is Reason.MISSED and decided.key == f"schedule:{schedule}"
+        )
         for nominal, count in nominals.items():
             if count > 1:
                 yield f"tick {nominal} of {schedule} made {count} runs"
         owed = round(max(nominals) - min(nominals)) + 1
         if owed > len(nominals) + missed:
             yield f"{schedule} owes {owed} ticks, made {len(nominals)} runs and recorded {missed} as missed"
+
+
+def queued_ticks_wait_for_each_other(seen: Evidence) -> Iterator[str]:
+    """`overlap="queue"`: a run of the schedule waits until the one before has ended, with all its retries."""
+    spans = [span for _, span in _handlers(seen, "paced")]
+    if (most := _most(spans, 0.0)) > 1:
+        yield f"{most} calls of one schedule with overlap=queue worked at the same time"
+    started: dict[str, float] = {}
+    for event in seen.of("begin"):
+        if event["task"] == "paced":
+            started.setdefault(event["run"], event["mono"])
+    order = [
+        run.origin.nominal or 0.0 for id in sorted(started, key=started.__getitem__) if (run := seen.by_id.get(id))
+    ]
+    if order != sorted(order):
+        yield f"the ticks of a schedule with overlap=queue were called in the order {order}"
 
 
 def chains_keep_their_order(seen: Evidence) -> Iterator[str]:
@@ -250,6 +276,7 @@ CHECKS: tuple[Check, ...] = (
     limits_hold,
     equals_stay_alone,
     each_tick_once,
+    queued_ticks_wait_for_each_other,
     chains_keep_their_order,
     at_most_once_is_kept,
     checkpoints_are_of_the_same_work,

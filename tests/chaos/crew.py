@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos import history
@@ -46,6 +47,13 @@ class Member:
     def kill(self) -> None:
         self._child.send_signal(signal.SIGKILL)
         self._child.wait()
+
+    def kill_renewer(self) -> None:
+        """End the small process that renews the leases of this worker while its interpreter is held."""
+        for pid in _children(self._child.pid):
+            if b"renewer" in _command_line(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def freeze(self) -> None:
         self._child.send_signal(signal.SIGSTOP)
@@ -114,6 +122,20 @@ class Crew:
         for member in self.everybody:
             if not member.ended:
                 member.kill()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # the process has ended
+        return []
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def left_behind(folder: Path, seconds: float = 10.0) -> list[int]:

@@ -63,12 +63,14 @@ def play(store: StoreName, seconds: float, seed: int, folder: Path) -> Outcome:
 
 async def put_schedules(app: Rota) -> None:
     """Schedules that fire every second, each tick once, whatever happens."""
-    tick = app.task(name="tick")(tasks.tick.fn)
+    tick = app.task(name="tick", max_losses=tasks.LOSSES)(tasks.tick.fn)
     async with app.client():
         for n in range(SCHEDULES):
             await app.schedules.put(
                 f"tick-{n}", Every(seconds=1), tick.bind(f"tick-{n}"), overlap="allow", catch_up="all"
             )
+        paced = app.task(name="paced", retry=tasks.RETRY, max_losses=tasks.LOSSES)(tasks.paced.fn)
+        await app.schedules.put("paced", Every(seconds=1), paced.bind(), overlap="queue", catch_up="latest")
 
 
 async def drain(app: Rota) -> list[tuple[str, int]]:
@@ -77,6 +79,7 @@ async def drain(app: Rota) -> list[tuple[str, int]]:
     async with app.client() as client:
         for n in range(SCHEDULES):
             await app.schedules.pause(f"tick-{n}")
+        await app.schedules.pause("paced")
         while True:
             depths = await app.depths()
             left = [(task, total) for task, depth in depths.items() if (total := depth.queued + depth.running)]

@@ -135,6 +135,15 @@ async def third(ctx: Context, second: str) -> str:
     return second
 
 
+@app.task(max_losses=LOSSES, retry=RETRY)
+async def paced(ctx: Context) -> None:
+    """Slower than its schedule, and fails now and then."""
+    with called(ctx, f"paced@{ctx.run.origin.nominal}"):
+        await asyncio.sleep(random.uniform(0.2, 2.0))
+        if random.random() < 0.2:
+            raise Deliberate(ctx.run.id)
+
+
 @app.task(max_losses=LOSSES)
 async def tick(ctx: Context, schedule: str) -> None:
     with called(ctx, f"{schedule}@{ctx.run.origin.nominal}"):

@@ -47,8 +47,18 @@ def succeeded(id: str, task: str, begun: float = T + 1, ended: float = T + 2, **
     )
 
 
-def called(run: str, task: str, begun: float = T + 1, ended: float = T + 2, key: str | None = None) -> list[Event]:
-    return [begin(run, task, begun, key=key), end(run, task, ended)]
+def called(
+    run: str, task: str, begun: float = T + 1, ended: float = T + 2, key: str | None = None, fence: int = 1
+) -> list[Event]:
+    return [begin(run, task, begun, fence, key), end(run, task, ended, fence)]
+
+
+REPLACED_WORK = (
+    attempt(1, "lost", T + 1, T + 3),
+    attempt(1, "replaced", T + 4, T + 4),
+    attempt(2, "succeeded", T + 5, T + 6),
+)
+"""A run that was lost, and joined by a submit with other arguments before it was called again."""
 
 
 def tick(nominal: float, id: str | None = None) -> Run:
@@ -74,6 +84,10 @@ def sound() -> Evidence:
         *called("c2", "second", T + 3, T + 4),
         *called("s", "single"),
         *(one for run in ticks for one in called(run.id, "tick")),
+        *called("q1", "paced"),
+        *called("q2", "paced", T + 3, T + 4),
+        *called("v", "saver", T + 1, T + 2),
+        *called("v", "saver", T + 5, T + 6, fence=2),
     ]
     runs = [
         succeeded("a", "plain"),
@@ -86,6 +100,9 @@ def sound() -> Evidence:
         succeeded("c2", "second", T + 3, T + 4),
         succeeded("s", "single"),
         *ticks,
+        succeeded("q1", "paced", origin=Origin("schedule", "paced", T)),
+        succeeded("q2", "paced", T + 3, T + 4, origin=Origin("schedule", "paced", T + 1)),
+        replace(succeeded("v", "saver"), fence=2, attempts=REPLACED_WORK),
     ]
     return Evidence(events, runs, [])
 
@@ -127,6 +144,7 @@ BROKEN: dict[str, Evidence] = {
         sound(), *called("u2", "lonely", key="k"), runs=(succeeded("u2", "lonely", key="k"),)
     ),
     "each_tick_once": and_also(sound(), *called("again", "tick"), runs=(tick(T + 1, "again"),)),
+    "queued_ticks_wait_for_each_other": changed(sound(), "q1", origin=Origin("schedule", "paced", T + 2)),
     "chains_keep_their_order": and_also(sound(), begin("c2", "second", T + 1.5, fence=2)),
     "at_most_once_is_kept": and_also(sound(), begin("s", "single", T + 5, fence=2)),
     "checkpoints_are_of_the_same_work": and_also(

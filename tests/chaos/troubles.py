@@ -26,7 +26,8 @@ class Troubles:
         self._healing: list[tuple[float, Trouble]] = []
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
-        common = [self.kill_worker] * 4 + [self.freeze_worker] * 4 + [self.end_worker] * 2 + [self.kill_submitter]
+        common = [self.kill_worker] * 4 + [self.freeze_worker] * 4 + [self.end_worker] * 2
+        common += [self.kill_submitter, self.kill_renewer]
         self._kinds: list[Trouble] = [*common, *self._of_server(place)]
 
     def _of_server(self, place: Place) -> list[Trouble]:
@@ -55,6 +56,9 @@ class Troubles:
 
     def kill_submitter(self) -> None:
         self._kill(self._random.choice(self._crew.submitters))
+
+    def kill_renewer(self) -> None:
+        self._random.choice(self._crew.workers).kill_renewer()
 
     def freeze_worker(self) -> None:
         """Not while the worker holds a lock that would stop everybody, whatever rota does."""
