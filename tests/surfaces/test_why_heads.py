@@ -22,7 +22,7 @@ from rota.errors import Refused
 from rota.store import Report, RunQuery
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
-from tests.surfaces.why_scene import Scene
+from tests.surfaces.why_scene import START, Scene
 
 MISFIT = "the stored arguments do not fit boom(a: str, c: int): missing a required argument: 'c'"
 FINAL = Discarded(Failure("ValueError", "bad 3"))
@@ -34,6 +34,13 @@ async def scene() -> Scene:
     await scene.publish()
     await scene.work()
     return scene
+
+
+async def test_the_clock_of_a_scene_moves_only_when_it_is_told_to(scene: Scene) -> None:
+    now = (await (await scene.store()).runs(RunQuery(ids=[]))).now
+    assert now == START
+    scene.backend.skew += 4
+    assert (await (await scene.store()).runs(RunQuery(ids=[]))).now == START + 4
 
 
 # -- a task with nothing to do -----------------------------------------------------------------------------------------
@@ -73,6 +80,7 @@ async def test_the_last_run_is_the_one_that_ended_last(scene: Scene) -> None:
     await scene.work(free=1)
     await scene.boom.submit(2)
     await scene.end(outcome=FINAL)
+    scene.backend.skew += 1
     await slow.cancel("enough")
     store = await scene.store()
     await store.settle([decide(await slow.refresh(), Cancelled())])

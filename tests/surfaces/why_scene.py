@@ -6,13 +6,26 @@ from rota.domain.planning import plan_firing
 from rota.domain.run import Failure
 from rota.store import Report, Store
 from rota.stores.memory import MemoryBackend
+from rota.stores.memory.book import MemoryBook
+from rota.stores.memory.store import CAPACITY, MemoryStore
+
+START = 1_794_830_400.0
+"""2026-11-16 12:00:00 UTC: what time it is in a scene until a test moves its clock."""
+
+
+class StillBackend(MemoryBackend):
+    """A store whose clock moves only with `skew`: a test that says "4 seconds ago" is right on a slow machine too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._store = MemoryStore(MemoryBook(CAPACITY), lambda: START + self.skew)
 
 
 class Scene:
     """An app on a store whose clock a test moves; workers are claims."""
 
     def __init__(self) -> None:
-        self.backend = MemoryBackend()
+        self.backend = StillBackend()
         self.app = Rota(self.backend, name="scene")
         self._claims = 0
 
