@@ -3,6 +3,7 @@
 import pytest
 
 from rota import Every, Rota, UnknownTask
+from rota.domain.lifecycle import Snoozed
 from rota.store import Subject, Wish
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
@@ -85,6 +86,22 @@ async def test_a_rate_lets_the_next_start_later(scene: Scene) -> None:
     expected = "at most 1 start per 3600 s: the next may start later, in 50 minutes at most"
     assert await scene.told("mail") == expected
     assert await scene.told(late.id) == expected
+
+
+async def test_a_join_with_other_arguments_is_no_start(scene: Scene) -> None:
+    await scene.publish()
+    once = scene.mail.using(key="k", unique="queued")
+    run = await once.submit("ann")
+    await scene.end(outcome=Snoozed(9000.0))
+    late = await scene.mail.submit("bob")
+    scene.backend.skew += 600
+    assert await scene.work() == []
+    await once.submit("eve")
+    assert (await scene.told(late.id)).endswith("the next may start later, in 50 minutes at most")
+    await run.cancel()
+    told = str(await scene.app.why(run.id))
+    assert "attempt: snoozed 10 minutes ago" in told
+    assert "attempt: a join replaced the arguments 0 seconds ago" in told
 
 
 async def test_a_rate_of_a_key_holds_that_key_alone(scene: Scene) -> None:

@@ -3,7 +3,8 @@
 from difflib import get_close_matches
 
 from rota.domain.decision import Reason
-from rota.domain.run import Run, State
+from rota.domain.joining import REPLACED
+from rota.domain.run import Attempt, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import UnknownTask
@@ -106,9 +107,16 @@ def _running(run: Run, seen: Evidence) -> list[Fact]:
 
 def _ended(run: Run, seen: Evidence) -> list[Fact]:
     return [
-        *(Fact("attempt", f"{a.outcome} {at(a.ended_at, seen.now)} on {a.worker}") for a in run.attempts[-5:]),
+        *(Fact("attempt", _how_it_ended(attempt, seen.now)) for attempt in run.attempts[-5:]),
         Fact("run", ended_words(run, seen.now, "it", WHOLE)),
     ]
+
+
+def _how_it_ended(attempt: Attempt, now: float) -> str:
+    when = at(attempt.ended_at, now)
+    if attempt.outcome == REPLACED:
+        return f"a join replaced the arguments {when}"
+    return f"{attempt.outcome} {when} on {attempt.worker}"
 
 
 async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from rota.domain.decision import Decided, Reason
 from rota.domain.guards import rest_reason
+from rota.domain.joining import REPLACED
 from rota.domain.once import period_of
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
@@ -85,7 +86,7 @@ def _last_start(seen: Evidence, key: str | None) -> float | None:
         at
         for run in (*seen.started, *seen.unfinished)
         if key is None or run.key == key
-        for at in (run.claimed_at, *(attempt.claimed_at for attempt in run.attempts))
+        for at in (run.claimed_at, *(attempt.claimed_at for attempt in run.attempts if attempt.outcome != REPLACED))
         if at is not None
     ]
     return max(starts, default=None)
