@@ -15,7 +15,14 @@ import rota
 from rota.app import Rota
 from rota.client import Client
 from rota.errors import InvalidOptions, RotaError
-from rota.settings import app_reference, default_url, from_environment, lacks_namespace, project_folder
+from rota.settings import (
+    app_reference,
+    default_url,
+    from_environment,
+    imports_first,
+    lacks_namespace,
+    project_folder,
+)
 from rota.settings import load as settings
 from rota.store import Backend
 from rota.stores import connect
@@ -187,10 +194,16 @@ def _in_a_loop() -> bool:
 
 
 def _make_importable() -> None:
-    """As with `python -m`: what lies here can be imported, and what lies beside the project file."""
-    for folder in (str(project_folder()), str(Path.cwd())):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+    """As with `python -m`: what lies here can be imported, and what lies beside the project file.
+
+    Where the project lies above, the working directory may be another user's. Its modules then come last, so that they
+    take the place of no module of the project.
+    """
+    here, project = Path.cwd(), project_folder()
+    for folder in (project, here):
+        if str(folder) not in sys.path:
+            first = folder == project or imports_first(folder)
+            sys.path.insert(0 if first else len(sys.path), str(folder))
 
 
 def _not_found(reference: str, missing: str) -> str:

@@ -5,6 +5,7 @@ from rota.settings.loading import app_reference, default_url, explain, load, pas
 from rota.settings.model import Settings
 from rota.settings.overrides import LimitOverride, RateOverride, RetryOverride, TaskOverride
 from rota.settings.project import project_folder
+from rota.settings.trust import imports_first
 from rota.settings.urls import from_environment, lacks_namespace
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "default_url",
     "explain",
     "from_environment",
+    "imports_first",
     "lacks_namespace",
     "load",
     "masked",

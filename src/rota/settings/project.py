@@ -1,25 +1,21 @@
 """The project's place, and what its files say.
 
-A project file names the code to import. So one that another user has put into a parent folder is not obeyed.
+A project file names the code to import. So one that another user can have written is not obeyed.
 """
 
 import logging
-import os
-import stat
 import tomllib
 from pathlib import Path
 from typing import Any, cast
 
 from rota.errors import InvalidOptions
+from rota.settings.trust import TRUST, is_trusted, suspicion
 
 log = logging.getLogger("rota")
 
 PROJECT_FILES = ("rota.toml", "pyproject.toml")
 DATABASE = Path(".rota", "rota.db")
 """The default store, in the project's folder."""
-TRUST = "ROTA_TRUST"
-"""The variable that names folders, as PATH does, whose project files are obeyed whoever owns them."""
-
 _told: set[Path] = set()
 
 
@@ -28,50 +24,38 @@ def project_folder() -> Path:
     here = Path.cwd()
     folders = (here, *here.parents)
     with_file = (folder for folder in folders if files_to_obey(folder))
-    with_store = (folder for folder in folders if _is_store_of_ours(folder / DATABASE))
+    with_store = (folder for folder in folders if _holds_store_of_ours(folder))
     return next(with_file, None) or next(with_store, None) or here
 
 
 def files_to_obey(folder: Path) -> list[Path]:
-    """The folder's project files. Of a folder above this one, only those that nobody else could have written."""
-    files = [folder / name for name in PROJECT_FILES if (folder / name).is_file()]
-    return files if folder == Path.cwd() or _is_trusted(folder) else [file for file in files if _is_safe(file)]
+    """The folder's project files that no other user can have written, wherever the folder lies."""
+    files = [folder / name for name in PROJECT_FILES if _is_there(folder / name)]
+    return files if is_trusted(folder) else [file for file in files if _is_safe(file)]
 
 
 def _is_safe(file: Path) -> bool:
-    reason = _suspicion(file)
+    reason = suspicion(file)
     if reason is not None and file not in _told:
         _told.add(file)
-        log.warning("%s is not obeyed: %s. If you trust it, set %s=%s", file, reason, TRUST, file.parent)
+        way_out = f"if you trust the code in {file.parent}, set {TRUST}={file.parent}"
+        log.warning("%s is not obeyed, because %s: %s", file, reason, way_out)
     return reason is None
 
 
-def _suspicion(file: Path) -> str | None:
-    """Why another user may speak through this file; None if none can."""
-    found = file.stat()
-    if found.st_uid not in trusted_users():
-        return f"it belongs to another user (uid {found.st_uid})"
-    return "every user may write to it" if found.st_mode & stat.S_IWOTH else None
-
-
-def _is_store_of_ours(database: Path) -> bool:
-    try:
-        return database.is_file() and database.stat().st_uid in trusted_users()
-    except OSError:  # a folder that this user may not look into
+def _holds_store_of_ours(folder: Path) -> bool:
+    """The folder of a store is also one that code is imported from."""
+    database = folder / DATABASE
+    if not _is_there(database):
         return False
+    return is_trusted(folder) or (suspicion(database) is None and suspicion(database.parent) is None)
 
 
-def trusted_users() -> set[int]:
-    """This user and root; for root, also who became root by sudo. Where there are no user ids, all files have 0."""
-    if not hasattr(os, "geteuid"):
-        return {0}
-    sudo = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
-    return {0, os.geteuid()} | ({int(sudo)} if sudo.isdecimal() else set())
-
-
-def _is_trusted(folder: Path) -> bool:
-    named = os.environ.get(TRUST, "").split(os.pathsep)
-    return any(name and Path(name).resolve() == folder.resolve() for name in named)
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # in a folder that this user may not look into
+        return False
 
 
 def table_of(file: Path) -> dict[str, Any]:

@@ -173,7 +173,7 @@ _REDIS = f"""
 Without a URL, {", ".join(f"`{name}`" for name in REDIS_PARTS)}
 make one. Only the host is required.
 
-`url = "env:REDIS_URL"`, as keyword, variable or in a file, takes the URL from that variable. A project file of another
-user in a folder above the working directory is not obeyed; `ROTA_TRUST` names folders whose files are, as `PATH` does.
-[Which file SQLite takes](sqlite.md).
+`url = "env:REDIS_URL"`, as keyword, variable or in a file, takes the URL from that variable. A project file that
+another user can have written is not obeyed; `ROTA_TRUST` names folders whose files are, as `PATH` does.
+[Which file SQLite takes, and whose files are obeyed](sqlite.md).
 """

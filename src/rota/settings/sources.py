@@ -11,8 +11,9 @@ from msgspec import Struct
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride
-from rota.settings.project import PROJECT_FILES, TRUST, files_to_obey, project_folder, table_of
+from rota.settings.project import PROJECT_FILES, files_to_obey, project_folder, table_of
 from rota.settings.reading import Said, did_you_mean
+from rota.settings.trust import TRUST
 from rota.settings.urls import REDIS_PARTS, redis_url
 
 log = logging.getLogger("rota")
