@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -63,25 +64,23 @@ class Member:
         self._child.send_signal(signal.SIGCONT)
         self.frozen = False
 
-    def ask_to_end(self) -> None:
-        self._child.send_signal(signal.SIGTERM)
-
     @property
     def ended(self) -> bool:
         return self._child.poll() is not None
 
-    def end(self) -> int:
-        """The exit code after SIGTERM; -1 if the process does not end in time.
+    def end(self, pause: Callable[[float], None] = time.sleep) -> int:
+        """The exit code after SIGTERM; -1 if the process does not end in time. `pause` waits between two looks.
 
         A process that still starts has no handler for the signal yet and nothing in hand: the signal may end it.
         """
         started = self._has_started
-        self.ask_to_end()
-        try:
-            code = self._child.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return -1
+        self._child.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE
+        while (code := self._child.poll()) is None:
+            if time.monotonic() > deadline:
+                self.kill()
+                return -1
+            pause(0.02)
         return 0 if code == -signal.SIGTERM and not started else code
 
     @property

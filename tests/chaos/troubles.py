@@ -77,7 +77,7 @@ class Troubles:
         worker = self._random.choice(self._crew.workers)
         if worker.frozen:
             worker.thaw()
-        if not worker.ended and (code := worker.end()) != 0:
+        if not worker.ended and (code := worker.end(self._sleep)) != 0:
             self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
         worker.start()
 
