@@ -32,7 +32,7 @@ class Heart:
         self._tuning = tuning
         self._clock = world.monotonic
         self._main = asyncio.get_running_loop()
-        self._answered_at = self._clock()
+        self._asked_at: float | None = None  # when the main loop got the oldest question that it has not answered
         self._stopped = threading.Event()
         self._beat_at = 0.0
         self.slate: Slate | None = None  # where the renewer sees that this heart beats
@@ -44,8 +44,10 @@ class Heart:
 
     @property
     def silent_for(self) -> float:
-        """Seconds since the main loop last answered."""
-        return self._clock() - self._answered_at
+        """Seconds for which the main loop has owed an answer. Beats may be hours apart: a loop that nobody has asked
+        since is not silent."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else self._clock() - asked_at
 
     def start(self) -> None:
         self._thread.start()
@@ -102,29 +104,41 @@ class Heart:
 
     async def _beat(self, store: Store) -> float | None:
         """Seconds until the next; None: not before it is asked for."""
-        self._tell(self._answer)
+        silent = self.silent_for
+        let_go = silent > self._tuning.silence
+        began = self._clock()  # before the leases are read: what is in hand by now, the renewal covers
         if self.slate is not None:
-            self.slate.beat()
+            self.slate.beat(began, let_go)
+        self._ask()  # after the slate: an answer that comes now takes `let_go` back
         leases = self._worker.held()
         if not leases:
             return self._when_empty
-        if self.silent_for > self._tuning.silence:
-            log.error("the event loop has not answered for %.0f s: its leases are let go", self.silent_for)
+        if let_go:
+            log.error("the event loop has not answered for %.0f s: its leases are let go", silent)
             return self._tuning.renew_every
-        deadline = self._clock() + self._tuning.lease
-        self._beat_at = self._clock()
+        deadline = began + self._tuning.lease
+        self._beat_at = began
         notes = self._worker.notes()
         try:
             reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
             log.warning("cannot renew %s, next try in %.0f s: %s", plural(len(leases), "lease"), RETRY, error)
             return min(RETRY, self._tuning.renew_every)
+        if self.slate is not None:
+            self.slate.renewed(began)
         self._tell(lambda: self._worker.carried(notes))
         self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
         return self._tuning.renew_every
 
+    def _ask(self) -> None:
+        if self._asked_at is None:
+            self._asked_at = self._clock()
+        self._tell(self._answer)
+
     def _answer(self) -> None:
-        self._answered_at = self._clock()
+        self._asked_at = None
+        if self.slate is not None:
+            self.slate.beat(self._clock())
 
     def _tell(self, what: Callable[[], None]) -> None:
         try:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 SLOT = struct.Struct("<qddH230s")
 """A lease in shared memory: fence (0: the slot is free), since when and until when the worker has it by the monotonic
 clock, length of the run's id, the id."""
-HEADER = struct.Struct("<d")
-"""When the worker's heart last beat, by the monotonic clock, which all processes of a host share."""
+HEADER = struct.Struct("<d?7xd")
+"""When the worker's heart last beat, whether the heart has let the leases go, and when the last renewal that succeeded
+began. Both times are by the monotonic clock, which all processes of a host share. A heart beats although the store is
+away: then nothing is renewed, so a beat says nothing of a lease."""
 HELLO = 65_536
 LOOKS = 6
 """Looks at a worker per lease."""
@@ -78,15 +80,19 @@ class Client:
         self.line.close()
         os.close(self.alive)
 
-    def beat_at(self) -> float:
-        return float(HEADER.unpack_from(self.memory, 0)[0]) if self.memory is not None else 0.0
+    def beat(self) -> tuple[float, bool, float]:
+        """When the heart last beat, whether it has let the leases go, and when it last began to renew with success."""
+        if self.memory is None:
+            return 0.0, False, 0.0
+        alive, let_go, renewed = HEADER.unpack_from(self.memory, 0)
+        return float(alive), bool(let_go), float(renewed)
 
     def held(self) -> list[tuple[str, int, float]]:
         """Run, fence and the end of the lease of each run in hand."""
         if self.memory is None:
             return []
         found: list[tuple[str, int, float]] = []
-        renewals = self.beat_at(), self.renewed_at
+        renewals = self.beat()[2], self.renewed_at
         for at in range(HEADER.size, len(self.memory) - SLOT.size + 1, SLOT.size):
             fence, since, till, length, text = SLOT.unpack_from(self.memory, at)
             if fence:
@@ -105,11 +111,15 @@ class Client:
         return fields[0] not in STOPPED and self.cpu > before
 
     def wanted(self, now: float) -> dict[str, int]:
-        """The leases to renew now, run and fence. A worker that renews in time has none that ends soon."""
+        """The leases to renew now, run and fence. A worker that renews in time has none that ends soon. One that could
+        not renew for half a lease has, although it is not silent: its interpreter may be held from now on."""
         if now - self.looked_at < 0.9 * self.lease / LOOKS:
             return {}
         self.looked_at = now
-        silent, works = now - self.beat_at(), self.works()
+        alive, given_up, _ = self.beat()
+        silent, works = now - alive, self.works()
+        if given_up:  # the heart is there, but the event loop is not: the heart has said so
+            return {}
         ending = {run: fence for run, fence, till in self.held() if till < now + self.lease / 2}
         if silent <= self.lease / 2:
             self.told = self.let_go = False

@@ -19,6 +19,8 @@ from rota.engine.tuning import Tuning
 
 log = logging.getLogger("rota")
 
+_BEAT, _RENEWED = struct.Struct("<d?"), struct.Struct("<d")
+"""The two parts of the HEADER. Each is written alone: a beat leaves the renewal as it is."""
 AGAIN = 0.5
 """Seconds after which a worker that could not call the renewer tries again."""
 
@@ -43,9 +45,13 @@ class Slate:
         self._free = [HEADER.size + seat * SLOT.size for seat in reversed(range(seats))]
         self._places: dict[Lease, int] = {}
 
-    def beat(self) -> None:
-        """The heart beats: the worker renews its leases itself."""
-        HEADER.pack_into(self._memory, 0, time.monotonic())
+    def beat(self, now: float, let_go: bool = False) -> None:
+        """The heart beats; `let_go`: the event loop has been silent for too long, nobody is to renew its leases."""
+        _BEAT.pack_into(self._memory, 0, now, let_go)
+
+    def renewed(self, began: float) -> None:
+        """A renewal of all leases that were in hand has succeeded; it began before the leases were read."""
+        _RENEWED.pack_into(self._memory, HEADER.size - _RENEWED.size, began)
 
     def take(self, lease: Lease, till: float) -> None:
         """This run is in hand from now on, with a lease until then; said before its handler is called."""
@@ -86,7 +92,7 @@ class Line:
         self._thread = threading.Thread(target=self._keep, name="rota-renewer", daemon=True)
 
     def start(self) -> None:
-        self._slate.beat()
+        self._slate.beat(time.monotonic())
         self._thread.start()
 
     def stop(self) -> None:

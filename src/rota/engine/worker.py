@@ -199,10 +199,10 @@ class Worker:
         period = None if run.origin.period is None else self._written(run.origin.period)
         seat = Seat(run, Context(run, self._resources, self._noted, period), deadline)
         self._tallies.claimed(run)
-        if self.slate is not None:
-            self.slate.take(seat.lease, deadline)
         with self._lock:
             self._seats[seat.lease] = seat
+        if self.slate is not None:  # after the seat: a renewal that began later than this has seen the lease
+            self.slate.take(seat.lease, deadline)
         if self._empty.is_set():
             self._empty.clear()
             self.filled()

@@ -1,0 +1,53 @@
+"""The renewer's side of a line, in the process of the test: what it knows of a worker, without its loop."""
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+from rota.engine import renewer
+from rota.engine.slate import Line, RenewerAt, Slate
+from rota.engine.tuning import Tuning
+
+
+@contextmanager
+def listening() -> Generator[tuple[socket.socket, str]]:
+    """A socket as a renewer has it, and its address."""
+    address = f"rota-test-{os.getpid()}-{secrets.token_hex(8)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind("\0" + address)
+        listener.listen()
+        yield listener, address
+
+
+def met(listener: socket.socket) -> renewer.Client:
+    """The next worker that calls, once it has said hello."""
+    client = renewer.accept(listener)
+    assert client is not None
+    assert renewer.heard(client, client.line.fileno())
+    return client
+
+
+@asynccontextmanager
+async def knowing(slate: Slate, url: str, tuning: Tuning, worker: str = "me") -> AsyncGenerator[renewer.Client]:
+    """A worker of that slate, as the renewer knows it; the worker's process is this one."""
+    with listening() as (listener, address):
+        line = Line(RenewerAt(address, url, "rota.stores:connect"), slate, worker, tuning)
+        line.start()
+        client = await asyncio.to_thread(met, listener)
+        try:
+            yield client
+        finally:
+            line.stop()
+            client.close()
+            slate.close()
+
+
+def use_the_processor() -> None:
+    """Until /proc shows it, which counts in hundredths of a second."""
+    end = time.process_time() + 0.03
+    while time.process_time() < end:
+        pass
