@@ -1,6 +1,8 @@
 """`rota doctor --mend-clock`: an SQLite store that a process with a wrong clock has used goes on at once."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,16 @@ async def goes_on(path: Path, then: float) -> None:
 @pytest.mark.parametrize("ahead", [1800.0, 7200.0, 400 * 86_400.0])
 def test_a_clock_that_was_ahead_is_mended(tmp_path: Path, rota: Called, ahead: float) -> None:
     then = rota.store(used, skew=ahead)
+    assert "set back, 2 waiting runs and 2 leases brought back to now" in rota("doctor", "--mend-clock")
+    asyncio.run(goes_on(tmp_path / "rota.db", then))
+
+
+@pytest.mark.parametrize("row", ['{"name":"bad","enabled":null,"limit":{"total":0}}', "no json at all"])
+def test_rows_that_cannot_be_read_do_not_stand_in_the_way(tmp_path: Path, rota: Called, row: str) -> None:
+    then = rota.store(used, skew=7200)
+    with closing(sqlite3.connect(tmp_path / "rota.db")) as connection, connection:
+        connection.execute("INSERT INTO specs VALUES ('bad', ?)", (row,))
+        connection.execute("INSERT INTO schedules VALUES ('bad', 'bad', ?, 0)", (row,))
     assert "set back, 2 waiting runs and 2 leases brought back to now" in rota("doctor", "--mend-clock")
     asyncio.run(goes_on(tmp_path / "rota.db", then))
 

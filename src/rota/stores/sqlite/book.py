@@ -343,7 +343,7 @@ class SqliteBook:
 
     def spec(self, task: str) -> TaskSpec | None:
         if self._specs.version != self._tx.specs:
-            found = read_specs(self._tx.one("SELECT json_group_array(json_array(name, spec)) FROM specs"))
+            found = read_specs(self._tx.one(sql.ALL_SPECS))
             self._specs.known = {spec.name: spec for spec in found}
             self._specs.version = self._tx.specs
         return self._specs.known.get(task)

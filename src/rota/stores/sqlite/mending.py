@@ -2,12 +2,12 @@
 
 import sqlite3
 
-import msgspec
 from msgspec import Struct
 
 from rota.domain.run import DIGITS
-from rota.domain.spec import TaskSpec
 from rota.stores.sqlite.connection import begin, plain_errors
+from rota.stores.sqlite.queries import ALL_SPECS
+from rota.stores.sqlite.rows import read_specs
 
 LEASED_AFTER = 600.0
 """Seconds that a lease from the future has left: time enough for its worker to renew it, if that is alive."""
@@ -26,7 +26,8 @@ OTHERS = (
     "UPDATE clock SET now = :here",
     "UPDATE runs SET offer_at = NULL WHERE state = 'running' AND offer_at > :here",
     "UPDATE workers SET seen_at = :here, wake_at = NULL, idle = 0 WHERE seen_at > :here",
-    "UPDATE schedules SET look_at = schedule ->> 'fires_at' WHERE look_at > schedule ->> 'fires_at'",
+    """UPDATE schedules SET look_at = schedule ->> 'fires_at'
+       WHERE iif(json_valid(schedule), look_at > schedule ->> 'fires_at', false)""",
     """UPDATE marks SET succeeded_at = min(succeeded_at, :here), finished_at = min(finished_at, :here)
        WHERE succeeded_at > :here OR finished_at > :here""",
 )
@@ -61,9 +62,11 @@ def mend_clock(connection: sqlite3.Connection, path: str, now: float) -> Mended:
 
 
 def _fill_buckets(connection: sqlite3.Connection, here: float) -> None:
-    """A bucket that takes longer to fill than an empty one was drawn from in the future."""
-    found = connection.execute("SELECT json_group_array(json(spec)) FROM specs").fetchone()[0]
-    rates = {spec.name: spec.rate for spec in msgspec.json.decode(found, type=list[TaskSpec])}
+    """A bucket that takes longer to fill than an empty one was drawn from in the future.
+
+    A task whose spec cannot be read counts as one without a rate: its bucket is full, rather than empty for too long.
+    """
+    rates = {spec.name: spec.rate for spec in read_specs(connection.execute(ALL_SPECS).fetchone()[0])}
     for task, key, full_at in connection.execute("SELECT task, key, full_at FROM rates").fetchall():
         rate = rates.get(task)
         if full_at > here + (rate.burst * rate.interval if rate else 0.0):

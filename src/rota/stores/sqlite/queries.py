@@ -183,6 +183,8 @@ INSERT INTO stats (minute, task, tally) VALUES (?1, ?2, ?3)
 ON CONFLICT (minute, task) DO UPDATE SET tally = ?3
 """
 
+ALL_SPECS = "SELECT json_group_array(json_array(name, spec)) FROM specs"
+
 PUT_SPEC = "INSERT INTO specs (name, spec) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET spec = ?2"
 
 PUT_MARK = """

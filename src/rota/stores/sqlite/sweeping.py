@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Retention
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
+from rota.stores.sqlite.queries import ALL_SPECS
+from rota.stores.sqlite.rows import read_schedules, read_specs
 from rota.stores.sqlite.threads import Transaction
 
 FORGET_AT_ONCE = 5000
@@ -43,8 +43,9 @@ DELETE FROM runs WHERE seq IN (
 
 
 OVER = """
-SELECT json_group_array(json(schedule)) FROM (
-    SELECT schedule FROM schedules WHERE look_at IS NULL AND schedule ->> '$.next_at' IS NULL LIMIT ?)
+SELECT json_group_array(json_array(id, schedule)) FROM (
+    SELECT id, schedule FROM schedules
+    WHERE look_at IS NULL AND iif(json_valid(schedule), schedule ->> '$.next_at' IS NULL, false) LIMIT ?)
 """
 
 
@@ -66,8 +67,11 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
 
 
 def _forget_marks(tx: Transaction) -> None:
-    specs = msgspec.json.decode(tx.one("SELECT json_group_array(json(spec)) FROM specs"), type=list[TaskSpec])
-    longer = {spec.name: keep for spec in specs if (keep := mark_memory(spec)) > MARK_MEMORY}
+    """The marks of a task whose spec cannot be read are kept: it may ask for a longer memory."""
+    specs = read_specs(tx.one(ALL_SPECS))
+    names = msgspec.json.decode(tx.one("SELECT json_group_array(name) FROM specs"), type=list[str])
+    longer = dict.fromkeys(set(names).difference(spec.name for spec in specs), math.inf)
+    longer |= {spec.name: keep for spec in specs if (keep := mark_memory(spec)) > MARK_MEMORY}
     usual = "DELETE FROM marks WHERE finished_at <= ? AND task NOT IN (SELECT value FROM json_each(?))"
     tx.execute(usual, tx.now - MARK_MEMORY, msgspec.json.encode(list(longer)).decode())
     for task, keep in longer.items():
@@ -76,8 +80,8 @@ def _forget_marks(tx: Transaction) -> None:
 
 
 def _forget_schedules(tx: Transaction) -> None:
-    found = msgspec.json.decode(tx.one(OVER, FORGET_AT_ONCE), type=list[Schedule])
-    gone = [(plan.id,) for plan in found if over(plan, tx.now - MARK_MEMORY)]
+    found = read_schedules(tx.one(OVER, FORGET_AT_ONCE))
+    gone = [(id,) for id, plan in found if plan is not None and over(plan, tx.now - MARK_MEMORY)]
     tx.executemany("DELETE FROM schedules WHERE id = ?", gone)
 
 
