@@ -71,9 +71,9 @@ class Member:
     def end(self, pause: Callable[[float], None] = time.sleep) -> int:
         """The exit code after SIGTERM; -1 if the process does not end in time. `pause` waits between two looks.
 
-        A process that still starts has no handler for the signal yet and nothing in hand: the signal may end it.
+        A process that still starts has nothing in hand: the signal may end it, or a store that is away.
         """
-        started = self._has_started
+        started = self.has_started
         self._child.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + PATIENCE
         while (code := self._child.poll()) is None:
@@ -81,10 +81,10 @@ class Member:
                 self.kill()
                 return -1
             pause(0.02)
-        return 0 if code == -signal.SIGTERM and not started else code
+        return code if started else 0
 
     @property
-    def _has_started(self) -> bool:
+    def has_started(self) -> bool:
         return READY.search(self.log, self._said_before) is not None
 
     @property

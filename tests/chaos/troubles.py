@@ -50,6 +50,7 @@ class Troubles:
         for _, cure in self._healing:
             cure()
         self._healing = []
+        self._restart_ended()
 
     def kill_worker(self) -> None:
         self._kill(self._random.choice(self._crew.workers))
@@ -77,7 +78,7 @@ class Troubles:
         worker = self._random.choice(self._crew.workers)
         if worker.frozen:
             worker.thaw()
-        if not worker.ended and (code := worker.end(self._sleep)) != 0:
+        if (code := worker.end(self._heal_and_wait)) != 0:
             self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
         worker.start()
 
@@ -130,6 +131,14 @@ class Troubles:
         member.kill()
         member.start()
 
+    def _restart_ended(self) -> None:
+        """As an init system does: a worker that finds no store at its start ends with an error, and is tried again."""
+        for member in self._crew.everybody:
+            if member.ended:
+                if member.has_started:
+                    self.problems.append(f"{member.name} ended by itself")
+                member.start()
+
     def _cure(self, seconds: float, cure: Trouble) -> None:
         self._healing.append((time.monotonic() + seconds, cure))
 
@@ -137,8 +146,12 @@ class Troubles:
         """Wait, and heal meanwhile what is due to be healed."""
         until = time.monotonic() + seconds
         while (now := time.monotonic()) < until:
-            due = [(at, cure) for at, cure in self._healing if at <= now]
-            self._healing = [item for item in self._healing if item not in due]
-            for _, cure in due:
-                cure()
-            time.sleep(min(0.02, until - now))
+            self._heal_and_wait(min(0.02, until - now))
+            self._restart_ended()
+
+    def _heal_and_wait(self, seconds: float) -> None:
+        due = [(at, cure) for at, cure in self._healing if at <= time.monotonic()]
+        self._healing = [item for item in self._healing if item not in due]
+        for _, cure in due:
+            cure()
+        time.sleep(seconds)
