@@ -16,6 +16,8 @@ PATIENCE = 3.0
 """Seconds for which somebody waits for a due run before a missing worker is worth a word."""
 LOOK_AGAIN = 10.0
 """Seconds between two looks at the workers of one task."""
+PAGE = 1000
+"""Running runs that are read at once."""
 SHOWN = 100
 """Characters of an id that are shown: it may come from outside."""
 
@@ -27,16 +29,28 @@ def is_alive(worker: WorkerSeen, now: float) -> bool:
 
 
 def nobody(task: str, workers: Iterable[WorkerSeen], now: float) -> str | None:
-    """The sentence that no live worker knows the task; None if one does."""
+    """The sentence that no live worker knows the task, and what to do about that; None if one does."""
     seen = list(workers)
     alive = [worker for worker in seen if is_alive(worker, now)]
     if any(task in worker.tasks for worker in alive):
         return None
-    if knew := [worker.seen_at for worker in seen if task in worker.tasks]:
-        return f"no live worker knows {task}; the last one that does was heard of {_ago(now - max(knew))}"
+    knew = [worker.seen_at for worker in seen if task in worker.tasks]
+    silent = f" (one that knows {task} fell silent {_ago(now - max(knew))})" if knew else ""
     if alive:
-        return f"workers are alive, but none knows {task}: start one that imports its code"
-    return "no worker is alive: start one with `rota worker`"
+        return f"workers are alive, but none knows {task}: start one that imports its code{silent}"
+    return f"no worker is alive: start one with `rota worker`{silent}"
+
+
+async def all_running(store: Store) -> list[Run]:
+    """Every run that a worker holds, page by page. A worker's report only tells what it held when it last spoke."""
+    found: list[Run] = []
+    cursor: str | None = None
+    while True:
+        page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
+        found += page.runs
+        cursor = page.cursor
+        if cursor is None:
+            return found
 
 
 def waits_for_a_worker(run: Run, now: float) -> bool:

@@ -83,11 +83,11 @@ def test_yes_is_an_answer_too(rota: Called, monkeypatch: pytest.MonkeyPatch) -> 
 REPORT = Report(host="here", pid=7, version="1.0", seats=10, held=2, overdue=1)
 
 
-def seen(rota: Called, name: str, *tasks: str, ago: float = 0.0) -> None:
+def seen(rota: Called, name: str, *tasks: str, ago: float = 0.0, n: int = 1, free: int = 0) -> None:
     """Whoever was there longest ago comes first: the store's clock does not go back."""
 
     async def claim(store: Store) -> None:
-        await store.claim(name, 1, tasks, 0, 30.0, REPORT)
+        await store.claim(name, n, tasks, free, 30.0, REPORT)
 
     rota.store(claim, skew=-ago)
 
@@ -95,7 +95,8 @@ def seen(rota: Called, name: str, *tasks: str, ago: float = 0.0) -> None:
 def test_workers_are_told_and_the_silent_ones_marked(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     seen(rota, "quiet", "greet", ago=60)
     seen(rota, "gone", ago=5)
-    seen(rota, "a-long-name-of-a-worker", "greet", "resize")
+    rota.put(waiting("abcdef-1"), waiting("abcdef-2"))
+    seen(rota, "a-long-name-of-a-worker", "greet", "resize", free=2)
 
     listed = rota.json("workers")
     every = rota("workers", "--all").splitlines()
@@ -118,6 +119,15 @@ def test_workers_are_told_and_the_silent_ones_marked(rota: Called, monkeypatch: 
     assert 60 <= listed[1]["silent_for"] < 120
     assert [line.split("\t")[1] for line in every[1:]] == ["busy", "stopped", "silent"]
     assert "a-long-n  busy" in table
+
+
+def test_what_a_worker_holds_is_counted_from_the_runs_and_not_from_its_last_report(rota: Called) -> None:
+    seen(rota, "dead", "greet", ago=60)
+    seen(rota, "there", "greet")
+
+    listed = {worker["name"]: (worker["standing"], worker["held"]) for worker in rota.json("workers")}
+
+    assert listed == {"dead": ("silent", 0), "there": ("idle", 0)}
 
 
 def test_the_doctor_warns_of_what_nobody_is_there_for(rota: Called) -> None:

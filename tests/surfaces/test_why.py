@@ -30,7 +30,11 @@ async def test_the_last_worker_that_knew_it_is_gone(scene: Scene) -> None:
     await scene.publish()
     await scene.work()
     scene.backend.skew += 120
-    assert "was heard of 2 minutes ago" in await scene.told("fetch")
+    silent = "(one that knows fetch fell silent 2 minutes ago)"
+    assert await scene.told("fetch") == f"no worker is alive: start one with `rota worker` {silent}"
+    await (await scene.store()).claim("bob", 1, ["other"], 1, 30)
+    advice = f"start one that imports its code {silent}"
+    assert await scene.told("fetch") == f"workers are alive, but none knows fetch: {advice}"
 
 
 async def test_its_task_is_paused_and_by_whom(scene: Scene) -> None:

@@ -152,7 +152,7 @@ async def test_a_lease_that_lapsed(scene: Scene) -> None:
     await scene.work()
     scene.backend.skew += 40
     assert await scene.told(run.id) == "its lease lapsed 10 seconds ago: another worker takes it over"
-    assert (await scene.told("boom")).startswith("no live worker knows boom; the last one that does was heard of")
+    assert (await scene.told("boom")).startswith("no worker is alive: start one with `rota worker` (one that knows")
 
 
 async def test_a_step_or_a_plans_run_is_headed_by_what_became_of_it(scene: Scene) -> None:

@@ -1,5 +1,6 @@
 """`rota workers`: who is there to do the work."""
 
+from collections import Counter
 from typing import Annotated, cast
 
 from cyclopts import Parameter
@@ -9,7 +10,8 @@ from rota.cli.apps import Target
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import coarse, iso, one_line
-from rota.fleet import is_alive
+from rota.domain.run import Run
+from rota.fleet import all_running, is_alive
 from rota.store import Reply, WorkerSeen
 
 SHORT = 8
@@ -28,34 +30,39 @@ def workers(
     One that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with its event loop
     blocked.
     """
-    seen = target.run(_seen(target))
-    chosen = [worker for worker in seen.items if every or standing(worker, seen.now) != "stopped"]
-    records = [_record(worker, seen.now) for worker in sorted(chosen, key=lambda w: (-w.seen_at, w.name))]
-    show.records(records, _columns(), "No workers; start one with rota worker.")
+    seen, running = target.run(_seen(target))
+    held = Counter(run.worker for run in running)
+    records = [
+        _record(worker, held[worker.name], seen.now)
+        for worker in sorted(seen.items, key=lambda w: (-w.seen_at, w.name))
+    ]
+    chosen = [record for record in records if every or record["standing"] != "stopped"]
+    show.records(chosen, _columns(), "No workers; start one with rota worker.")
 
 
-def standing(worker: WorkerSeen, now: float) -> str:
+def standing(worker: WorkerSeen, held: int, now: float) -> str:
     if not worker.tasks:
         return "stopped"
     if not is_alive(worker, now):
         return "silent"
-    return "busy" if worker.report.held else "idle"
+    return "busy" if held else "idle"
 
 
-async def _seen(target: Target) -> Reply[WorkerSeen]:
+async def _seen(target: Target) -> tuple[Reply[WorkerSeen], list[Run]]:
     async with target.client() as client:
-        return await (await client.store()).rows(WorkerSeen)
+        store = await client.store()
+        return await store.rows(WorkerSeen), await all_running(store)
 
 
-def _record(worker: WorkerSeen, now: float) -> dict[str, object]:
+def _record(worker: WorkerSeen, held: int, now: float) -> dict[str, object]:
     report = worker.report
     return {
         "name": worker.name,
-        "standing": standing(worker, now),
+        "standing": standing(worker, held, now),
         "host": report.host,
         "pid": report.pid,
         "seats": report.seats,
-        "held": report.held,
+        "held": held,
         "overdue": report.overdue,
         "idle": worker.idle,
         "tasks": [*worker.tasks],
