@@ -19,6 +19,7 @@ from rota.errors import ScheduleTaken
 from rota.store import Declared, Marked, RowQuery, RunQuery, Store, Subject, Wish
 
 PAGE = 500
+ALL = 10_000_000
 NOTE = "moved to another store"
 WAITING = (State.QUEUED, State.PAUSED)
 
@@ -63,6 +64,17 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
     return moved
 
 
+async def count(source: Store) -> Moved:
+    """What `move` would find now. Nothing is changed."""
+    depths = (await source.depths()).items
+    return Moved(
+        schedules=len((await source.rows(Schedule, RowQuery(limit=ALL))).items),
+        runs=sum(depth.queued + depth.paused for depth in depths),
+        marks=len((await source.rows(Marked, RowQuery(limit=ALL))).items),
+        running=sum(depth.running for depth in depths),
+    )
+
+
 async def _move_schedules(source: Store, target: Store, schedules: list[Schedule], by: str | None) -> None:
     ids = [schedule.id for schedule in schedules]
     await source.ask(Wish.PAUSE, ids, NOTE, by, Subject.SCHEDULES)
@@ -77,7 +89,7 @@ async def _move_schedules(source: Store, target: Store, schedules: list[Schedule
 
 
 async def _copy_marks(source: Store, target: Store) -> int:
-    marks = (await source.rows(Marked, RowQuery(limit=10_000_000))).items
+    marks = (await source.rows(Marked, RowQuery(limit=ALL))).items
     for first in range(0, len(marks), PAGE):
         await target.mark(marks[first : first + PAGE])
     return len(marks)

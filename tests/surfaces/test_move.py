@@ -219,8 +219,8 @@ def test_the_command_tells_how_many_begin_afresh(
 
     rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
     rota.store(try_one)
-    assert command(["move", "--from", rota.url, "--to", f"sqlite:///{tmp_path}/new.db"]) == 0
-    assert capsys.readouterr().out.splitlines()[1:] == [
+    assert command(["move", "--from", rota.url, "--to", f"sqlite:///{tmp_path}/new.db", "--yes"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:-1] == [
         "1 run had been tried before: tries and fences count from zero now, and what was saved is not carried."
     ]
 
@@ -232,5 +232,38 @@ def test_the_command_moves_and_tells(project: Project) -> None:
     done = project.rota("move", "--from", old, "--to", new)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("Moved 0 schedules, 1 run and 0 marks from ")
+    assert done.out.splitlines()[1:] == [
+        "In the old store, the moved schedules are deleted and the moved runs are cancelled.",
+        f"Next: set ROTA_URL={new}, or url in rota.toml, wherever workers start and programs submit.",
+    ]
     assert len(project.rota("runs", "ls", "--url", new, "--json").json) == 1
     assert project.rota("move", "--from", old, "--to", old).code == 2
+
+
+def test_a_store_with_a_live_worker_is_left_only_with_a_yes(
+    rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rota.put(waiting_run("abcdef-1"))
+    rota.store(lambda store: store.claim("w", 0, ["greet"], 1, 30))
+    moving = ["move", "--from", rota.url, "--to", f"sqlite:///{tmp_path}/new.db"]
+    assert command(moving) == 1
+    assert capsys.readouterr().err == (
+        f"rota: 1 worker is alive on {rota.url}: stop the workers first (rota workers lists them), "
+        "or move all the same with --yes\n"
+    )
+    assert not (tmp_path / "new.db").exists()
+    assert command([*moving, "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("Moved 0 schedules, 1 run ")
+
+
+def test_a_dry_run_counts_and_changes_nothing(rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
+    rota.store(lambda store: store.claim("w", 1, ["greet"], 1, 30))
+    target = f"sqlite:///{tmp_path}/new.db"
+    assert command(["move", "--from", rota.url, "--to", target, "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"Would move 0 schedules, 1 run and 0 marks from {rota.url} to {target}; nothing was changed.",
+        "1 run running there would stay, and so would what waits for its end.",
+    ]
+    assert not (tmp_path / "new.db").exists()
+    assert [run["state"] for run in rota.json("runs", "ls")] == ["queued", "running"]
