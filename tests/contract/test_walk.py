@@ -1,4 +1,4 @@
-"""Every order of events in small worlds: the promises hold at every step, and all stores tell the same."""
+"""The orders of events in small worlds: the promises hold at every step, and all stores tell the same."""
 
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
-from rota.domain.run import Standing, State
+from rota.domain.joining import REPLACED, afresh
+from rota.domain.run import Attempt, Standing, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.stores.ledger import admitting, claiming, holding, settling
 from rota.stores.memory.lanes import Lanes
@@ -26,7 +27,7 @@ SOAK_STATES = 1_000_000
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_every_promise_holds_in_every_state(world: str) -> None:
+def test_every_promise_holds_in_the_first_states(world: str) -> None:
     walked = walk(WORLDS[world], STATES)
     assert walked.complete or walked.states == STATES
     assert walked.endings > 100
@@ -116,6 +117,12 @@ def unfinal(run: Any, now: float, note: str | None, *reason: Any) -> Any:
     return replace(run, note="too late") if run.state.final else rules_cancel(run, now, note, *reason)
 
 
+def told_each_time(run: Any, now: float) -> Any:
+    """Each join with other arguments adds a row to the attempts."""
+    rows = (*run.attempts, Attempt(run.fence, "", REPLACED, now, now)) if run.attempts else ()
+    return replace(afresh(run, now), attempts=rows)
+
+
 rules_judge, rules_cancel, lanes_due, lanes_heads = rules.judge, rules.cancel, Lanes.due, Lanes.heads
 BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "any fence settles": ("leases", rules, "judge", without_fences, "did not hold"),
@@ -129,6 +136,9 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "an ended run frees no place": ("limit", holding, "freed", lambda book, run: None, "never ends"),
     "a resume does nothing": ("limit", rules, "resume", lambda run, note: run, "never ends"),
     "a retry waits beside its equal": ("unique", settling, "_give_way", lambda book, run: run, "two equal runs wait"),
+    "other arguments keep the past": ("joins", admitting, "afresh", lambda run, now: run, "kept the past"),
+    "each join tells of a replacement": ("joins", admitting, "afresh", told_each_time, "tells twice"),
+    "a tick waits beside a retry": ("joins", admitting, "_behind", lambda book, new: [], "two equal runs wait"),
     "every newcomer comes in": ("unique", admitting, "_refusal", lambda book, new: None, "two equal runs wait"),
 }
 

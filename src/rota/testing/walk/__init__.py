@@ -1,4 +1,4 @@
-"""Every order of events in a small world: two workers, two runs, a schedule, a clock, and what can go wrong.
+"""The orders of events in a small world: two workers, a few runs, a schedule, a clock, and what can go wrong.
 
 The walk goes through the states of the real ledger over the memory store, breadth first, and holds every step to the
 promises in `promising`. Paths of the walk are told to other stores by `replaying`, which compares every answer.

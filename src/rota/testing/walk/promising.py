@@ -1,7 +1,9 @@
 """The promises, as what must hold at every step of a walk. They read runs, and share no rule with the ledger."""
 
+from itertools import combinations, pairwise
 from typing import Any
 
+from rota.domain.joining import REPLACED
 from rota.domain.run import Run
 from rota.domain.settlement import Charge, Finish
 from rota.testing.walk.acting import Event
@@ -47,18 +49,27 @@ def check_step(before: Run | None, run: Run, event: Event, now: float, unended: 
         assert before.expires_at is None or before.expires_at > now, f"{run.id} started too late"
     else:
         assert run.worker in (None, before.worker), f"{run.id} changed hands without a claim"
+    if run.wire != before.wire:
+        assert before.state in ("queued", "paused"), f"{run.id} got other arguments while it was {before.state}"
+        past = (run.failures, run.losses, run.saved, run.progress, run.error)
+        assert past == (0, 0, None, None, None), f"{run.id} got other arguments and kept the past of those before"
     assert (run.state == "running") == (run.worker is not None) == (run.until is not None)
     assert run.state.final == (run.finished_at is not None)
 
 
 def check_counts(world: World, run: Run, people: People) -> None:
-    """Failures, losses and endings are those that were applied, each fence ended once, and in order."""
+    """Each fence ended once, in order, and is told of. Failures and losses are those of the arguments of now."""
     applied = [said for said in people.applied if said.run == run.id]
-    assert run.losses == sum(said.charge is Charge.LOSS for said in applied), f"the losses of {run.id} are miscounted"
-    failed = sum(said.charge is Charge.FAILURE for said in applied)
+    words = [attempt.outcome for attempt in run.attempts]
+    assert (REPLACED, REPLACED) not in pairwise(words), f"{run.id} tells twice of one replacement"
+    ours = words[::-1].index(REPLACED) if REPLACED in words else len(words)
+    charges = [said.charge for said in applied[len(applied) - ours :]]
+    assert run.losses == charges.count(Charge.LOSS), f"the losses of {run.id} are miscounted"
+    failed = charges.count(Charge.FAILURE)
     inherited = run.unique_key is not None  # a run that waits takes over the failures of the one it supersedes
     assert run.failures == failed or (inherited and run.failures > failed), f"the failures of {run.id} are miscounted"
-    assert [attempt.fence for attempt in run.attempts] == [said.fence for said in applied]
+    told = [attempt.fence for attempt in run.attempts if attempt.outcome != REPLACED]
+    assert told == [said.fence for said in applied], f"{run.id} does not tell of all its attempts"
     assert [said.fence for said in applied] == [*range(1, len(applied) + 1)], f"a fence of {run.id} did not end once"
     assert run.fence - len(applied) == (run.state == "running"), f"{run.id} has two fences at once"
     finished = sum(isinstance(said.action, Finish) for said in applied)
@@ -76,8 +87,13 @@ def check_crowd(world: World, after: Frozen) -> None:
     if limit is not None and limit.per_key is not None:
         keys = [run.key for run in running if run.key is not None]
         assert all(keys.count(key) <= limit.per_key for key in keys), "more runs of one key than the limit allows"
-    waiting = [run.unique_key for run in after.runs if run.unique_key and run.state in ("queued", "paused")]
-    assert len(waiting) == len({*waiting}), "two equal runs wait"
+    for one, other in combinations(after.runs, 2):
+        equal = one.unique_key is not None and one.unique_key == other.unique_key
+        if equal and all(run.state in ("queued", "paused") for run in (one, other)):
+            # join="wait": a run that was tried waits for its retry, and a run that was never tried waits for its end.
+            tried, new = sorted((one, other), key=lambda run: run.fence == 0)
+            in_turn = tried.fence > 0 and new.fence == 0 and tried.id in new.needs
+            assert in_turn, "two equal runs wait"
 
 
 def check_verdicts(before: Frozen, event: Event, verdicts: list[str]) -> None:

@@ -58,7 +58,7 @@ def _said(event: Event, answer: Any) -> Any:
 
 
 def _seen(run: Run, base: float) -> tuple[object, ...]:
-    """A run without what differs by milliseconds, or by the way a store parks."""
+    """A run without what differs by milliseconds, by the way a store parks, or by the order in which it lists needs."""
     due = (run.due_at - base) // (STEP / 6)
     return (
         *(
@@ -72,6 +72,6 @@ def _seen(run: Run, base: float) -> tuple[object, ...]:
             run.pause_asked,
             run.reason,
         ),
-        *(() if run.state.final else run.needs, run.awaited, run.wire),
+        *(() if run.state.final else sorted(run.needs), run.awaited, run.wire),
         tuple((attempt.fence, attempt.worker, attempt.outcome) for attempt in run.attempts),
     )

@@ -1,4 +1,4 @@
-"""The walk: every state once, breadth first, each step held to the promises; and from every state, work can end."""
+"""The walk: states breadth first, each once, up to a number; each step keeps the promises, and all work can end."""
 
 from array import array
 from collections import deque

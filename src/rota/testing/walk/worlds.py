@@ -41,8 +41,8 @@ class World(NamedTuple):
         return b'"lost":"fail"' in new.wire
 
 
-def new_run(id: str, policy: Policy) -> NewRun:
-    return NewRun(id=id, task=TASK, wire=wire.encode(b"{}", Origin(), policy), key="k")
+def new_run(id: str, policy: Policy, args: bytes = b"{}") -> NewRun:
+    return NewRun(id=id, task=TASK, wire=wire.encode(args, Origin(), policy), key="k")
 
 
 A, B, C = new_run("a", PATIENT), new_run("b", PATIENT), new_run("c", PATIENT)
@@ -57,6 +57,15 @@ WORLDS = {
             replace(B, unique_key="u", guards=Guards("queued", "set"), delay=50.0),
         ),
         replace(C, unique_key="u", guards=Guards("active")),
+    ),
+    "joins": World(  # a schedule with overlap="queue", and submits that join with other arguments
+        TaskSpec(TASK),
+        (
+            replace(A, unique_key="u", guards=Guards("queued", "keep")),
+            replace(new_run("b", PATIENT, b'{"n":2}'), unique_key="u", guards=Guards("queued", "set")),
+            replace(new_run("d", PATIENT, b'{"n":3}'), unique_key="u", guards=Guards("queued", "push")),
+        ),
+        replace(C, unique_key="u", guards=Guards("queued", "wait", behind=True)),
     ),
     "needs": World(
         TaskSpec(TASK),
