@@ -5,12 +5,13 @@ import os
 import socket
 import stat
 from collections.abc import AsyncIterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from rota import Rota
-from rota.store import Hint, Store, WorkerSeen
+from rota.store import Hint, Retention, Store, WorkerSeen
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.sqlite.bells import CROWD, Bells
 from rota.testing.contract import Stage, new_run
@@ -62,6 +63,24 @@ def folder(backend: SqliteBackend) -> Path:
 
 def bells(backend: SqliteBackend) -> list[Path]:
     return list(folder(backend).iterdir())
+
+
+async def leave_a_bell(backend: SqliteBackend, worker: str) -> Path:
+    """As the process of a worker does that is killed."""
+    before = set(bells(backend))
+    async with SqliteBackend(backend.path).open() as store, store.changes(worker):
+        (bell,) = set(bells(backend)) - before
+    leave_a_socket(bell)
+    return bell
+
+
+def leave_a_socket(path: Path) -> None:
+    with chdir(path.parent), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.bind(path.name)  # the whole path may be too long for an address
+
+
+async def seen_idle(store: Store) -> set[str]:
+    return {seen.name for seen in (await store.rows(WorkerSeen)).items if seen.idle}
 
 
 class Ear:
@@ -199,11 +218,94 @@ async def test_the_bell_of_a_dead_process_is_taken_down_by_who_rings_it(tmp_path
     async with here.open() as near, there.open() as far, near.changes() as hints:
         (alive,) = bells(here)
         dead = alive.with_name("any-0123456789abcdef")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
-            bell.bind(str(dead))
+        leave_a_socket(dead)
         run = await Stage(there, far).ended()
         assert run.id in (await told(hints)).runs
         assert bells(here) == [alive]
+
+
+@pytest.mark.parametrize(("dead", "alive"), [("ada", "bob"), ("bob", "ada")])
+async def test_another_is_hinted_in_the_place_of_a_worker_that_has_died(tmp_path: Path, dead: str, alive: str) -> None:
+    here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
+    async with here.open() as near, near.changes(alive) as hints, asyncio.timeout(30):
+        left = await leave_a_bell(here, dead)
+        for worker in ("ada", "bob"):
+            await near.claim(worker, 1, ["greet"], 1, 30)
+        async with there.open() as far:
+            await far.put([new_run()])  # and closes at once, as `rota submit` does
+        assert alive in (await told(hints)).workers
+        async with there.open() as far:
+            await far.put([new_run()])
+        assert left not in bells(here), "whichever of them was hinted first"
+        assert await seen_idle(near) == set()
+
+
+async def test_who_looks_after_runs_to_come_is_replaced_too(tmp_path: Path) -> None:
+    here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
+    async with here.open() as near, near.changes("bob") as hints, asyncio.timeout(30):
+        await leave_a_bell(here, "ada")
+        await near.put([new_run("other", delay=60)])
+        claim = await near.claim("ada", 1, ["greet", "other"], 1, 30)
+        assert claim.wake is not None
+        assert (await near.claim("bob", 1, ["other"], 1, 30)).wake is None, "ada wakes for it"
+        async with there.open() as far:
+            await far.put([new_run()])
+        assert "bob" in (await told(hints)).workers, "not for the run, which bob does not know"
+        assert (await near.claim("bob", 2, ["other"], 1, 30)).wake is not None
+
+
+@pytest.mark.parametrize(("bare", "belled"), [("ada", "bob"), ("bob", "ada")])
+async def test_a_worker_without_a_bell_is_not_taken_for_dead(tmp_path: Path, bare: str, belled: str) -> None:
+    here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
+    async with here.open() as near, near.changes(belled):
+        for worker in (bare, belled):
+            await near.claim(worker, 1, ["greet"], 1, 30)
+        async with there.open() as far:
+            await far.put([new_run()])
+        assert len(await seen_idle(near)) == 1, "one was hinted, and nobody beside"
+
+
+async def test_a_worker_with_one_living_bell_is_alive(tmp_path: Path) -> None:
+    here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
+    async with here.open() as near, near.changes("ada") as hints, asyncio.timeout(30):
+        await leave_a_bell(here, "ada")
+        for worker in ("ada", "bob"):
+            await near.claim(worker, 1, ["greet"], 1, 30)
+        async with there.open() as far:
+            await far.put([new_run()])
+        assert "ada" in (await told(hints)).workers
+        assert await seen_idle(near) == {"bob"}
+
+
+async def test_a_sweep_takes_down_what_dead_processes_have_left(tmp_path: Path) -> None:
+    here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
+    async with here.open() as near, near.changes("bob") as hints, asyncio.timeout(30):
+        (alive,) = bells(here)
+        await leave_a_bell(here, "busy")
+        await leave_a_bell(here, "ada")
+        leave_a_socket(old := folder(here) / f".{alive.name}")
+        os.utime(old, (0, 0))
+        leave_a_socket(new := folder(here) / ".0123456789abcdef-0123456789abcdef")
+        (other := folder(here) / "notes.txt").touch()
+        for worker in ("ada", "bob"):
+            await near.claim(worker, 1, ["greet"], 1, 30)
+        async with there.open() as far:
+            await far.sweep(Retention())
+        assert set(bells(here)) == {alive, new, other}, "what is being hung refuses too, for a moment"
+        assert (await told(hints)).workers == {"bob"}, "in place of ada"
+        new.unlink()
+        other.unlink()
+    assert not folder(here).exists()
+
+
+async def test_a_sweep_takes_the_folder_of_the_last_bell_away(tmp_path: Path) -> None:
+    backend = quiet(tmp_path / "rota.db")
+    async with backend.open() as store:
+        async with store.changes():
+            bell = await leave_a_bell(backend, "ada")
+        assert bells(backend) == [bell]
+        await store.sweep(Retention())
+        assert not folder(backend).exists()
 
 
 async def test_a_database_deep_in_the_tree_has_bells_too(tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from rota.store import IDLE_MEMORY
 
+Arrival = tuple[str | None, float]
+"""The task and due time of a run that can be taken; a schedule comes without a task."""
+
 
 class Idle(Struct, frozen=True):
     """A worker that found nothing. It looks again by itself at `wake_at`, if it was given one."""
@@ -17,13 +20,13 @@ class Idle(Struct, frozen=True):
     wake_at: float | None = None
 
 
-def to_hint(idle: Iterable[Idle], arrivals: Iterable[tuple[str | None, float]], now: float) -> set[str]:
-    """One idle worker for each arriving (task, due_at), unless it wakes in time by itself; the last to wake first.
+def to_hint(idle: Iterable[Idle], arrivals: Iterable[Arrival], now: float) -> dict[str, Arrival]:
+    """One idle worker for each arrival, unless it wakes in time by itself; the last to wake first.
 
-    A schedule comes without a task: anyone can fire it, and one who wakes in time is enough.
+    Anyone can fire a schedule, and one who wakes in time is enough.
     """
     asleep = sorted((worker for worker in idle if worker.seen_at > now - IDLE_MEMORY), key=_wakes, reverse=True)
-    hinted: set[str] = set()
+    hinted: dict[str, Arrival] = {}
     ticks: list[float] = []
     for task, due_at in arrivals:
         if not asleep:
@@ -34,10 +37,10 @@ def to_hint(idle: Iterable[Idle], arrivals: Iterable[tuple[str | None, float]], 
         for worker in asleep:
             if task in worker.tasks and _wakes(worker) > due_at:
                 asleep.remove(worker)
-                hinted.add(worker.worker)
+                hinted[worker.worker] = task, due_at
                 break
     if ticks and asleep and not hinted and _wakes(asleep[-1]) > min(ticks):
-        hinted.add(asleep[0].worker)
+        hinted[asleep[0].worker] = None, min(ticks)
     return hinted
 
 

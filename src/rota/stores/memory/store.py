@@ -184,7 +184,7 @@ class MemoryStore:
             try:
                 yield book
             finally:
-                workers = to_hint(book.idle(), book.arrivals, book.now) if book.arrivals else set[str]()
+                workers = set(to_hint(book.idle(), book.arrivals, book.now)) if book.arrivals else set[str]()
                 book.wake(workers)
                 if self._hub.watched and (workers or book.touched):
                     self._hub.publish(Hint(workers=frozenset(workers), runs=frozenset(book.touched)))

@@ -12,7 +12,8 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from hashlib import blake2s
 from weakref import WeakSet
@@ -29,6 +30,9 @@ CROWD = 8
 """So many rings at once may mean that more got lost: Linux queues 10 for a socket by default."""
 TRIES = 3
 """How often a bell is hung: the folder goes with its last bell, perhaps at the very moment another one comes."""
+
+HANGING = 60.0
+"""Seconds after which a bell that is not hung yet, and refuses, is one that a process left behind as it died."""
 
 Heard = Callable[[Hint | None], None]
 """Called with what a ring says; with None if the subscriber has to look for itself."""
@@ -72,30 +76,79 @@ class Bells:
             self._own.discard(name)
             self._take_down(bell, name)
 
-    def ring(self, hint: Hint, concerned: Iterable[str]) -> None:
-        """Wake these workers, and all who wait for runs if the hint names any. Never blocks, never raises."""
-        try:
-            names = os.listdir(self.folder) if self._is_ours() else []
-        except OSError:
-            return  # nobody listens
+    def ring(self, hint: Hint, concerned: Collection[str]) -> set[str]:
+        """Wake these workers, and all who wait for runs if the hint names any. Never blocks, never raises.
+
+        The answer names the workers that have died: see `dead`.
+        """
         wanted = tuple({_of(worker) for worker in concerned} | ({_of(None)} if hint.runs else set()))
-        names = [name for name in names if name.startswith(wanted) and name not in self._own]
+        names = [name for name in self._names() if name.startswith(wanted)]
         if not names:
-            return
+            return set()
         ring = _encoded(hint)
+        taken = self._try(names, lambda ringer, address: ringer.sendto(ring, address))
+        for name, took in taken.items():
+            if not took and name.startswith(_of(None)):
+                self._unlink(name)
+        return _dead(taken, concerned)
+
+    def dead(self, workers: Collection[str]) -> set[str]:
+        """Those of these workers that have bells, all of which refuse: their processes have died.
+
+        A worker without a bell is not among them: where it can hang none, it looks for commits instead.
+        """
+        wanted = tuple({_of(worker) for worker in workers})
+        return _dead(self._reachable([name for name in self._names() if name.startswith(wanted)]), workers)
+
+    def clear(self) -> None:
+        """Take down the bells of processes that have died; with the last bell, the folder."""
+        for name, reachable in self._reachable(self._names()).items():
+            if not reachable and not (name.startswith(".") and self._is_new(name)):
+                self._unlink(name)
+        with suppress(OSError):
+            if self._is_ours():
+                os.rmdir(self.folder)
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self.folder) if self._is_ours() else []
+        except OSError:
+            return []  # nobody listens
+
+    def _reachable(self, names: list[str]) -> dict[str, bool]:
+        return self._try(names, lambda ringer, address: ringer.connect(address))
+
+    def _try(self, names: list[str], act: Callable[[socket.socket, str], object]) -> dict[str, bool]:
+        """By name, whether a bell has a process, as far as this one can tell. Those of this process are left alone."""
+        found: dict[str, bool] = {}
+        if not names:
+            return found
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
             ringer.setblocking(False)
             for name in names:
-                self._send(ringer, name, ring)
+                try:
+                    if name not in self._own:
+                        with self._address(name) as address:
+                            act(ringer, address)
+                except OSError as error:
+                    found[name] = error.errno not in (errno.ECONNREFUSED, errno.ENOENT)
+                else:
+                    found[name] = True
+        return found
 
-    def _send(self, ringer: socket.socket, name: str, ring: bytes) -> None:
+    def _is_new(self, name: str) -> bool:
+        """A bell may be between bind's two steps. One that is removed there is hung again."""
         try:
-            with self._address(name) as address:
-                ringer.sendto(ring, address)
-        except OSError as error:
-            if error.errno == errno.ECONNREFUSED:  # its process has died
-                with suppress(OSError):
-                    os.unlink(os.path.join(self.folder, name))
+            return time.time() - os.lstat(os.path.join(self.folder, name)).st_mtime < HANGING
+        except OSError:
+            return False
+
+    def _unlink(self, name: str) -> None:
+        """Of a bell that refuses. Something that is not a socket refuses as well, and is nobody's bell."""
+        path = os.path.join(self.folder, name)
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                os.unlink(path)
 
     def _hang(self, name: str) -> socket.socket | None:
         if os.name == "nt":  # it has no datagrams between processes, and its event loop watches no sockets
@@ -125,6 +178,8 @@ class Bells:
             os.rename(hidden, os.path.join(self.folder, name))
         except BaseException:
             bell.close()
+            with suppress(OSError):
+                os.unlink(hidden)
             raise
         return bell
 
@@ -167,6 +222,13 @@ _all: WeakSet[Bells] = WeakSet()
 def _of(worker: str | None) -> str:
     """How the names of the bells begin that a worker has hung, or (None) that hear of every run."""
     return "any-" if worker is None else f"{blake2s(worker.encode(), digest_size=8).hexdigest()}-"
+
+
+def _dead(taken: Mapping[str, bool], workers: Collection[str]) -> set[str]:
+    """The workers that have bells, none of which was taken by a process."""
+    refused = {name.partition("-")[0] for name, took in taken.items() if not took}
+    refused -= {name.partition("-")[0] for name, took in taken.items() if took}
+    return {worker for worker in workers if _of(worker)[:-1] in refused}
 
 
 def _encoded(hint: Hint) -> bytes:

@@ -146,6 +146,12 @@ IDLE = """
 SELECT json_group_array(json_array(name, json(tasks), seen_at, wake_at)) FROM workers WHERE idle = 1
 """
 
+LISTENING = "SELECT json_group_array(name) FROM workers WHERE idle > 0"
+
+BURY = """
+UPDATE workers SET idle = 0, wake_at = NULL WHERE idle > 0 AND name IN (SELECT value FROM json_each(?))
+"""
+
 REGISTER = """
 INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'))
 ON CONFLICT (name) DO UPDATE SET

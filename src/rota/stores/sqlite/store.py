@@ -1,8 +1,10 @@
 """SQLite: the ledger over a transaction. Each verb is one job of the writer thread, alone or with others."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
+
+import msgspec
 
 from rota.domain.decision import Decision
 from rota.domain.run import Lease, NewRun, Note, after
@@ -31,13 +33,14 @@ from rota.store import (
     Wish,
 )
 from rota.stores.hub import Hub
-from rota.stores.idle import to_hint
+from rota.stores.idle import Arrival, to_hint
 from rota.stores.ledger import admitting, asking, claiming, settling
 from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
 from rota.stores.sqlite import reading, sweeping
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
-from rota.stores.sqlite.queries import EXPIRE_AT_ONCE
+from rota.stores.sqlite.queries import BURY, EXPIRE_AT_ONCE, LISTENING
+from rota.stores.sqlite.rows import to_json
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
 T = TypeVar("T")
@@ -120,6 +123,7 @@ class SqliteStore:
         def step(book: SqliteBook, tx: Transaction) -> Swept:
             expired = settling.expire(book)
             book.flush()  # what ended just now counts among the last ones
+            self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweeping.forget(tx, retention)
             return Swept(tx.now, len(expired), forgotten, more or len(expired) == EXPIRE_AT_ONCE, expired)
 
@@ -149,15 +153,34 @@ class SqliteStore:
         book = SqliteBook(tx, self._specs)
         answer = work(book)
         book.finish()
-        workers = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else set[str]()
-        if workers:
-            book.wake(workers)
-        if workers or book.touched:
-            hint = Hint(workers=frozenset(workers), runs=frozenset(book.touched))
-            concerned = workers | book.asked()
-            tx.after_commit.append(lambda: self._tell(hint, concerned))
+        hinted = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else dict[str, Arrival]()
+        if hinted:
+            book.wake(hinted)
+        if hinted or book.touched:
+            hint = Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
+            concerned = hinted.keys() | book.asked()
+            tx.after_commit.append(lambda: self._tell(hint, concerned, hinted))
         return answer
 
-    def _tell(self, hint: Hint, concerned: set[str]) -> None:
+    def _tell(self, hint: Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
         self._hub.publish(hint)
-        self._bells.ring(hint, concerned)
+        dead = self._bells.ring(hint, concerned)
+        if dead:
+            missed = [hinted[worker] for worker in dead if worker in hinted]
+            self._writer.follow(lambda tx: self._stepped(tx, lambda book: self._hint_others(tx, book, dead, missed)))
+
+    def _hint_others(self, tx: Transaction, book: SqliteBook, dead: set[str], missed: list[Arrival]) -> None:
+        """These workers were hinted and have died: other idle workers look after what they were hinted for."""
+        self._bury(tx, book, dead)
+        book.arrivals.extend(missed)
+
+    def _bury(self, tx: Transaction, book: SqliteBook, workers: Collection[str]) -> None:
+        """Those of these workers that have died are idle no longer; one other looks, and wakes for what they would.
+
+        Their bells come down after the commit. A bell that is gone looks like none, and whoever has no bell is taken
+        for alive; so a process that dies between the two steps must leave the bells for another one to find.
+        """
+        dead = self._bells.dead(workers)
+        if dead and tx.execute(BURY, to_json(sorted(dead))):
+            book.arrivals.append((None, tx.now))
+        tx.after_commit.append(self._bells.clear)

@@ -47,7 +47,7 @@ class Transaction:
 
 
 class Job(Generic[T]):
-    def __init__(self, work: Callable[[Transaction], T], future: asyncio.Future[T]) -> None:
+    def __init__(self, work: Callable[[Transaction], T], future: asyncio.Future[T] | None) -> None:
         self.work = work
         self.future = future
         self.result: T | None = None
@@ -57,7 +57,7 @@ class Job(Generic[T]):
         self.result, self.error = self.work(transaction), None
 
     def deliver(self) -> None:
-        if self.future.cancelled():
+        if self.future is None or self.future.cancelled():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -168,7 +168,22 @@ class Writer(SqlThread):
     """Group commit: jobs that wait together share one transaction, and each still stands or falls alone."""
 
     def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, clock: Clock) -> None:
+        self._following: list[Job[None]] = []
         super().__init__(connect, first, path, "rota-sqlite-writer", clock)
+
+    def follow(self, work: Callable[[Transaction], None]) -> None:
+        """From `after_commit`: do this next, in a transaction of its own, also if the store is being closed.
+
+        Whoever waits for the commit does not wait for this as well, and hears nothing of its errors.
+        """
+        self._following.append(Job(work, None))
+
+    def _deliver(self, jobs: list[Job[Any]]) -> None:
+        super()._deliver(jobs)
+        while self._following:
+            job = self._following.pop(0)
+            with self.at_work:
+                self._reopened([job])
 
     def _perform(self, jobs: list[Job[Any]]) -> None:
         try:
