@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -11,6 +12,28 @@ from contextlib import asynccontextmanager, contextmanager
 from rota.engine import renewer
 from rota.engine.slate import Line, RenewerAt, Slate
 from rota.engine.tuning import Tuning
+from rota.store import Store
+from rota.stores import connect
+
+
+class Slow:
+    """A store that opens when the test lets it."""
+
+    asked = threading.Event()
+    go = threading.Event()
+
+    def __init__(self, url: str) -> None:
+        self._backend = connect(url)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Store]:
+        self.asked.set()
+        await asyncio.to_thread(self.go.wait)
+        async with self._backend.open() as store:
+            yield store
+
+
+SLOW = "tests.engine.renewer_side:Slow"
 
 
 @contextmanager
@@ -32,10 +55,12 @@ def met(listener: socket.socket) -> renewer.Client:
 
 
 @asynccontextmanager
-async def knowing(slate: Slate, url: str, tuning: Tuning, worker: str = "me") -> AsyncGenerator[renewer.Client]:
+async def knowing(
+    slate: Slate, url: str, tuning: Tuning, worker: str = "me", opener: str = "rota.stores:connect"
+) -> AsyncGenerator[renewer.Client]:
     """A worker of that slate, as the renewer knows it; the worker's process is this one."""
     with listening() as (listener, address):
-        line = Line(RenewerAt(address, url, "rota.stores:connect"), slate, worker, tuning)
+        line = Line(RenewerAt(address, url, opener), slate, worker, tuning)
         line.start()
         client = await asyncio.to_thread(met, listener)
         try:

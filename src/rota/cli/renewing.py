@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 
 from rota.app import Rota
 from rota.cli.children import FIRST_PAUSE, LAST_PAUSE, ending
+from rota.cli.logs import Level
 from rota.engine import renewer
+from rota.engine.logs import LogForm
 from rota.engine.slate import RenewerAt
 from rota.stores.sqlite import SqliteBackend
 
@@ -22,6 +24,9 @@ CALLERS = 1024
 
 
 OPENER = "rota.stores:connect"
+
+Logs = tuple[LogForm, Level]
+"""The form of the renewer's log lines, and the least level of them."""
 
 
 def can_renew(app: Rota) -> bool:
@@ -44,19 +49,19 @@ def renewer_for(app: Rota, address: str | None) -> RenewerAt | None:
 
 
 @asynccontextmanager
-async def renewing(wanted: bool, form: str, wait_for: asyncio.Event | None = None) -> AsyncGenerator[str | None]:
+async def renewing(logs: Logs | None, wait_for: asyncio.Event | None = None) -> AsyncGenerator[str | None]:
     """Where the renewer is to be called while this is open; another is started whenever one dies.
 
-    `form` is how it logs. It is started after `wait_for`; who calls before that is heard then.
+    `logs` is how it logs; None: none is wanted. It is started after `wait_for`; who calls before that is heard then.
     """
-    if not wanted:
+    if logs is None:
         yield None
         return
     address = f"rota-renewer-{os.getpid()}-{secrets.token_hex(8)}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind("\0" + address)
         listener.listen(CALLERS)
-        keeping = asyncio.create_task(_keep(listener, form, wait_for), name="rota keeps its renewer")
+        keeping = asyncio.create_task(_keep(listener, logs, wait_for), name="rota keeps its renewer")
         try:
             yield address
         finally:
@@ -64,13 +69,13 @@ async def renewing(wanted: bool, form: str, wait_for: asyncio.Event | None = Non
             await asyncio.wait((keeping,))
 
 
-async def _keep(listener: socket.socket, form: str, wait_for: asyncio.Event | None) -> None:
+async def _keep(listener: socket.socket, logs: Logs, wait_for: asyncio.Event | None) -> None:
     if wait_for is not None:
         await wait_for.wait()
     pause = FIRST_PAUSE
     while True:
         try:
-            ended = await _run(listener, form)
+            ended = await _run(listener, logs)
         except OSError as error:
             ended = f"cannot be started ({error})"
         log.warning("the renewer %s; another starts in %.1f s", ended, pause)
@@ -78,7 +83,7 @@ async def _keep(listener: socket.socket, form: str, wait_for: asyncio.Event | No
         pause = min(pause * 2, LAST_PAUSE)
 
 
-async def _run(listener: socket.socket, form: str) -> str:
+async def _run(listener: socket.socket, logs: Logs) -> str:
     """One renewer, from its start to its end; how it ended."""
     descriptor = listener.fileno()
     process = await asyncio.create_subprocess_exec(
@@ -87,7 +92,7 @@ async def _run(listener: socket.socket, form: str) -> str:
         renewer.__file__,
         str(descriptor),
         str(os.getpid()),
-        form,
+        *logs,
         pass_fds=(descriptor,),
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is not for it: its workers still stop

@@ -14,7 +14,7 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known
 from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options, log_to_stderr
 from rota.cli.loops import LoopKind, check_loop, run_on
-from rota.cli.renewing import can_renew, renewer_for, renewing
+from rota.cli.renewing import Logs, can_renew, renewer_for, renewing
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
 from rota.cli.text import plural
@@ -56,9 +56,10 @@ def worker(
     check_loop(loop)
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
+    logs = (log_format or app.settings.log_format, level or app.settings.log_level)
     if processes == 1:
         app.renewer = renewer_for(app, renewer)
-        run_on(loop, work(app, show, split(tasks), burst, tethered, log_format))
+        run_on(loop, work(app, show, logs, split(tasks), burst, tethered))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
@@ -66,11 +67,9 @@ def worker(
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
     flags = ["--crowded", *(["--burst"] if burst else [])]
-    logs = log_options(level, log_format)
     options = {"concurrency": concurrency, "lease": lease, "grace": grace, "tasks": only, "loop": loop}
-    command = worker_command(target, *flags, **options, **logs)
-    form = log_format or app.settings.log_format
-    return asyncio.run(work_in_many(command, processes, burst, show, form if can_renew(app) else None))
+    command = worker_command(target, *flags, **options, **log_options(level, log_format))
+    return asyncio.run(work_in_many(command, processes, burst, show, logs if can_renew(app) else None))
 
 
 def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
@@ -97,17 +96,17 @@ def split(tasks: Sequence[str]) -> list[str]:
 async def work(
     app: Rota,
     show: Show,
+    logs: Logs,
     only: Collection[str] = (),
     burst: bool = False,
     tethered: bool = False,
-    log_format: LogFormat = None,
 ) -> None:
-    """Until the first signal; the second one ends the grace."""
+    """Until the first signal; the second one ends the grace. `logs`: how the renewer logs."""
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
         own, begun = app.renewer is None and can_renew(app), asyncio.Event()
-        async with renewing(own, log_format or app.settings.log_format, begun) as address:
+        async with renewing(logs if own else None, begun) as address:
             app.renewer = app.renewer or renewer_for(app, address)
             names = await _start(app, only)
             begun.set()
@@ -121,11 +120,11 @@ async def work(
                 await app.stop()
 
 
-async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show, renewer: str | None) -> int:
-    """The parent of several: 0 if all of them ended gracefully. `renewer`: how their renewer logs, if there is one."""
+async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show, logs: Logs | None) -> int:
+    """The parent of several: 0 if all of them ended gracefully. `logs`: how their renewer logs, if there is one."""
     with stop_signals() as stop:
         show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
-        async with renewing(renewer is not None, renewer or "") as address:
+        async with renewing(logs) as address:
             command = [*command, "--renewer", address] if address else command
             return 0 if await Crew(command, count, burst, stop).work() else 1
 

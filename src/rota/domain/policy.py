@@ -14,6 +14,9 @@ Lost = Literal["retry", "fail"]
 
 FAR = 10 * 365 * 86_400.0
 """The longest time span anyone may ask for, in seconds."""
+LEAST_SILENCE = 1.0
+"""The shortest `silence` of a worker, in seconds. Every event loop is silent for a moment now and then: with less than
+this, healthy workers would lose their runs."""
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):

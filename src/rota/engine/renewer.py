@@ -5,8 +5,8 @@ renews leases. This process has another interpreter. It reads which leases a wor
 and renews them for a worker that is silent, alive, not stopped, and at work.
 
 It is run as a script, and needs nothing of rota before the first renewal: so it stays small. Its arguments are the file
-descriptor of the socket that workers connect to, the pid of the process that started it and that it ends with, and how
-it logs.
+descriptor of the socket that workers connect to, the pid of the process that started it and that it ends with, the form
+of its log lines (text or json), and the least level that it logs.
 """
 
 import mmap
@@ -19,6 +19,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import threading
+
     from rota.store import Backend
 
 SLOT = struct.Struct("<qddH230s")
@@ -33,6 +35,11 @@ LOOKS = 6
 """Looks at a worker per lease."""
 SHORT = 15.0
 """Seconds of a lease that leave no time to import rota when it is needed: then it is imported at once."""
+SHORTEST = 1.0
+"""Seconds that a renewal has at least, however short the lease."""
+LEVELS = ("debug", "info", "warning", "error")
+LOGS = ["text", "info"]
+"""The form of the lines, and the least level that is logged."""
 STOPPED = ("T", "t", "Z", "X", "x")
 
 
@@ -51,6 +58,7 @@ class Client:
         self.cpu = 0
         self.looked_at = self.renewed_at = 0.0
         self.let_go = self.told = False
+        self.renewal: threading.Thread | None = None  # the last one, perhaps still under way
 
     def hello(self) -> bool:
         """What the worker says once: who it is, where its store is, and its memory. False if it has gone."""
@@ -97,8 +105,14 @@ class Client:
             fence, since, till, length, text = SLOT.unpack_from(self.memory, at)
             if fence:
                 till = max([till, *(renewal + self.lease for renewal in renewals if renewal >= since)])
-                found.append((text[:length].decode(), fence, till))
+                # A slot that is being written may be torn: its lease is nobody's, and the next look sees it whole.
+                found.append((text[:length].decode(errors="replace"), fence, till))
         return found
+
+    def ended(self) -> bool:
+        poll = select.poll()
+        poll.register(self.alive, select.POLLIN)
+        return bool(poll.poll(0))
 
     def works(self) -> bool:
         """Neither stopped nor waiting: has it used the processor since the last look?"""
@@ -106,6 +120,8 @@ class Client:
             with open(f"/proc/{self.pid}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
         except OSError:
+            return False
+        if self.ended():  # asked after the file was read: the pid may be another process's by now
             return False
         before, self.cpu = self.cpu, int(fields[11]) + int(fields[12])
         return fields[0] not in STOPPED and self.cpu > before
@@ -148,36 +164,53 @@ class Client:
             )
 
 
-async def renew(client: Client, leases: dict[str, int]) -> None:
+async def renew(client: Client, backend: "Backend", leases: dict[str, int]) -> None:
     """An answer that a lease is lost is none of ours: its run may have ended just now, and its worker asks itself."""
     import asyncio
 
     from rota.domain.run import Lease
 
-    async with asyncio.timeout(client.lease), client.backend().open() as store:
+    async with asyncio.timeout(max(SHORTEST, client.lease / LOOKS)), backend.open() as store:
         await store.renew([Lease(run, fence, client.name) for run, fence in leases.items()], client.lease)
 
 
-def look(client: Client, now: float) -> None:
-    leases = client.wanted(now)
-    if not leases:
-        return
+def keep(client: Client, leases: dict[str, int], now: float) -> None:
+    """One renewal, in a thread of its own."""
     import asyncio
 
     try:
-        asyncio.run(renew(client, leases))
+        asyncio.run(renew(client, client.backend(), leases))
         client.renewed_at = now
     except Exception as error:  # the store is away, or slow: there is another look before the leases lapse
-        say("WARNING", f"cannot renew the leases of worker {client.name}: {type(error).__name__}: {error}")
+        level = "WARNING" if client.told else "DEBUG"  # a worker that is not silent says it itself
+        say(level, f"cannot renew the leases of worker {client.name}: {type(error).__name__}: {error}")
+
+
+def look(client: Client, now: float) -> None:
+    """Renew what one worker needs. A store that does not answer keeps only the renewals of that worker waiting: the
+    caller goes on to other workers, and sees when their parent ends."""
+    try:
+        leases = client.wanted(now)
+    except Exception as error:
+        say("ERROR", f"cannot read the leases of worker {client.name}: {type(error).__name__}: {error}")
+        return
+    if leases and (client.renewal is None or not client.renewal.is_alive()):
+        import threading
+
+        client.renewal = threading.Thread(target=keep, args=(client, leases, now), daemon=True)
+        client.renewal.start()
 
 
 def say(level: str, words: str) -> None:
     """As the worker beside it logs: lines of text or of JSON. The worker itself cannot, its interpreter is held."""
+    form, least = LOGS
+    if LEVELS.index(level.lower()) < LEVELS.index(least):
+        return
     from datetime import datetime
 
     clock = datetime.now().astimezone().isoformat(timespec="milliseconds")
     line = f"{clock} {level} rota: {words}"
-    if sys.argv[3:] == ["json"]:
+    if form == "json":
         import json
 
         line = json.dumps({"ts": clock, "level": level.lower(), "logger": "rota", "message": words})
@@ -195,21 +228,30 @@ def serve(listener: socket.socket, parent: int) -> None:
         soonest = min((client.lease / LOOKS for client in clients.values() if client.lease), default=None)
         for source, _ in poll.poll(None if soonest is None else soonest * 1000):
             if source == parent:
+                for gone in set(clients.values()):
+                    forget(gone, clients, poll)
                 return
             if source == listener.fileno():
-                client = accept(listener)
-                if client is not None:
-                    for its in (client.line.fileno(), client.alive):
-                        clients[its] = client
-                        poll.register(its, select.POLLIN)
+                welcome(accept(listener), clients, poll)
             elif source in clients and not heard(clients[source], source):
-                gone = clients[source]
-                for its in (gone.line.fileno(), gone.alive):
-                    poll.unregister(its)
-                    del clients[its]
-                gone.close()
-        for client in {id(client): client for client in clients.values()}.values():
-            look(client, time.monotonic())
+                forget(clients[source], clients, poll)
+        for client in set(clients.values()):
+            if client.memory is not None:
+                look(client, time.monotonic())
+
+
+def welcome(client: Client | None, clients: dict[int, Client], poll: select.poll) -> None:
+    if client is not None:
+        for its in (client.line.fileno(), client.alive):
+            clients[its] = client
+            poll.register(its, select.POLLIN)
+
+
+def forget(client: Client, clients: dict[int, Client], poll: select.poll) -> None:
+    for its in (client.line.fileno(), client.alive):
+        poll.unregister(its)
+        del clients[its]
+    client.close()
 
 
 def accept(listener: socket.socket) -> Client | None:
@@ -236,10 +278,12 @@ def main() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends with the process that started it, after the last lease
+    LOGS[:] = sys.argv[3:5]
     parent = os.pidfd_open(int(sys.argv[2]))
     if os.getppid() != int(sys.argv[2]):
         return  # it was gone before
     serve(socket.socket(fileno=int(sys.argv[1])), parent)
+    os._exit(0)  # at once: no renewal that is under way is waited for
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rota.domain.policy import LEAST_SILENCE
 from rota.store import Retention
 
 
@@ -30,8 +31,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
             raise ValueError(f"concurrency={self.concurrency!r}: a whole number of seats, at least 1")
         if not 0.1 <= self.lease <= 86_400:
             raise ValueError(f"lease={self.lease}: from 0.1 seconds to a day")
-        if self.silence < 0:
-            raise ValueError(f"silence={self.silence}: seconds from 0")
+        if self.silence < LEAST_SILENCE:
+            raise ValueError(f"silence={self.silence}: at least {LEAST_SILENCE:g} second")
         if self.grace < 0:
             raise ValueError(f"grace={self.grace}: seconds from 0")
         if self.renew < 0 or self.renew > self.lease / 2:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from rota.domain.masking import masked
-from rota.domain.policy import FAR
+from rota.domain.policy import FAR, LEAST_SILENCE
 from rota.domain.triggers.zones import find_zone
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
@@ -128,9 +128,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             )
         if not 0.1 <= self.sweep <= 86_400:
             raise InvalidOptions(f"{self._said('sweep')}: from 0.1 seconds to a day")
-        for name in ("renew", "silence", "rescue", "grace", "keep_succeeded", "keep_failed"):
+        for name in ("renew", "rescue", "grace", "keep_succeeded", "keep_failed"):
             if not 0 <= getattr(self, name) <= FAR:
                 raise InvalidOptions(f"{self._said(name)}: from 0 seconds to ten years")
+        if not LEAST_SILENCE <= self.silence <= FAR:
+            raise InvalidOptions(f"{self._said('silence')}: from {LEAST_SILENCE:g} second to ten years")
         for name in ("keep_most", "keep_least"):
             if getattr(self, name) < 0:
                 raise InvalidOptions(f"{self._said(name)}: a number of runs from 0")

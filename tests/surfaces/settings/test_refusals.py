@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.engine.tuning import Tuning
 from rota.settings import Settings, load
 from tests.surfaces.settings.asked import Write, refusal
 
@@ -39,6 +40,13 @@ def test_an_unknown_key_like_no_other_gets_the_list(rota_toml: Write) -> None:
     rota_toml("zzz = 1")
 
     assert "there are: url, namespace, app, name, tz, enabled" in refusal()
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_silence_that_would_cost_healthy_workers_their_runs_is_refused(seconds: float) -> None:
+    assert refusal(silence=seconds) == f"silence={float(seconds)}: from 1 second to ten years"
+    with pytest.raises(ValueError, match=r"^silence=.*: at least 1 second"):
+        Tuning(silence=seconds)
 
 
 def test_an_unknown_keyword_is_refused() -> None:
