@@ -24,8 +24,20 @@ SHOWN = 100
 
 def is_alive(worker: WorkerSeen, now: float) -> bool:
     """Was it heard of lately? One that stopped has said goodbye, and knows no task any more."""
-    patience = min(SILENT, max(BRIEF, worker.report.lease or SILENT))
-    return bool(worker.tasks) and now - worker.seen_at <= patience
+    return bool(worker.tasks) and now - worker.seen_at <= _patience(worker)
+
+
+def is_blocked(worker: WorkerSeen, run: Run, now: float) -> bool:
+    """Has it been silent, while the lease of a run that it holds was renewed? Then its event loop does not get on. A
+    lease that was renewed soon after the last claim does not tell: its worker may have died since."""
+    lease = worker.report.lease
+    if not lease or run.worker != worker.name or run.until is None or run.until <= now:
+        return False
+    return run.until - lease - worker.seen_at > _patience(worker)
+
+
+def _patience(worker: WorkerSeen) -> float:
+    return min(SILENT, max(BRIEF, worker.report.lease or SILENT))
 
 
 def nobody(task: str, workers: Iterable[WorkerSeen], now: float) -> str | None:

@@ -4,7 +4,7 @@ import pytest
 
 from rota import Every, Rota, UnknownTask
 from rota.domain.lifecycle import Snoozed
-from rota.store import Subject, Wish
+from rota.store import Report, Subject, Wish
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
 from tests.surfaces.why_scene import Scene
@@ -35,6 +35,27 @@ async def test_the_last_worker_that_knew_it_is_gone(scene: Scene) -> None:
     await (await scene.store()).claim("bob", 1, ["other"], 1, 30)
     advice = f"start one that imports its code {silent}"
     assert await scene.told("fetch") == f"workers are alive, but none knows fetch: {advice}"
+
+
+async def test_a_worker_that_renews_but_does_not_claim_is_named(scene: Scene) -> None:
+    """A call holds its interpreter, or blocks its event loop; a worker that has died is not taken for one of these."""
+    run = await scene.boom.submit(1)
+    await scene.work(report=Report(lease=30.0))
+    store = await scene.store()
+    for _ in range(4):
+        scene.backend.skew += 10
+        lease = (await scene.app.handle(run.id).refresh()).lease
+        told = await scene.told(run.id)
+        assert told.startswith("it runs on ada"), "silent for a lease at most, which a worker that died would be too"
+        await store.renew([lease], 30.0)
+    blocked = (
+        "ada last claimed 40 seconds ago, but its leases are renewed: "
+        "a call blocks its event loop or holds its interpreter; see its log"
+    )
+    assert await scene.told(run.id) == blocked
+    assert blocked in [fact.text for fact in (await scene.app.why("boom")).facts]
+    scene.backend.skew += 31
+    assert "its lease lapsed 1 second ago" in await scene.told(run.id)
 
 
 async def test_its_task_is_paused_and_by_whom(scene: Scene) -> None:

@@ -40,7 +40,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
     renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = 0.0
     silence: Annotated[
-        Seconds, says("Seconds for which a worker keeps its runs while a call blocks it, before they go to another.")
+        Seconds,
+        says("Seconds for which a worker keeps its runs while a call blocks it, before they go to another; from 1."),
     ] = 600.0
     rescue: Annotated[Seconds, says("Seconds between looks for lapsed leases; 0 for a sixth of one.")] = 0.0
     grace: Annotated[Seconds, says("Seconds that running handlers have to end when the app stops.")] = 30.0

@@ -39,6 +39,7 @@ def _of_task(seen: Evidence) -> Why:
     active = any(each.next_at is not None and not each.paused for each in seen.own_schedules)
     found = [
         facts.about_workers(seen, wanted or active),
+        *facts.about_blocked(seen, seen.running),
         *facts.about_task(seen),
         *facts.about_rate(seen, seen.unfinished),
         *facts.about_key(seen),
@@ -95,6 +96,7 @@ def _lapsed(run: Run, now: float) -> bool:
 def _running(run: Run, seen: Evidence) -> list[Fact]:
     since = away(run.claimed_at or seen.now, seen.now)
     found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
+    found += facts.about_blocked(seen, [run])
     if _lapsed(run, seen.now):
         lapsed = f"its lease lapsed {away(run.until or 0.0, seen.now)}: another worker takes it over"
         found += [Fact("run", lapsed, True), facts.about_workers(seen)]

@@ -8,7 +8,7 @@ from rota.domain.joining import REPLACED
 from rota.domain.once import period_of
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
-from rota.fleet import nobody
+from rota.fleet import is_blocked, nobody
 from rota.store import Marked
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
@@ -27,6 +27,15 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
         return Fact("workers", missing, holds=wanted)
     live = len(seen.live())
     return Fact("workers", f"{plural(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}")
+
+
+def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
+    """Workers that hold these runs and renew them, but do not claim. The store cannot tell the two causes apart."""
+    held = list(runs)
+    for worker in seen.workers:
+        if any(is_blocked(worker, run, seen.now) for run in held):
+            words = f"{worker.name} last claimed {away(worker.seen_at, seen.now)}, but its leases are renewed"
+            yield Fact("workers", f"{words}: a call blocks its event loop or holds its interpreter; see its log")
 
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
