@@ -110,7 +110,7 @@ class Heart:
         if self.slate is not None:
             self.slate.beat(began, let_go)
         self._ask()  # after the slate: an answer that comes now takes `let_go` back
-        leases = self._worker.held()
+        leases = self._worker.unsettled()
         if not leases:
             return self._when_empty
         if let_go:

@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
 
 from rota.domain.decision import Reason
 from rota.domain.plain import plural
-from rota.domain.run import Failure, Run, State
+from rota.domain.run import Failure, Lease, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
-from rota.errors import StoreError, Unstorable
+from rota.errors import StoreUnavailable, Unstorable
 from rota.store import Reply, Store
 
 log = logging.getLogger("rota")
@@ -24,104 +28,142 @@ UNWRITABLE = Failure("BadResult", "what the handler returned or raised cannot be
 Ending = tuple[Settlement, Run]
 
 
+class _Aside(Struct, eq=False):
+    """An ending that met an error alone: it holds up no other ending, and is tried again when it is due."""
+
+    ending: Ending
+    due: float  # by the loop's clock
+    pause: float = FIRST_PAUSE
+
+
 class Settler:
     """A lone settlement leaves at once; those that come while one batch is under way share the next.
 
     Only a value that the store has proven to be unstorable changes what is recorded. Any other error, known or not,
-    says nothing about the ending: the ending is sent again until the store has answered. If its lease is lost by
-    then, the answer is `stale`.
+    says nothing about the ending: the ending is sent again until the store has answered. The worker renews the lease
+    of an ending until then. If the lease is lost all the same, the answer is `stale`.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.recorded: Callable[[Run, Settlement, float], None] = lambda run, settlement, now: None
+        self.let_go: Callable[[Lease], None] = lambda lease: None
+        """Called once the store has answered, or can never take, the ending of this lease."""
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
-        self._aside: deque[Ending] = deque()  # each met an error that rota does not know, alone; they hold up nobody
-        self._pause = FIRST_PAUSE  # before those are tried again
+        self._aside: list[_Aside] = []
+        self._lock = threading.Lock()  # the heart reads the leases from its own thread
         self._some = asyncio.Event()
-        self._none = asyncio.Event()
-        self._none.set()
+        self._fewer = asyncio.Event()
 
     @property
     def backlog(self) -> int:
         return len(self._waiting) + len(self._under_way) + len(self._aside)
 
+    def leases(self, worker: str) -> list[Lease]:
+        """The leases of this worker whose endings the store has not answered yet; safe from any thread."""
+        with self._lock:
+            endings = [*self._waiting, *self._under_way, *(aside.ending for aside in self._aside)]
+        return [_lease(said) for said, _ in endings if said.worker == worker and not said.lost]
+
     def settle(self, settlement: Settlement, run: Run) -> None:
         """Takes it without waiting, so that no cancellation can come between an ending and its record."""
-        self._waiting.append((settlement, run))
-        self._none.clear()
+        with self._lock:
+            self._waiting.append((settlement, run))
         self._some.set()
 
     async def run(self) -> None:
-        """Sends for ever. A batch whose answer was lost is sent again: the store knows a resend."""
+        """Sends for ever. A batch whose answer was lost is sent again: the store knows a resend.
+
+        Between two batches one ending that was set aside is tried, if it is due: neither kind starves the other.
+        """
         while True:
             if not self._under_way:
-                await self._next()
-                self._under_way = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                await self._until_due()
+                with self._lock:
+                    self._under_way = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             if self._under_way:
-                await self._send(self._under_way)
-            self._under_way = []
-            if not self._waiting:
-                self._some.clear()
-                if not self._aside:
-                    self._none.set()
+                await self._send()
+            await self._try_aside()
 
-    async def flush(self) -> None:
-        """Returns when everything is recorded."""
-        await self._none.wait()
+    async def flush(self, most: int = 0) -> None:
+        """Returns when at most so many endings are not recorded."""
+        while self.backlog > most:
+            self._fewer.clear()
+            await self._fewer.wait()
 
-    async def _next(self) -> None:
-        """Until there is something to send; what was set aside is tried again after a pause."""
-        if not self._aside:
-            await self._some.wait()
+    async def _until_due(self) -> None:
+        """Returns when there is something to send: a new ending, or one that was set aside and is due again."""
+        if self._waiting:
             return
-        try:
-            async with asyncio.timeout(self._pause):
+        self._some.clear()
+        due = min((aside.due for aside in self._aside), default=None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
                 await self._some.wait()
-        except TimeoutError:
-            self._pause = min(self._pause * 2, LAST_PAUSE)
-            for _ in range(len(self._aside)):
-                await self._send_alone(self._aside.popleft())
-            if not self._aside:
-                self._pause = FIRST_PAUSE
 
-    async def _send(self, batch: Sequence[Ending]) -> None:
-        """Until the store has answered; where one ending of the batch may be at fault, each is sent alone."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                reply = await self._store.settle([settlement for settlement, _ in batch])
-            except Unstorable:
-                break
-            except StoreError as error:
-                log.warning("cannot record %s, next try in %.1f s: %s", plural(len(batch), "ending"), pause, error)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_PAUSE)
-            except Exception as error:
+    async def _send(self) -> None:
+        """The batch under way, until the store has answered; where one ending may be at fault, each is sent alone."""
+        batch = list(self._under_way)
+        try:
+            reply = await self._ask(batch)
+        except Exception as error:
+            if not isinstance(error, Unstorable):
                 log.warning("cannot record %s, trying each alone: %r", plural(len(batch), "ending"), error)
-                break
-            else:
-                self._answered(batch, reply)
-                return
+        else:
+            self._under_way = []
+            self._answered(batch, reply)
+            return
         for ending in batch:
-            await self._send_alone(ending)
+            done = await self._send_alone(ending)
+            with self._lock:
+                self._under_way.remove(ending)
+                if not done:
+                    self._aside.append(_Aside(ending, _clock() + FIRST_PAUSE))
+            self._fewer.set()
 
-    async def _send_alone(self, ending: Ending) -> None:
-        """One try; an ending that meets anything but a proven bad value is set aside, and tried again."""
+    async def _try_aside(self) -> None:
+        """The ending that has been due for longest. It stays aside until it is answered, also if this is cancelled."""
+        aside = min(self._aside, key=lambda one: one.due, default=None)
+        if aside is None or aside.due > _clock():
+            return
+        if await self._send_alone(aside.ending):
+            with self._lock:
+                self._aside.remove(aside)
+            self._fewer.set()
+        else:
+            aside.pause = min(aside.pause * 2, LAST_PAUSE)
+            aside.due = _clock() + aside.pause
+
+    async def _send_alone(self, ending: Ending) -> bool:
+        """One ending; False if it met anything but a proven bad value, and has to be tried again."""
         settlement, run = ending
         try:
-            reply = await self._store.settle([settlement])
+            reply = await self._ask([ending])
         except Unstorable as error:
             self._replace_words(settlement, run, error)
         except Exception as error:
-            self._aside.append(ending)
             log.warning("run %s: cannot record its ending (%s): %r", run.id, settlement.outcome, error, exc_info=error)
+            return False
         else:
             self._answered([ending], reply)
+        return True
+
+    async def _ask(self, endings: Sequence[Ending]) -> Reply[Verdict]:
+        """The store's answer, however long the store is away: that says nothing about these endings."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._store.settle([settlement for settlement, _ in endings])
+            except StoreUnavailable as error:
+                log.warning("cannot record %s, next try in %.1f s: %s", plural(len(endings), "ending"), pause, error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LAST_PAUSE)
 
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
+        self._fewer.set()
         for (settlement, run), verdict in zip(batch, reply.items, strict=True):
+            self.let_go(_lease(settlement))
             if verdict is Verdict.STALE:
                 _report_stale(settlement)
             else:
@@ -132,10 +174,19 @@ class Settler:
         log.error("run %s: its ending (%s) cannot be written", run.id, settlement.outcome, exc_info=why)
         if settlement.error == UNWRITABLE:
             log.error("run %s: could not record the failure either; it starts again when its lease lapses", run.id)
+            self.let_go(_lease(settlement))
             return
         failed = Finish(State.FAILED, Reason.BAD_RESULT)
         plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=UNWRITABLE)
         self.settle(plain, run)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _lease(settlement: Settlement) -> Lease:
+    return Lease(settlement.run, settlement.fence, settlement.worker)
 
 
 def _report_stale(settlement: Settlement) -> None:

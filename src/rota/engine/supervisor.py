@@ -21,7 +21,7 @@ from rota.engine.steps import FlowCode
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
-from rota.engine.worker import Worker
+from rota.engine.worker import BACKLOG, Worker
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Backend, Store
@@ -136,7 +136,7 @@ class Supervisor:
             self._world,
             self._flows,
         )
-        self._settler.recorded = self._worker.recorded
+        self._settler.recorded, self._settler.let_go = self._worker.recorded, self._worker.let_go
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._worker, self._tuning, self._world)
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
@@ -162,7 +162,7 @@ class Supervisor:
         if self._renewer is None:
             return
         try:
-            slate = Slate(self._tuning.concurrency)
+            slate = Slate(self._tuning.concurrency * (1 + BACKLOG))  # an ending keeps its place until it is recorded
         except OSError as error:
             log.warning("worker %s shares no leases with the renewer: %s", self.name, error)
             return
@@ -247,7 +247,7 @@ class Supervisor:
             await self._worker.drain(0)
 
     async def _record(self) -> None:
-        """What is not recorded within a lease is another worker's by then."""
+        """Wait for the store, but for no longer than a lease: other workers start again what is not recorded then."""
         try:
             async with asyncio.timeout(self._tuning.lease):
                 await self._settler.flush()

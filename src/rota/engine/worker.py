@@ -123,8 +123,7 @@ class Worker:
 
     async def _claim(self) -> float:
         """Seconds until it makes sense to claim again."""
-        if self._settler.backlog > BACKLOG * self._tuning.concurrency:
-            await self._settler.flush()
+        await self._settler.flush(BACKLOG * self._tuning.concurrency)
         free = max(0, self.free)
         claim = await self._ask(list(self._handlers), free)
         for run in claim.runs:
@@ -156,7 +155,7 @@ class Worker:
             self._took = None
         self._since = asked_at - claim.now
         self.claimed_at = self._now()
-        ours = {run.lease for run in claim.lapsed if run.lease in self._seats}
+        ours = {run.lease for run in claim.lapsed}.intersection(self.unsettled() if claim.lapsed else ())
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
         self._ticks.take(claim.due, claim.now)
@@ -243,8 +242,6 @@ class Worker:
         """The seat is free again, unless a thread still sits on it."""
         with self._lock:
             del self._seats[seat.lease]
-        if self.slate is not None:
-            self.slate.leave(seat.lease)
         if seat.overdue is not None:
             self.overdue += 1
             log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
@@ -260,6 +257,11 @@ class Worker:
             call.exception()  # seen: nobody else will look
         self.overdue -= 1
         self._wake.set()
+
+    def let_go(self, lease: Lease) -> None:
+        """The store has answered the ending of this lease: nobody needs to renew it any more."""
+        if self.slate is not None:
+            self.slate.leave(lease)
 
     def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
         """An ending of ours stands in the store: now it counts, and whoever listens may know."""
@@ -289,9 +291,14 @@ class Worker:
     # -- what the outside tells it ---------------------------------------------------------------------------------
 
     def held(self) -> list[Lease]:
-        """The leases to renew; safe from any thread."""
+        """The leases of the runs in hand; safe from any thread."""
         with self._lock:
             return list(self._seats)
+
+    def unsettled(self) -> list[Lease]:
+        """The leases to renew: of the runs in hand, and of those whose endings the store has not answered yet. Without
+        the latter, a run that succeeded would start again while its ending waits. Safe from any thread."""
+        return list(dict.fromkeys([*self.held(), *self._settler.leases(self.name)]))
 
     def notes(self) -> dict[Lease, tuple[Note, int]]:
         """What handlers left and no renewal has carried yet; safe from any thread."""
