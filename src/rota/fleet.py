@@ -3,7 +3,11 @@
 import logging
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
+from rota.domain.lifecycle import Lost, decide
 from rota.domain.run import Run, State
+from rota.domain.settlement import Finish
 from rota.store import RunQuery, Store, WorkerSeen
 
 log = logging.getLogger("rota")
@@ -16,6 +20,7 @@ PATIENCE = 3.0
 """Seconds for which somebody waits for a due run before a missing worker is worth a word."""
 LOOK_AGAIN = 10.0
 """Seconds between two looks at the workers of one task."""
+NAMED = 3
 PAGE = 1000
 """Running runs that are read at once."""
 SHOWN = 100
@@ -29,9 +34,10 @@ def is_alive(worker: WorkerSeen, now: float) -> bool:
 
 def is_blocked(worker: WorkerSeen, run: Run, now: float) -> bool:
     """Has it been silent, while the lease of a run that it holds was renewed? Then its event loop does not get on. A
-    lease that was renewed soon after the last claim does not tell: its worker may have died since."""
+    lease that was renewed soon after the last claim does not tell: its worker may have died since. A worker that is
+    stopping renews and does not claim either."""
     lease = worker.report.lease
-    if not lease or run.worker != worker.name or run.until is None or run.until <= now:
+    if not lease or not worker.tasks or run.worker != worker.name or run.until is None or run.until <= now:
         return False
     return run.until - lease - worker.seen_at > _patience(worker)
 
@@ -40,17 +46,73 @@ def _patience(worker: WorkerSeen) -> float:
     return min(SILENT, max(BRIEF, worker.report.lease or SILENT))
 
 
-def nobody(task: str, workers: Iterable[WorkerSeen], now: float) -> str | None:
+class Fleet(Struct, frozen=True):
+    """The workers as the store knows them at its time `now`.
+
+    `stopping` are those that claim no more and still hold runs; `see` looks for them only where no worker is alive.
+    """
+
+    now: float
+    workers: Sequence[WorkerSeen]
+    stopping: Sequence[WorkerSeen] = ()
+
+    @property
+    def alive(self) -> list[WorkerSeen]:
+        return [worker for worker in self.workers if is_alive(worker, self.now)]
+
+
+async def see(store: Store) -> Fleet:
+    """The workers, as far as `nobody` and `stranded_words` need them."""
+    seen = await store.rows(WorkerSeen)
+    fleet = Fleet(seen.now, seen.items)
+    if fleet.alive or all(worker.tasks for worker in seen.items):
+        return fleet
+    return Fleet(seen.now, seen.items, stopping(seen.items, await all_running(store), seen.now))
+
+
+def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) -> list[WorkerSeen]:
+    """Workers that have said goodbye and still renew the leases of runs."""
+    holders = {run.worker for run in running if not is_stranded(run, now)}
+    return [worker for worker in workers if not worker.tasks and worker.name in holders]
+
+
+def nobody(task: str, fleet: Fleet) -> str | None:
     """The sentence that no live worker knows the task, and what to do about that; None if one does."""
-    seen = list(workers)
-    alive = [worker for worker in seen if is_alive(worker, now)]
+    alive = fleet.alive
     if any(task in worker.tasks for worker in alive):
         return None
-    knew = [worker.seen_at for worker in seen if task in worker.tasks]
-    silent = f" (one that knows {task} fell silent {_ago(now - max(knew))})" if knew else ""
+    knew = [worker.seen_at for worker in fleet.workers if task in worker.tasks]
+    silent = f" (one that knows {task} fell silent {_ago(fleet.now - max(knew))})" if knew else ""
     if alive:
         return f"workers are alive, but none knows {task}: start one that imports its code{silent}"
+    if fleet.stopping:
+        names = " and ".join(worker.name for worker in fleet.stopping[:NAMED])
+        verbs = "is stopping and claims" if len(fleet.stopping) == 1 else "are stopping and claim"
+        return f"{names} {verbs} nothing more: start another worker with `rota worker`{silent}"
     return f"no worker is alive: start one with `rota worker`{silent}"
+
+
+def is_stranded(run: Run, now: float) -> bool:
+    """Its lease has lapsed and nobody has taken it over yet."""
+    return run.state is State.RUNNING and run.until is not None and run.until <= now
+
+
+def stranded_words(run: Run, fleet: Fleet) -> str:
+    """What becomes of a stranded run; any live worker takes it over, whatever tasks that worker knows."""
+    lapsed = f"its lease lapsed {_ago(fleet.now - (run.until or fleet.now))}"
+    if fleet.alive:
+        return f"{lapsed}: another worker takes it over"
+    return f"it is held by the dead worker {run.worker} ({lapsed}): it {_fate(run)} once a worker runs: `rota worker`"
+
+
+def _fate(run: Run) -> str:
+    """What a rescue makes of the run."""
+    action = decide(run, Lost()).action
+    if isinstance(action, Finish):
+        return f"ends as {action.state} ({action.reason})"
+    if run.cancel_asked:
+        return "is cancelled"
+    return "is paused" if run.pause_asked else "starts again"
 
 
 async def all_running(store: Store) -> list[Run]:
@@ -65,14 +127,24 @@ async def all_running(store: Store) -> list[Run]:
             return found
 
 
-def waits_for_a_worker(run: Run, now: float) -> bool:
-    """Due, and nothing but a worker is wanted."""
-    return run.state is State.QUEUED and run.due_at <= now and not run.needs and not run.parked
+def wants_a_worker(run: Run, now: float) -> bool:
+    """Due, or stranded, and nothing but a worker is wanted."""
+    due = run.state is State.QUEUED and run.due_at <= now and not run.needs and not run.parked
+    return due or is_stranded(run, now)
+
+
+def unattended(run: Run, fleet: Fleet) -> str | None:
+    """Of a run that wants a worker: the sentence that none is there for it; None if one is."""
+    if is_stranded(run, fleet.now):
+        return None if fleet.alive else stranded_words(run, fleet)
+    return nobody(run.task, fleet)
 
 
 async def unfinished_words(store: Store, run: Run, now: float) -> str:
     """Where an unfinished run stands, since when, and whether a worker is there for it."""
     match run.state:
+        case State.RUNNING if is_stranded(run, now):
+            return stranded_words(run, await see(store))
         case State.RUNNING:
             return f"it is running, for {max(0.0, now - (run.claimed_at or now)):.0f} s now, on worker {run.worker}"
         case State.PAUSED:
@@ -82,14 +154,13 @@ async def unfinished_words(store: Store, run: Run, now: float) -> str:
         case _ if run.due_at > now:
             return f"it is queued and due in {run.due_at - now:.0f} s"
         case _:
-            workers = (await store.rows(WorkerSeen)).items
-            missing = nobody(run.task, workers, now)
+            missing = nobody(run.task, await see(store))
             there = "a live worker knows its task" if missing is None else missing
             return f"it is queued and was due {now - run.due_at:.0f} s ago; {there}"
 
 
 class Attendance:
-    """Says once per task that somebody waits for runs of it and no live worker knows it."""
+    """Says once per task that somebody waits for runs of it and no worker is there for them."""
 
     def __init__(self) -> None:
         self._looked: dict[str, float] = {}
@@ -97,14 +168,14 @@ class Attendance:
 
     async def look(self, store: Store, runs: Sequence[Run], now: float, clock: float) -> None:
         """`runs` are awaited for a while already; `clock` says when a task was looked at last."""
-        wanted = {run.task: run for run in runs if waits_for_a_worker(run, now) and run.task not in self._told}
+        wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._told}
         fresh = [run for task, run in wanted.items() if clock - self._looked.get(task, -LOOK_AGAIN) >= LOOK_AGAIN]
         if not fresh:
             return
-        seen = await store.rows(WorkerSeen)
+        fleet = await see(store)
         for run in fresh:
             self._looked[run.task] = clock
-            missing = nobody(run.task, seen.items, seen.now)
+            missing = unattended(run, fleet)
             if missing is not None:
                 self._told.add(run.task)
                 log.warning("%s %s is awaited, but %s", run.task, run.id, missing)

@@ -1,6 +1,7 @@
 """Pausing, resuming, clearing, and seeing who works: called in this process."""
 
 import io
+import re
 import subprocess
 from pathlib import Path
 
@@ -128,6 +129,37 @@ def test_what_a_worker_holds_is_counted_from_the_runs_and_not_from_its_last_repo
     listed = {worker["name"]: (worker["standing"], worker["held"]) for worker in rota.json("workers")}
 
     assert listed == {"dead": ("silent", 0), "there": ("idle", 0)}
+
+
+def test_a_worker_that_stops_is_listed_as_long_as_it_holds_runs(rota: Called) -> None:
+    rota.store(lambda store: store.put([waiting("abcdef-1"), waiting("abcdef-2")]), skew=-60)
+    seen(rota, "killed", "greet", ago=60, free=1)
+    seen(rota, "killed", ago=59, n=2)
+    seen(rota, "leaving", "greet", free=1)
+    seen(rota, "leaving", n=2)
+    seen(rota, "gone")
+
+    listed = {worker["name"]: (worker["standing"], worker["held"]) for worker in rota.json("workers")}
+
+    assert listed == {"killed": ("silent", 1), "leaving": ("stopping", 1)}
+    assert workers_check(rota)["detail"] == "0 live workers, 0 seats; 1 stopping with 1 run in hand"
+
+
+def test_the_doctor_tells_at_once_of_a_run_that_only_a_new_worker_can_take_over(rota: Called) -> None:
+    rota.store(lambda store: store.put([waiting("abcdef-1")]), skew=-32)
+    seen(rota, "dead", "greet", ago=32, free=1)
+
+    def leases() -> tuple[str, str, str | None]:
+        check = next(found for found in rota.json("doctor") if found["check"] == "leases")
+        return check["verdict"], check["detail"], check["advice"]
+
+    alone = leases()
+    seen(rota, "there", "other")
+
+    assert alone[0] == "warn"
+    assert re.fullmatch(r"1 run is held by a dead worker: its lease lapsed \S+ \S+ ago", alone[1])
+    assert alone[2] == "start a worker: it takes them over: rota worker"
+    assert leases() == ("ok", "none lapsed without a rescue", None)
 
 
 def test_the_doctor_warns_of_what_nobody_is_there_for(rota: Called) -> None:

@@ -77,6 +77,19 @@ def test_a_run_that_no_worker_is_there_for_says_so(rota: Called, monkeypatch: py
     assert "no worker is alive" in drawn(look, 40).splitlines()[-1]
 
 
+def test_a_run_of_a_dead_worker_says_so(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    rota.store(lambda store: store.put([waiting("abcdef-1")]), skew=-60)
+    rota.store(lambda store: store.claim("ada", 1, ["greet"], 1, 30.0), skew=-60)
+    monkeypatch.setattr("rota.cli.watch.PATIENCE", 0.0)
+
+    (_, line) = rota("watch", "abcdef-1", "--timeout", "0", code=1).splitlines()
+
+    words = line.split("\t")[-1]
+    assert words.startswith("it is held by the dead worker ada (its lease lapsed ")
+    assert words.endswith("): it starts again once a worker runs: `rota worker`")
+    assert "within 0 s: it is held by the dead worker ada" in rota.err
+
+
 def test_a_terminal_shows_the_end_and_the_result(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = rota.work("[b]\x1b[2Jstone")
     monkeypatch.setattr("rota.cli.show.Show.terminal", True)

@@ -19,7 +19,7 @@ from rota.domain.lifecycle import (
 )
 from rota.domain.run import Failure, State
 from rota.errors import Refused
-from rota.store import Report, RunQuery
+from rota.store import Report, RunQuery, Wish
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 from tests.surfaces.why_scene import START, Scene
@@ -151,8 +151,72 @@ async def test_a_lease_that_lapsed(scene: Scene) -> None:
     run = await scene.boom.submit(1)
     await scene.work()
     scene.backend.skew += 40
+    words = (
+        "it is held by the dead worker ada (its lease lapsed 10 seconds ago): "
+        "it starts again once a worker runs: `rota worker`"
+    )
+    assert await scene.told(run.id) == words
+    told = await scene.app.why("boom")
+    assert told.answer == f"run {run.id} waits: {words}"
+    assert "- workers: no worker is alive: start one with `rota worker` (one that knows boom fell" in str(told)
+    await (await scene.store()).claim("bob", 1, ["other"], 0, 30)
     assert await scene.told(run.id) == "its lease lapsed 10 seconds ago: another worker takes it over"
-    assert (await scene.told("boom")).startswith("no worker is alive: start one with `rota worker` (one that knows")
+
+
+async def test_runs_of_a_dead_worker_beside_one_that_runs(scene: Scene) -> None:
+    first, _ = await scene.boom.submit(1), await scene.boom.submit(2)
+    await scene.work(free=1)
+    scene.backend.skew += 1
+    await scene.work(free=1)
+    scene.backend.skew += 39
+    assert (await scene.told("boom")).endswith("once a worker runs: `rota worker`; so does 1 other run")
+    await (await scene.store()).claim("bob", 1, ["boom"], 1, 30)
+    assert await scene.told("boom") == (
+        f"run {first.id} waits: its lease lapsed 10 seconds ago: another worker takes it over; so does 1 other run"
+    )
+    await scene.boom.submit(3)
+    await (await scene.store()).claim("bob", 2, ["boom"], 1, 30)
+    assert await scene.told("boom") == "1 run is running; it began 0 seconds ago on bob"
+
+
+@pytest.mark.parametrize(
+    ("ask", "fate"), [(Wish.CANCEL, "is cancelled"), (Wish.PAUSE, "is paused"), (None, "starts again")]
+)
+async def test_what_a_rescue_makes_of_a_run_that_was_lost(scene: Scene, ask: Wish | None, fate: str) -> None:
+    run = await scene.boom.submit(1)
+    await scene.work()
+    if ask is not None:
+        await (await scene.store()).ask(ask, [run.id])
+    scene.backend.skew += 40
+    assert f"it {fate} once a worker runs" in await scene.told(run.id)
+
+
+async def test_a_run_that_may_be_lost_once_ends_with_its_worker(scene: Scene) -> None:
+    @scene.app.task(lost="fail")
+    async def pay() -> None: ...
+
+    run = await pay.submit()
+    await scene.work()
+    scene.backend.skew += 40
+    assert "it ends as failed (lost) once a worker runs: `rota worker`" in await scene.told(run.id)
+
+
+async def test_a_worker_that_is_stopping_is_told_of(scene: Scene) -> None:
+    run = await scene.boom.submit(1)
+    await scene.work(report=Report(lease=30.0))
+    store = await scene.store()
+    await store.claim("ada", 2, [], 0, 30)
+    for _ in range(2):  # it renews for longer than a worker that claims is silent
+        scene.backend.skew += 20
+        await store.renew([(await run.refresh()).lease], 30.0)
+    words = "ada is stopping and claims nothing more: start another worker with `rota worker`"
+    told = await scene.app.why("boom")
+    assert told.answer == "1 run is running; it began 40 seconds ago on ada"
+    assert [fact.text for fact in told.facts if fact.about == "workers"] == [words]
+    await scene.boom.submit(2)
+    assert await scene.told("boom") == words
+    scene.backend.skew += 40
+    assert "dead worker ada" in await scene.told("boom")
 
 
 async def test_a_step_or_a_plans_run_is_headed_by_what_became_of_it(scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from rota.cli.checks import Check, Verdict, good
@@ -12,15 +12,14 @@ from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
-from rota.fleet import is_alive
-from rota.store import Backend, RowQuery, RunQuery, Store, WorkerSeen
+from rota.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.store import Backend, RowQuery, RunQuery, Store
 from rota.stores.unreadable import CURES, gathered
 
 T = TypeVar("T")
 
 READS = 5
 SLOW = 0.1
-LAPSED_LONG = 60.0
 SKEW = 2.0
 MOST = 1000
 NAMED = 5
@@ -34,8 +33,9 @@ async def store_checks(backend: Backend) -> list[Check]:
         checks = [await _latency(backend, store)]
         checks.append(await _clock(backend, store))
         checks.append(await _depths(store))
-        checks.append(await _lapsed(store))
-        checks.append(await _workers(store))
+        fleet, running = await see(store), await all_running(store)
+        checks.append(_stranded(fleet, running))
+        checks.append(await _workers(store, fleet, running))
         checks.append(await _paused(store))
         checks.append(await _legible(store))
     except RotaError as error:
@@ -90,29 +90,28 @@ async def _depths(store: Store) -> Check:
     return good("depths", f"{queued:,} queued and {running:,} running, of {plural(len(depths), 'task')}")
 
 
-async def _lapsed(store: Store) -> Check:
-    """A lease that lapsed a while ago means that no worker is there to take the run over."""
-    page = await store.runs(RunQuery(states=[State.RUNNING], limit=MOST))
-    late = [run for run in page.runs if _lapsed_for(run, page.now) > LAPSED_LONG]
+def _stranded(fleet: Fleet, running: Sequence[Run]) -> Check:
+    """Runs of dead workers. A live worker takes such a run over within a lease; without one, they only wait."""
+    alive = fleet.alive
+    patience = max((worker.report.lease or SILENT for worker in alive), default=0.0)
+    late = [fleet.now - (run.until or 0.0) for run in running if is_stranded(run, fleet.now - patience)]
     if not late:
         return good("leases", "none lapsed without a rescue")
-    longest = max(_lapsed_for(run, page.now) for run in late)
-    detail = f"{plural(len(late), 'lease')} lapsed and nobody came, for {coarse(longest)} now"
-    return Check("leases", Verdict.WARN, detail, "start a worker: it takes these runs over")
+    whose = "run is held by a dead worker: its lease" if len(late) == 1 else "runs are held by dead workers: a lease"
+    advice = "see the log of the live workers" if alive else "start a worker: it takes them over: rota worker"
+    return Check("leases", Verdict.WARN, f"{len(late):,} {whose} lapsed {coarse(max(late))} ago", advice)
 
 
-def _lapsed_for(run: Run, now: float) -> float:
-    return 0.0 if run.until is None else now - run.until
-
-
-async def _workers(store: Store) -> Check:
+async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
     """What waits for a task that no live worker knows, waits for ever; without any worker, no schedule fires."""
-    seen = await store.rows(WorkerSeen)
-    there = [worker for worker in seen.items if is_alive(worker, seen.now)]
+    there = fleet.alive
     detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
+    if leaving := {worker.name for worker in stopping(fleet.workers, running, fleet.now)}:
+        held = sum(run.worker in leaving for run in running)
+        detail = f"{detail}; {len(leaving)} stopping with {plural(held, 'run')} in hand"
     known = {task for worker in there for task in worker.tasks}
-    held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
-    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | held]
+    off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
+    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
     if orphans:
         queued = plural(sum(depth.queued for depth in orphans), "queued run")
         named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))

@@ -19,8 +19,8 @@ from rota.cli.text import iso, one_line
 from rota.client import LOOK_AGAIN, Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
-from rota.fleet import PATIENCE, late_words, nobody, waits_for_a_worker
-from rota.store import Page, RunQuery, Store, WorkerSeen
+from rota.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
+from rota.store import Page, RunQuery, Store
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
 COLUMNS = [Column(name) for name in FIELDS]
@@ -61,7 +61,7 @@ class Look(Struct, frozen=True):
     now: float
     at: float
     missing: str = ""
-    """That no live worker knows its task, where that is so."""
+    """That no worker is there for it, where that is so."""
 
     @property
     def face(self) -> tuple[object, ...]:
@@ -97,11 +97,11 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
 
 
 async def _missing(store: Store, page: Page, waited: float) -> str:
-    """That nobody is there for a due run, once it was followed for a while."""
+    """That nobody is there for a due or a stranded run, once it was followed for a while."""
     run = page.runs[0]
-    if waited < PATIENCE or not waits_for_a_worker(run, page.now):
+    if waited < PATIENCE or not wants_a_worker(run, page.now):
         return ""
-    return nobody(run.task, (await store.rows(WorkerSeen)).items, page.now) or ""
+    return unattended(run, await see(store)) or ""
 
 
 async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:

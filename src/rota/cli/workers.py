@@ -11,12 +11,12 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import coarse, iso, one_line
 from rota.domain.run import Run
-from rota.fleet import all_running, is_alive
+from rota.fleet import all_running, is_alive, stopping
 from rota.store import Reply, WorkerSeen
 
 SHORT = 8
 
-STYLE = {"idle": "green", "busy": "bold yellow", "silent": "bold red", "stopped": "bright_black"}
+STYLE = {"idle": "green", "busy": "bold yellow", "stopping": "yellow", "silent": "bold red", "stopped": "bright_black"}
 
 
 def workers(
@@ -28,20 +28,24 @@ def workers(
     """List the workers that the store has seen in the last hour.
 
     One that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with its event loop
-    blocked.
+    blocked. One that has been told to stop claims no more, and is stopping while it still holds runs.
     """
     seen, running = target.run(_seen(target))
     held = Counter(run.worker for run in running)
+    leaving = {worker.name for worker in stopping(seen.items, running, seen.now)}
     records = [
-        _record(worker, held[worker.name], seen.now)
+        _record(worker, worker.name in leaving, held[worker.name], seen.now)
         for worker in sorted(seen.items, key=lambda w: (-w.seen_at, w.name))
     ]
     chosen = [record for record in records if every or record["standing"] != "stopped"]
     show.records(chosen, _columns(), "No workers; start one with rota worker.")
 
 
-def standing(worker: WorkerSeen, held: int, now: float) -> str:
-    if not worker.tasks:
+def standing(worker: WorkerSeen, leaving: bool, held: int, now: float) -> str:
+    """One that was killed while it was stopping is silent: its runs wait for another worker."""
+    if leaving:
+        return "stopping"
+    if not worker.tasks and not held:
         return "stopped"
     if not is_alive(worker, now):
         return "silent"
@@ -54,11 +58,11 @@ async def _seen(target: Target) -> tuple[Reply[WorkerSeen], list[Run]]:
         return await store.rows(WorkerSeen), await all_running(store)
 
 
-def _record(worker: WorkerSeen, held: int, now: float) -> dict[str, object]:
+def _record(worker: WorkerSeen, leaving: bool, held: int, now: float) -> dict[str, object]:
     report = worker.report
     return {
         "name": worker.name,
-        "standing": standing(worker, held, now),
+        "standing": standing(worker, leaving, held, now),
         "host": report.host,
         "pid": report.pid,
         "seats": report.seats,

@@ -8,6 +8,7 @@ from rota.domain.run import Attempt, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import UnknownTask
+from rota.fleet import is_stranded, stranded_words
 from rota.store import RowQuery, RunQuery, Store
 from rota.why import facts, ticking
 from rota.why.answer import Fact, Why, at, away, first_hold
@@ -35,9 +36,10 @@ async def why(store: Store, subject: str, key: str | None = None) -> Why:
 
 
 def _of_task(seen: Evidence) -> Why:
-    wanted = bool(seen.waiting) or any(_lapsed(run, seen.now) for run in seen.running)
+    wanted = bool(seen.waiting or seen.stranded)
     active = any(each.next_at is not None and not each.paused for each in seen.own_schedules)
     found = [
+        *facts.about_stranded(seen),
         facts.about_workers(seen, wanted or active),
         *facts.about_blocked(seen, seen.running),
         *facts.about_task(seen),
@@ -55,9 +57,10 @@ def _of_task(seen: Evidence) -> Why:
 
 async def _of_schedule(store: Store, schedule: Schedule) -> Why:
     seen = await gather(store, schedule.task, schedule.key)
-    ended = schedule.next_at is None and not seen.waiting
+    ended = schedule.next_at is None and not seen.waiting and not seen.stranded
     found = [
         *ticking.about_schedule(schedule, seen),
+        *facts.about_stranded(seen),
         facts.about_workers(seen, not ended),
         *facts.about_task(seen),
         *facts.about_rate(seen, seen.unfinished),
@@ -89,18 +92,17 @@ async def _of_run(store: Store, run: Run) -> Why:
     return Why(run.id, f"run of {run.task}", otherwise if held is None else held.text, tuple(found))
 
 
-def _lapsed(run: Run, now: float) -> bool:
-    return run.until is not None and run.until <= now
-
-
 def _running(run: Run, seen: Evidence) -> list[Fact]:
     since = away(run.claimed_at or seen.now, seen.now)
+    if is_stranded(run, seen.now):
+        return [
+            Fact("run", stranded_words(run, seen.fleet), True),
+            Fact("run", f"{run.worker} claimed it {since} (fence {run.fence})"),
+            facts.about_workers(seen),
+        ]
     found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
     found += facts.about_blocked(seen, [run])
-    if _lapsed(run, seen.now):
-        lapsed = f"its lease lapsed {away(run.until or 0.0, seen.now)}: another worker takes it over"
-        found += [Fact("run", lapsed, True), facts.about_workers(seen)]
-    elif run.cancel_asked or run.pause_asked:
+    if run.cancel_asked or run.pause_asked:
         wish = "cancelled" if run.cancel_asked else "paused"
         note = f" ({run.note})" if run.note else ""
         found.append(Fact("run", f"it is to be {wish}{note}, and its handler runs on {run.worker} until it stops"))

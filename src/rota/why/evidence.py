@@ -10,7 +10,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.fleet import is_alive
+from rota.fleet import Fleet, is_stranded, see
 from rota.store import Depth, Marked, RowQuery, RunQuery, Store, WorkerSeen
 from rota.why.trail import Awaited, follow
 
@@ -32,7 +32,7 @@ class Evidence(Struct, frozen=True):
     task: str
     key: str | None
     spec: TaskSpec | None
-    workers: Sequence[WorkerSeen]
+    fleet: Fleet
     schedules: Sequence[Schedule]
     decisions: Sequence[Decided]
     of_task: Sequence[Decided]
@@ -47,13 +47,10 @@ class Evidence(Struct, frozen=True):
 
     def live(self) -> list[WorkerSeen]:
         """Workers that know the task and were heard of lately."""
-        return [worker for worker in self.alive() if self.task in worker.tasks]
-
-    def alive(self) -> list[WorkerSeen]:
-        return [worker for worker in self.workers if is_alive(worker, self.now)]
+        return [worker for worker in self.fleet.alive if self.task in worker.tasks]
 
     def knowing(self) -> list[WorkerSeen]:
-        return [worker for worker in self.workers if self.task in worker.tasks]
+        return [worker for worker in self.fleet.workers if self.task in worker.tasks]
 
     @property
     def waiting(self) -> list[Run]:
@@ -63,6 +60,16 @@ class Evidence(Struct, frozen=True):
     @property
     def running(self) -> list[Run]:
         return [run for run in self.unfinished if run.state is State.RUNNING]
+
+    @property
+    def working(self) -> list[Run]:
+        """Running runs whose workers renew their leases."""
+        return [run for run in self.running if not is_stranded(run, self.now)]
+
+    @property
+    def stranded(self) -> list[Run]:
+        """Running runs whose leases have lapsed."""
+        return [run for run in self.unfinished if is_stranded(run, self.now)]
 
     @property
     def due(self) -> list[Run]:
@@ -89,7 +96,7 @@ class Evidence(Struct, frozen=True):
 async def gather(store: Store, task: str, key: str | None, run: Run | None = None) -> Evidence:
     """A few reads; bounded, whatever the queue's length. `run` is the one in question, if one is."""
     specs = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
-    workers = await store.rows(WorkerSeen)
+    fleet = await see(store)
     about = RowQuery(task=task, key=key, limit=50)
     depths = (await store.depths()).items
     final = [state for state in State if state.final]
@@ -98,11 +105,11 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     waiting = (each for each in unfinished if each.state is not State.RUNNING)
     first = run or min(waiting, key=lambda each: each.due_at, default=None)
     return Evidence(
-        now=workers.now,
+        now=fleet.now,
         task=task,
         key=key,
         spec=specs[0] if specs else None,
-        workers=workers.items,
+        fleet=fleet,
         schedules=(await store.rows(Schedule, RowQuery(task=task, limit=20))).items,
         decisions=decisions,
         of_task=(await store.rows(Decided, RowQuery(task=task, key="", limit=50))).items,

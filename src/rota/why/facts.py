@@ -8,7 +8,7 @@ from rota.domain.joining import REPLACED
 from rota.domain.once import period_of
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
-from rota.fleet import is_blocked, nobody
+from rota.fleet import is_blocked, nobody, stranded_words
 from rota.store import Marked
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
@@ -22,7 +22,7 @@ LATE = 5.0
 
 def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
     """Who could do it. Nobody holds nothing up where no worker is wanted."""
-    missing = nobody(seen.task, seen.workers, seen.now)
+    missing = nobody(seen.task, seen.fleet)
     if missing is not None:
         return Fact("workers", missing, holds=wanted)
     live = len(seen.live())
@@ -32,10 +32,21 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
 def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
     """Workers that hold these runs and renew them, but do not claim. The store cannot tell the two causes apart."""
     held = list(runs)
-    for worker in seen.workers:
+    for worker in seen.fleet.workers:
         if any(is_blocked(worker, run, seen.now) for run in held):
             words = f"{worker.name} last claimed {away(worker.seen_at, seen.now)}, but its leases are renewed"
             yield Fact("workers", f"{words}: a call blocks its event loop or holds its interpreter; see its log")
+
+
+def about_stranded(seen: Evidence) -> Iterator[Fact]:
+    """Runs of dead workers: the one that has waited longest for another worker, and how many there are. Where a worker
+    is alive, they hold nothing up: it takes them over within a moment."""
+    runs = seen.stranded
+    if not runs:
+        return
+    first = min(runs, key=lambda run: run.until or 0.0)
+    more = f"; so {'does' if len(runs) == 2 else 'do'} {plural(len(runs) - 1, 'other run')}" if len(runs) > 1 else ""
+    yield Fact("run", f"run {first.id} waits: {stranded_words(first, seen.fleet)}{more}", holds=not seen.fleet.alive)
 
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:

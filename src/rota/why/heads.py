@@ -8,6 +8,7 @@ from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.why.answer import LONG, Fact, at, away, first_hold, quoted
 from rota.why.evidence import Evidence
+from rota.why.facts import about_stranded
 from rota.why.ticking import deadline_words, next_words, refused_ticks, refused_words
 from rota.why.words import REFUSALS, refusal
 
@@ -15,12 +16,14 @@ from rota.why.words import REFUSALS, refusal
 def head_of_task(seen: Evidence, found: Sequence[Fact]) -> str:
     """The first fact that holds; else whichever of these is true first: it runs, it may start, it ended, it is idle."""
     held = first_hold(found)
-    if held is not None and seen.running and held.about == "run":
+    if held is not None and seen.working and held.about == "run":
         return f"{_runs(seen)}; {held.text}"
     if held is not None:
         return held.text
-    if seen.running:
+    if seen.working:
         return _runs(seen)
+    if seen.stranded:
+        return next(about_stranded(seen)).text
     if seen.due:
         return f"nothing holds it up: run {seen.due[-1].id} starts as soon as a seat is free"
     return _idle(seen, [_newest(seen)], seen.own_schedules)
@@ -34,8 +37,10 @@ def head_of_schedule(schedule: Schedule, seen: Evidence, found: Sequence[Fact]) 
         return f"{deadline_words(schedule, seen.now)}; {next_words(schedule, seen.now)}"
     if refused_ticks(schedule):
         return f"{refused_words(schedule, seen)}; {next_words(schedule, seen.now)}"
-    if seen.running:
+    if seen.working:
         return f"{_runs(seen)}; {next_words(schedule, seen.now)}"
+    if seen.stranded:
+        return next(about_stranded(seen)).text
     if seen.due:
         return f"nothing holds it up: run {seen.due[-1].id} starts as soon as a seat is free"
     ended = "" if seen.last is None else ended_words(seen.last, seen.now)
@@ -51,11 +56,11 @@ def ended_words(run: Run, now: float, subject: str = "its last run", limit: int 
 
 
 def _runs(seen: Evidence) -> str:
-    newest = max(seen.running, key=lambda run: run.claimed_at or 0.0)
-    verb = "is" if len(seen.running) == 1 else "are"
+    newest = max(seen.working, key=lambda run: run.claimed_at or 0.0)
+    verb = "is" if len(seen.working) == 1 else "are"
     begun = away(newest.claimed_at or seen.now, seen.now)
-    which = "it began" if len(seen.running) == 1 else "the newest began"
-    return f"{plural(len(seen.running), 'run')} {verb} running; {which} {begun} on {newest.worker}"
+    which = "it began" if len(seen.working) == 1 else "the newest began"
+    return f"{plural(len(seen.working), 'run')} {verb} running; {which} {begun} on {newest.worker}"
 
 
 def _newest(seen: Evidence) -> str:

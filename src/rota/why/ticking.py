@@ -98,7 +98,7 @@ def _next_tick(schedule: Schedule, nominal: float, seen: Evidence) -> Fact:
     if late < 0:
         return Fact("schedule", f"{words} is next {at(nominal, seen.now)}")
     due = f"{words} was due {at(nominal, seen.now)}"
-    if late <= LATE or not seen.alive():
+    if late <= LATE or not seen.fleet.alive:
         return Fact("schedule", due)
     return Fact("schedule", f"{due}, and nobody has fired it: see the log of the workers", holds=True)
 
