@@ -55,26 +55,41 @@ class Lines:
 
     async def call(self, query: str, *args: Any) -> list[Record]:
         """Send a verb until the server has answered. All verbs are idempotent, so a verb is sent again when the server
-        rolled it back (at most TRIES times), and on a new connection when its connection was lost (RESENDS)."""
+        rolled it back (at most TRIES times), and on a new connection when its connection was lost (RESENDS).
+
+        One deadline holds for the waits for a free line and for a connection, and for all sends: nothing is sent after
+        it, so that no send outlives the memory of an id.
+        """
+        window = asyncio.timeout(CALL_PATIENCE)
+        try:
+            async with window:
+                return await self._send(query, args, window.when() or 0.0)
+        except TimeoutError as error:
+            if not window.expired():
+                raise
+            self._failed()
+            raise explain(error, self.shown) from error
+
+    async def _send(self, query: str, args: tuple[Any, ...], deadline: float) -> list[Record]:
+        """Looks at the clock as well: the end of a lost connection may hide that the deadline has cancelled this."""
         rollbacks, pauses = 0, iter(RESENDS)
         clock = asyncio.get_running_loop().time
-        deadline = clock() + CALL_PATIENCE  # of all sends together, so that no resend outlives the memory of an id
         fresh = False
         while True:
             try:
-                return await self._call(query, args, fresh, max(0.001, deadline - clock()))
+                return await self._call(query, args, fresh)
             except StoreError:
                 raise
             except Exception as error:
                 fault = fault_of(error)
-                if fault is Fault.ROLLED_BACK and rollbacks < TRIES:
+                late = isinstance(error, TimeoutError) or clock() >= deadline
+                if fault is Fault.ROLLED_BACK and rollbacks < TRIES and not late:
                     rollbacks += 1
                     await asyncio.sleep(0.001 * 2 ** min(rollbacks, 7))
                     continue
                 if fault is Fault.AWAY:
                     fresh = True
                     self._failed()
-                    late = isinstance(error, TimeoutError) or clock() >= deadline
                     pause = None if late else next(pauses, None)
                     if pause is not None:
                         await asyncio.sleep(pause)
@@ -104,7 +119,7 @@ class Lines:
             raise
         return connection
 
-    async def _call(self, query: str, args: tuple[Any, ...], fresh: bool, patience: float) -> list[Record]:
+    async def _call(self, query: str, args: tuple[Any, ...], fresh: bool) -> list[Record]:
         if self._closed:
             raise StoreUnavailable(f"{self.shown} is closed", passing=False)
         async with self._free:
@@ -112,9 +127,9 @@ class Lines:
             try:
                 if self.pooled:
                     async with connection.transaction(isolation="read_committed"):
-                        rows = await connection.fetch(query, *args, timeout=patience)
+                        rows = await connection.fetch(query, *args)
                 else:
-                    rows = await connection.fetch(query, *args, timeout=patience)
+                    rows = await connection.fetch(query, *args)
             except BaseException as error:
                 if isinstance(error, Exception) and fault_of(error) is not Fault.AWAY:
                     await self._give_back(connection)
