@@ -11,6 +11,8 @@ from rota.domain.guards import Rest
 from rota.domain.lifecycle import Discarded, Failed, Succeeded, decide
 from rota.domain.policy import Policy, Retry
 from rota.domain.run import NewRun, State
+from rota.domain.settlement import Verdict
+from rota.errors import StoreCorrupt
 from rota.store import RunQuery, Store
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
@@ -76,6 +78,21 @@ async def test_it_waits_behind_in_a_transaction_of_the_caller_as_well(
     assert (await stage.see(second)).needs == (run.id,)
     await stage.end(run, Discarded(BOOM))
     assert (await stage.see(second)).due_at == ((await stage.see(run)).finished_at or 0.0) + 60
+
+
+async def test_a_broken_row_that_an_ending_meets_is_no_proof_against_the_ending(
+    stage: Stage, beside: asyncpg.Connection, postgres_backend: PostgresBackend
+) -> None:
+    """The run that waits has rules that are no JSON any more: the one ahead has succeeded all the same."""
+    run, second = await stage.running(behind(rest=RULES)), behind(rest=RULES)
+    await stage.put(second)
+    good = await beside.fetchval(f"SELECT rest FROM {postgres_backend.schema}.queue WHERE id = $1", second.id)
+    change = f"UPDATE {postgres_backend.schema}.queue SET rest = $1 WHERE id = $2"
+    await beside.execute(change, "[{", second.id)
+    with pytest.raises(StoreCorrupt, match="in the call or in a row"):
+        await stage.store.settle([decide(run, Succeeded())])
+    await beside.execute(change, good, second.id)
+    assert (await stage.store.settle([decide(run, Succeeded())])).items == [Verdict.APPLIED]
 
 
 async def test_a_big_batch_waits_behind_what_runs(stage: Stage) -> None:

@@ -44,9 +44,13 @@ async def killer(server: PostgresServer) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
-def sent(sqlstate: str, message: str = "said the server") -> asyncpg.PostgresError:
+INSIDE = "PL/pgSQL function settle(text) line 7 at PERFORM"
+"""Where an error was raised, as the server says of one inside a function."""
+
+
+def sent(sqlstate: str, message: str = "said the server", where: str = "") -> asyncpg.PostgresError:
     """An error as asyncpg makes it of what the server sent."""
-    error = asyncpg.PostgresError.new({"S": "ERROR", "C": sqlstate, "M": message})
+    error = asyncpg.PostgresError.new({"S": "ERROR", "C": sqlstate, "M": message} | ({"W": where} if where else {}))
     assert isinstance(error, asyncpg.PostgresError)
     return error
 
@@ -58,6 +62,10 @@ def sent(sqlstate: str, message: str = "said the server") -> asyncpg.PostgresErr
         (sent("22P05"), Fault.BAD_VALUE, Unstorable, None),
         (sent("22003"), Fault.BAD_VALUE, Unstorable, None),  # a number out of range
         (sent("54000"), Fault.BAD_VALUE, Unstorable, None),  # too large for an index
+        (sent("22021", where="unnamed portal parameter $8"), Fault.BAD_VALUE, Unstorable, None),
+        (sent("22P02", where=INSIDE), Fault.BAD_ROW, StoreCorrupt, None),  # perhaps the JSON of another row
+        (sent("22023", where=INSIDE), Fault.BAD_ROW, StoreCorrupt, None),
+        (sent("54000", where=INSIDE), Fault.BAD_ROW, StoreCorrupt, None),
         (asyncpg.DataError("invalid input for query argument $1"), Fault.BAD_VALUE, Unstorable, None),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "a surrogate"), Fault.BAD_VALUE, Unstorable, None),
         (sent("40001"), Fault.ROLLED_BACK, StoreUnavailable, True),
@@ -182,4 +190,29 @@ async def test_a_verb_and_its_resends_share_one_patience(
         with pytest.raises(StoreUnavailable):
             await store.put([new_run()])
         assert asyncio.get_running_loop().time() - began < CALL_PATIENCE, "not the patience of a single send"
+        proxy.heal()
+
+
+async def test_the_wait_for_a_free_line_is_part_of_the_patience_of_a_verb(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only line is held by a verb that the server does not answer: another verb does not wait for that one's end,
+    and is not sent after its own deadline."""
+    listen = server.folder / ".s.PGSQL.6002"
+    async with (
+        FaultProxy(server.address, listen) as proxy,
+        PostgresBackend.from_url(server.url_at(proxy.address) + "&max_connections=1").open() as store,
+    ):
+        await store.put([new_run()])
+        proxy.black_hole()
+        holds = asyncio.create_task(store.runs(RunQuery(ids=[])))
+        await asyncio.sleep(0)  # it has begun, with the patience of a verb
+        monkeypatch.setattr("rota.stores.postgres.lines.CALL_PATIENCE", 0.5)
+        accepted = proxy.accepted
+        with pytest.raises(StoreUnavailable, match="has not answered"):
+            await store.put([new_run()])
+        assert not holds.done()
+        assert proxy.accepted == accepted, "nothing was sent, on any connection"
+        holds.cancel()
+        await asyncio.wait((holds,))
         proxy.heal()

@@ -61,6 +61,9 @@ class Fault(Enum):
     """The server undid the whole verb, because it met another verb or new functions: send it again as it is."""
     BAD_VALUE = auto()
     """Proven: PostgreSQL cannot store a value of the batch. The other batches that share the call can be stored."""
+    BAD_ROW = auto()
+    """A function met a value that it can neither read nor write. It may stand in a row that the function read, so it
+    proves nothing about the batch. The other batches that share the call may be stored."""
     REFUSED = auto()
     """The server answered, and answers the same next time: no login, no grant, no room, no schema."""
     AWAY = auto()
@@ -71,7 +74,10 @@ _ROLLED_BACK = frozenset({"40001", "40P01", "55P03", "42883", "XX000"})
 """Serialization failure, deadlock, a lock that was not waited for, undefined function, internal error: the last two
 befall a verb that is under way while functions are replaced."""
 _BAD_VALUE = ("22", "54000")
-"""Data exceptions, and what is too large for an index or a row."""
+"""Data exceptions, and what is too large for an index or a row. Such an error proves that an argument is bad only if it
+is raised while the arguments are read: by asyncpg, which encodes them, or by the server before the function begins. All
+verbs are functions in PL/pgSQL, and the server names these in the context of an error that is raised inside one, in
+every language that it speaks. Endings are stored as they are: no function reads what stands in them."""
 _GONE = ("42P01", "3F000", "42704", "XX001", "XX002")
 _REFUSED = ("28", "3D000", "42501", "53", *_GONE)
 _PASSING = ("53300",)
@@ -87,7 +93,8 @@ def fault_of(error: BaseException) -> Fault:
     if code in _ROLLED_BACK:
         return Fault.ROLLED_BACK
     if code.startswith(_BAD_VALUE):
-        return Fault.BAD_VALUE
+        inside = "PL/pgSQL" in str(getattr(error, "context", None) or "")
+        return Fault.BAD_ROW if inside else Fault.BAD_VALUE
     if code.startswith(_REFUSED) and code not in _PASSING:
         return Fault.REFUSED
     return Fault.AWAY
@@ -114,6 +121,8 @@ def explain(error: Exception, url: str) -> StoreError:
     said = str(error) or type(error).__name__
     if fault_of(error) is Fault.BAD_VALUE:
         return Unstorable(f"{url} cannot store this value: {said}")
+    if fault_of(error) is Fault.BAD_ROW:
+        return StoreCorrupt(f"{url} met a bad value, in the call or in a row ({said}); see `rota doctor`")
     if code.startswith("28"):
         return StoreUnavailable(f"{url} does not let this user in ({said}); check its name and password", False)
     if code == "3D000":

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from rota.errors import Unstorable
+from rota.errors import StoreCorrupt, Unstorable
 from rota.store import Reply
 
 Q = TypeVar("Q")
@@ -51,11 +51,11 @@ class Group(Generic[Q, A]):
     async def _answer(self, taken: list[tuple[Sequence[Q], "asyncio.Future[Reply[A]]"]]) -> None:
         try:
             reply = await self._send([question for questions, _ in taken for question in questions])
-        except Unstorable as error:
+        except (Unstorable, StoreCorrupt) as error:
             if len(taken) == 1:
                 self._fail(taken, error)
             for one in taken if len(taken) > 1 else ():
-                await self._answer([one])  # what cannot be stored fails its own batch only
+                await self._answer([one])  # a bad value, or a bad row that one of them met, fails its own batch only
             return
         except BaseException as error:
             self._fail(taken, error)
