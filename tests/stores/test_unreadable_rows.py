@@ -14,10 +14,11 @@ from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Marked, Retention, RunQuery, Subject, Wish
+from rota.store import Backend, Marked, Report, Retention, RunQuery, Subject, Tally, Wish, WorkerSeen
 from rota.stores.postgres import PostgresBackend
 from rota.stores.retention import MARK_MEMORY
 from rota.stores.sqlite import SqliteBackend
+from rota.stores.unreadable import gathered
 from rota.testing import drain
 from rota.testing.contract import Stage, new_run
 from rota.testing.servers import RedisServer
@@ -56,6 +57,8 @@ def on_sqlite(path: Path) -> Place:
                 connection.execute("UPDATE clock SET specs = specs + 1")
             elif kind == "schedule":
                 connection.execute("UPDATE schedules SET schedule = '{\"id\": 5}' WHERE id = ?", (name,))
+            elif kind == "worker":
+                connection.execute("UPDATE workers SET report = '[7]' WHERE name = ?", (name,))
             else:
                 connection.execute("UPDATE runs SET attempts = '[7]' WHERE id = ?", (name,))
         connection.close()
@@ -72,6 +75,8 @@ def on_redis(server: RedisServer, namespace: str) -> Place:
             server.ask("HSET", f"{root}specs", name, row.decode("latin-1"))
         elif kind == "spec":
             server.ask("HSET", f"{root}specs", name, "no messagepack at all")
+        elif kind == "worker":
+            server.ask("HSET", f"{root}reports", name, "[7]")
         else:
             server.ask("EVAL", SPOIL_SCHEDULE if kind == "schedule" else SPOIL_RUN, "1", root, name)
 
@@ -92,6 +97,8 @@ def on_postgres(backend: PostgresBackend) -> Place:
             )
         elif kind == "schedule":
             await connection.execute("UPDATE schedules SET declared = '{\"id\": 5}' WHERE id = $1", name)
+        elif kind == "worker":
+            await connection.execute("UPDATE workers SET report = '[7]' WHERE name = $1", name)
         else:
             await connection.execute("UPDATE queue SET attempts = ARRAY['7'] WHERE id = $1", name)
         await connection.close()
@@ -215,3 +222,40 @@ async def test_the_doctor_names_the_row_and_the_cure(place: Place) -> None:
     assert f"run {odd.id}" in checks["rows"].detail
     assert "publishes it anew" in (checks["rows"].advice or "")
     assert checks["store"].verdict == "ok"
+
+
+async def test_the_doctor_names_a_worker_that_cannot_be_read(place: Place) -> None:
+    async with place.backend.open() as store:
+        for worker in ("ada", "bob", "cyd"):
+            await store.claim(worker, 1, [], 0, 30, Report(seats=1))
+        for worker in ("bob", "ada"):
+            await place.spoil("worker", worker)
+        assert [worker.name for worker in (await store.rows(WorkerSeen)).items] == ["cyd"]
+    detail = {check.name: check for check in await store_checks(place.backend)}["rows"].detail
+    assert "row worker ada (" in detail
+    assert "row worker bob (" in detail
+
+
+async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot_read(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    report = Report(tallies=(Tally("greet", succeeded=1),))
+    async with backend.open() as store:
+        for worker in ("ada", "bob"):
+            await store.claim(worker, 1, [], 0, 30, report)
+        await store.mark([Marked("greet", key, Mark(failures=1)) for key in ("good", "odd")])
+        connection = sqlite3.connect(backend.path)
+        with connection:
+            connection.execute("UPDATE workers SET report = 'no json at all' WHERE name = 'ada'")
+            connection.execute("UPDATE marks SET failures = 'many' WHERE key = 'odd'")
+            connection.execute("UPDATE stats SET tally = 'no json at all'")
+        connection.close()
+        assert [worker.name for worker in (await store.rows(WorkerSeen)).items] == ["bob"]
+        assert [marked.key for marked in (await store.rows(Marked)).items] == ["good"]
+        assert (await store.stats()).items == []
+        with gathered() as odd:
+            await store.rows(WorkerSeen)
+            await store.rows(Marked)
+            await store.stats()
+        assert {name.partition(" of minute")[0] for _, name in odd} == {"worker ada", "mark greet odd", "tally greet"}
+        await store.claim("bob", 2, [], 0, 30, report)
+        assert [stat.tally.succeeded for stat in (await store.stats()).items][-1:] == [1], "counted anew"

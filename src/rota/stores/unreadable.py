@@ -3,9 +3,12 @@
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from rota.domain.decision import Decided
+from rota.store import Marked, WorkerSeen
 
 log = logging.getLogger("rota")
 
@@ -21,12 +24,25 @@ CURES: dict[Kind, str] = {
     "row": "upgrade rota if a newer version wrote it",
 }
 
+KEYS: dict[type, tuple[str, ...]] = {
+    WorkerSeen: ("worker", "name"),
+    Marked: ("mark", "task", "key"),
+    Decided: ("decision", "task", "key", "reason"),
+}
+"""What a row of the kind "row" is called, and the columns that tell it from others."""
+
 Names = dict[tuple[Kind, str], str]
 """Why a row cannot be read, by its kind and name."""
 
 told: set[tuple[Kind, str]] = set()
 """The rows that this process has told of."""
 _gathering: list[Names] = []
+
+
+def row_name(kind: type, row: Any) -> str:
+    """How people find this row: what it is, and its key."""
+    what, *columns = KEYS[kind]
+    return " ".join([what, *(str(row[column]) for column in columns)])
 
 
 def legible(kind: Kind, name: str, read: Callable[[], T]) -> T | None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -45,7 +46,7 @@ from rota.stores.postgres.grouping import Group
 from rota.stores.postgres.lines import Lines
 from rota.stores.postgres.listening import Listener
 from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
-from rota.stores.unreadable import legible
+from rota.stores.unreadable import legible, row_name
 
 if TYPE_CHECKING:
     from rota.stores.postgres.backend import PostgresBackend
@@ -228,7 +229,8 @@ class PostgresStore:
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         rows = reading.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
-        items = [legible(rows.kind, str(row[1]), partial(rows.read, row)) for row in found]
+        named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
+        items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
         return Reply(now, [item for item in items if item is not None])
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:

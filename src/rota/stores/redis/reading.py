@@ -158,7 +158,7 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
         report = _reports.decode(reports[name]) if name in reports else Report()
         return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report)
 
-    return now, _legible("row", read_worker, {name: name for name in _behind(found, query)})
+    return now, _legible("row", read_worker, {f"worker {name}": name for name in _behind(found, query)})
 
 
 async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
@@ -169,7 +169,7 @@ async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[
 
 async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[Marked]]:
     now, found = await _rows(run, "marks", replace(query, names=None), _about(query))
-    marks = sorted(_legible("row", read_mark, found), key=lambda row: (row.task, row.key))
+    marks = sorted(_legible("row", read_mark, _called("mark", found)), key=lambda row: (row.task, row.key))
     return now, [row for row in marks if query.key is None or row.key == query.key]
 
 
@@ -179,8 +179,12 @@ async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[
         found = _pairs(flat)
     else:
         now, found = await _rows(run, "decisions", replace(query, names=None), _about(query))
-    rows = sorted(_legible("row", read_decided, found), key=lambda row: row.last_at, reverse=True)
+    rows = sorted(_legible("row", read_decided, _called("decision", found)), key=lambda row: row.last_at, reverse=True)
     return now, [row for row in rows if query.key is None or row.key == query.key]
+
+
+def _called(what: str, found: Rows) -> Rows:
+    return {f"{what} {name}": text for name, text in found.items()}
 
 
 def _about(query: RowQuery) -> str:

@@ -27,6 +27,7 @@ from rota.stores.sqlite.rows import (
     read_schedules,
     read_specs,
     read_standings,
+    read_tallies,
     saved_row,
     to_json,
 )
@@ -58,7 +59,6 @@ class _IdleRow(Idle, frozen=True, array_like=True):
 _lanes = msgspec.json.Decoder(list[Lane])
 _candidates = msgspec.json.Decoder(list[Candidate])
 _idle = msgspec.json.Decoder(list[_IdleRow])
-_tallies = msgspec.json.Decoder(list[Tally])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 _instants = msgspec.json.Decoder(list[float])
 
@@ -299,8 +299,8 @@ class SqliteBook:
             self._chart(int(self.now // 60), report.tallies)
 
     def _chart(self, minute: int, tallies: Sequence[Tally]) -> None:
-        query = "SELECT json_group_array(json(tally)) FROM stats WHERE minute = ?"
-        known = {tally.task: tally for tally in _tallies.decode(self._tx.one(query, minute))}
+        query = "SELECT json_group_array(json_array(minute, task, tally)) FROM stats WHERE minute = ?"
+        known = {tally.task: tally for _, tally in read_tallies(self._tx.one(query, minute))}
         for tally in tallies:
             known[tally.task] = merged(known.get(tally.task), tally)
             self._tx.execute(sql.CHART, minute, tally.task, to_json(known[tally.task]))

@@ -9,9 +9,9 @@ from rota.domain.decision import Decided
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, Marked, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
-from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, to_json
+from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.threads import Transaction
-from rota.stores.unreadable import legible
+from rota.stores.unreadable import legible, row_name
 
 T = TypeVar("T")
 
@@ -39,8 +39,8 @@ SELECT json_group_array(json_array(name, spec)) FROM (
     SELECT name, spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)
 """
 WORKERS = """
-SELECT json_group_array(json_object('name', name, 'tasks', json(tasks), 'seen_at', seen_at,
-    'idle', json(iif(idle = 1, 'true', 'false')), 'report', json(report)))
+SELECT json_group_array(json_object('name', name, 'tasks', tasks, 'seen_at', seen_at,
+    'idle', json(iif(idle = 1, 'true', 'false')), 'report', report))
 FROM (SELECT * FROM workers WHERE {which} ORDER BY name LIMIT :limit)
 """
 SCHEDULES = """
@@ -58,8 +58,8 @@ SELECT json_group_array(json_object('task', task, 'key', key, 'reason', reason, 
 FROM (SELECT * FROM decisions WHERE {_ABOUT} ORDER BY last_at DESC LIMIT :limit)
 """
 STATS = """
-SELECT json_group_array(json_object('minute', minute, 'tally', json(tally)))
-FROM (SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
+SELECT json_group_array(json_array(minute, task, tally)) FROM (
+    SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
 """
 ROWS: dict[type, str] = {
     TaskSpec: SPECS,
@@ -108,15 +108,19 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
     if kind is Schedule:
         schedules: Any = [schedule for _, schedule in read_schedules(found) if schedule is not None]
         return Reply(tx.now, schedules)
-    each = [
-        legible("row", f"{kind.__name__} {place}", partial(msgspec.convert, row, kind))
-        for place, row in enumerate(msgspec.json.decode(found))
-    ]
+    each = [legible("row", row_name(kind, row), partial(_row, kind, row)) for row in msgspec.json.decode(found)]
     return Reply(tx.now, [row for row in each if row is not None])
 
 
+def _row(kind: type[T], row: dict[str, Any]) -> T:
+    if kind is WorkerSeen:
+        row = row | {column: msgspec.json.decode(row[column]) for column in ("tasks", "report")}
+    return msgspec.convert(row, kind)
+
+
 def stats(tx: Transaction, minutes: int) -> Reply[Stat]:
-    return Reply(tx.now, msgspec.json.decode(tx.one(STATS, int(tx.now // 60) - minutes), type=list[Stat]))
+    found = read_tallies(tx.one(STATS, int(tx.now // 60) - minutes))
+    return Reply(tx.now, [Stat(minute, tally) for minute, tally in found])
 
 
 def _conditions(query: RunQuery) -> tuple[str, list[Any]]:

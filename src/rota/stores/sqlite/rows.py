@@ -10,6 +10,7 @@ from rota.domain.policy import Policy
 from rota.domain.run import Origin, Run, Standing
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.store import Tally
 from rota.stores.unreadable import legible
 
 _STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
@@ -37,6 +38,8 @@ class _RunRow(msgspec.Struct, frozen=True, array_like=True):
 _standings = msgspec.json.Decoder(list[StandingRow])
 _runs = msgspec.json.Decoder(list[_RunRow])
 _named = msgspec.json.Decoder(list[tuple[str, str]])
+_charted = msgspec.json.Decoder(list[tuple[int, str, str]])
+_tally_decoder = msgspec.json.Decoder(Tally)
 _schedule_decoder = msgspec.json.Decoder(Schedule)
 _spec_decoder = msgspec.json.Decoder(TaskSpec)
 _encoder = msgspec.json.Encoder()
@@ -83,6 +86,15 @@ def read_specs(text: str) -> list[TaskSpec]:
     """All that can be read, from pairs of a name and a spec."""
     found = [legible("spec", name, partial(_spec_decoder.decode, body)) for name, body in _named.decode(text)]
     return [spec for spec in found if spec is not None]
+
+
+def read_tallies(text: str) -> list[tuple[int, Tally]]:
+    """All that can be read, each with its minute."""
+    found = [
+        (minute, legible("row", f"tally {task} of minute {minute}", partial(_tally_decoder.decode, body)))
+        for minute, task, body in _charted.decode(text)
+    ]
+    return [(minute, tally) for minute, tally in found if tally is not None]
 
 
 def _run(row: _RunRow) -> Run:
