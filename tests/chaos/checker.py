@@ -23,8 +23,7 @@ CLOCK = 0.002
 STAMP = 0.05
 """Seconds by which stamps of one server may cross: a transaction takes its time before it commits."""
 JOINED = ("saver", "pushed")
-"""Tasks whose waiting runs take newer arguments. What such a run counts is not that of its own attempts: it begins anew
-with new arguments, and it inherits the failures of a run that it supersedes."""
+"""Tasks with `unique="queued"`: a run of theirs may supersede an equal one, and then inherits what that one counts."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,10 @@ def no_other_failures(seen: Evidence) -> Iterator[str]:
 
 def failures_and_losses_are_counted(seen: Evidence) -> Iterator[str]:
     for run in seen.whole():
-        outcomes = Counter(attempt.outcome for attempt in run.attempts)
+        last_work = [attempt.outcome for attempt in run.attempts]
+        while REPLACED in last_work:  # the arguments that joined began anew
+            last_work = last_work[last_work.index(REPLACED) + 1 :]
+        outcomes = Counter(last_work)
         counted, charged = (run.failures, run.losses), (outcomes["failed"], outcomes["lost"])
         if run.task not in JOINED and counted != charged:
             yield f"{run.task} {run.id} counts (failures, losses) {counted}; its attempts show {charged}"

@@ -57,8 +57,12 @@ class Member:
                     os.kill(pid, signal.SIGKILL)
 
     def freeze(self) -> None:
+        """Returns when every thread has stopped: one that waits for the disk stops only when it is back."""
         self._child.send_signal(signal.SIGSTOP)
         self.frozen = True
+        deadline = time.monotonic() + 1.0
+        while set(_states(self._child.pid)) - {"T"} and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def thaw(self) -> None:
         self._child.send_signal(signal.SIGCONT)
@@ -121,6 +125,15 @@ class Crew:
         for member in self.everybody:
             if not member.ended:
                 member.kill()
+
+
+def _states(pid: int) -> list[str]:
+    """The state of each thread of a process, as the kernel names it."""
+    try:
+        stats = [place.read_text() for place in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # a thread or the process has ended
+        return []
+    return [stat.rpartition(")")[2].split()[0] for stat in stats]
 
 
 def _children(pid: int) -> list[int]:

@@ -86,8 +86,8 @@ def sound() -> Evidence:
         *(one for run in ticks for one in called(run.id, "tick")),
         *called("q1", "paced"),
         *called("q2", "paced", T + 3, T + 4),
-        *called("v", "saver", T + 1, T + 2),
-        *called("v", "saver", T + 5, T + 6, fence=2),
+        *called("v", "lonely", T + 1, T + 2, "w"),
+        *called("v", "lonely", T + 5, T + 6, "w", fence=2),
     ]
     runs = [
         succeeded("a", "plain"),
@@ -102,7 +102,7 @@ def sound() -> Evidence:
         *ticks,
         succeeded("q1", "paced", origin=Origin("schedule", "paced", T)),
         succeeded("q2", "paced", T + 3, T + 4, origin=Origin("schedule", "paced", T + 1)),
-        replace(succeeded("v", "saver"), fence=2, attempts=REPLACED_WORK),
+        replace(succeeded("v", "lonely", key="w"), fence=2, attempts=REPLACED_WORK),
     ]
     return Evidence(events, runs, [])
 

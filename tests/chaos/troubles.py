@@ -13,7 +13,7 @@ Trouble = Callable[[], None]
 
 GAP = (0.1, 1.2)
 """Seconds between two faults, from and to."""
-FREEZE_TRIES = 200
+FREEZE_TRIES = 20
 
 
 class Troubles:
@@ -71,6 +71,8 @@ class Troubles:
             if not self._place.is_locked():
                 break
             worker.thaw()
+        else:
+            return
         self._cure(self._random.uniform(0.3, 2.5) * LEASE, worker.thaw)
 
     def end_worker(self) -> None:
