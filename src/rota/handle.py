@@ -60,7 +60,8 @@ class RunHandle(Generic[R_co]):
     async def result(self, timeout: float | None = None) -> R_co:
         """Waits for the end and gives the handler's return value.
 
-        Raises RunFailed, RunCancelled, or TimeoutError after `timeout` seconds; the run goes on then.
+        Raises RunFailed, RunCancelled, or TimeoutError after `timeout` seconds; the run goes on then. The
+        TimeoutError says where the run stands: a store that does not answer makes it up to 2 seconds late.
         """
         run = await self._client.ended(self.id, timeout)
         if run.state is State.FAILED:

@@ -120,7 +120,7 @@ async def test_a_result_that_comes_in_the_last_moment_counts() -> None:
 async def test_who_awaits_a_run_that_nobody_does_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rota.client.PATIENCE", 0.0)
+    monkeypatch.setattr("rota.session.PATIENCE", 0.0)
     app = Rota("memory://")
 
     @app.task

@@ -16,10 +16,11 @@ from rota.cli.records import from_json, record
 from rota.cli.show import Column, Show
 from rota.cli.spans import seconds_of
 from rota.cli.text import iso, one_line
-from rota.client import LOOK_AGAIN, Client
+from rota.client import Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
 from rota.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
+from rota.session import LOOK_AGAIN
 from rota.store import Page, RunQuery, Store
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
