@@ -20,8 +20,9 @@ from rota.store import Report, WorkerSeen
 from rota.stores.book import Candidate, Lane
 from rota.stores.charts import Charts
 from rota.stores.idle import Idle
+from rota.stores.memory.counting import counters_of
 from rota.stores.memory.history import History
-from rota.stores.memory.lanes import Entry, Lanes
+from rota.stores.memory.lanes import Entry, Lanes, key_lane
 from rota.stores.memory.timetable import Timetable
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
@@ -135,13 +136,13 @@ class MemoryBook:
         return len(self.runs) - len(self.history) >= self._capacity
 
     def _forget(self, run: Run) -> None:
-        for name in _counted(run):
+        for name in counters_of(run):
             self.count[name] -= 1
         if run.unique_key is not None:
             self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
 
     def _note(self, run: Run, before: Run | None) -> None:
-        for name in _counted(run):
+        for name in counters_of(run):
             self.count[name] += 1
         if run.unique_key is not None and not run.state.final:
             self._holders.setdefault((run.task, run.unique_key), {})[run.id] = None
@@ -154,7 +155,7 @@ class MemoryBook:
             if run.needs:
                 pass  # stands nowhere until the last of them has ended
             elif run.parked:
-                self._parked.push(_key_lane(run.task, run.key), entry)
+                self._parked.push(key_lane(run.task, run.key), entry)
             else:
                 self._due.push(run.task, entry)
             if run.expires_at is not None:
@@ -185,7 +186,7 @@ class MemoryBook:
         return min(most, self.count["ready", task])
 
     def best_parked(self, task: str, key: str) -> Run | None:
-        best = next(self._parked.due([_key_lane(task, key)], self.now), None)
+        best = next(self._parked.due([key_lane(task, key)], self.now), None)
         return None if best is None else self.runs[best[2]]
 
     def unpark_all(self, task: str) -> None:
@@ -388,23 +389,3 @@ class MemoryBook:
                     index[name] = left
                 else:
                     del index[name]
-
-
-def _key_lane(task: str, key: str | None) -> str:
-    return f"{task}\x00{key or ''}"
-
-
-def _counted(run: Run) -> Iterator[tuple[str, ...]]:
-    """The counters that a run stands in."""
-    if run.state is State.RUNNING:
-        yield ("running", run.task)
-        if run.key is not None:
-            yield ("running", run.task, run.key)
-        if run.losses and run.worker:
-            yield ("suspect", run.worker)
-    elif run.state is State.QUEUED:
-        yield ("queued", run.task)
-        if not run.needs:
-            yield ("ready", run.task)
-    elif run.state is State.PAUSED:
-        yield ("paused", run.task)

@@ -102,3 +102,8 @@ def _heap(entries: set[Entry]) -> list[Entry]:
     found = list(entries)
     heapq.heapify(found)
     return found
+
+
+def key_lane(task: str, key: str | None) -> str:
+    """The lane of the runs with this key that are parked."""
+    return f"{task}\x00{key or ''}"

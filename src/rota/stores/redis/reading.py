@@ -24,16 +24,9 @@ from rota.store import (
     after_cursor,
 )
 from rota.stores.redis import tallies
-from rota.stores.redis.records import (
-    LETTERS,
-    pack,
-    read_decided,
-    read_mark,
-    read_plan,
-    read_run,
-    read_runs,
-    read_seq,
-)
+from rota.stores.redis.packing import pack
+from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
+from rota.stores.redis.rows import read_decided, read_mark, read_plan
 from rota.stores.unreadable import Kind, legible
 
 T = TypeVar("T")

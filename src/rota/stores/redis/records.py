@@ -1,41 +1,31 @@
-"""Runs, schedules and the rest as the scripts keep them: MessagePack, with False where something is None.
-
-Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
-"""
+"""Runs as the scripts keep them: how one is read, and how a new one is written."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from rota.domain import wire
-from rota.domain.decision import Decided, Reason
-from rota.domain.guards import Guards, Mark, Rest
+from rota.domain.decision import Reason
+from rota.domain.guards import Guards, Rest
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
-from rota.domain.schedule import Firing, Schedule
-from rota.errors import Unstorable
-from rota.store import Marked
+from rota.stores.redis.packing import (
+    Instant,
+    Text,
+    bytes_or_none,
+    instant_or_none,
+    opaque,
+    or_false,
+    pack,
+    text_or_none,
+)
 from rota.stores.unreadable import legible
 
 APART = 1024
 """Bodies longer than this are kept in a key of their own, so that they are not copied when the run changes."""
-
-_pack = msgspec.msgpack.Encoder().encode
-to_json = msgspec.json.Encoder().encode
-
-Text = str | bool
-Instant = float | bool
-
-
-def pack(value: Any) -> bytes:
-    try:
-        return _pack(value)
-    except (UnicodeEncodeError, OverflowError) as error:
-        raise Unstorable(f"Redis cannot store this value: {error}") from error
-
 
 STATES = {
     "q": State.QUEUED,
@@ -116,54 +106,11 @@ class _Rest(Struct, frozen=True, array_like=True):
     warnings: tuple[str, ...] = ()
 
 
-class _Plan(Struct, frozen=True, array_like=True):
-    """As in lua/shared/timetable.lua."""
-
-    id: str
-    text: str
-    times: str
-    owner: str
-    task: str
-    key: str
-    anchor: Instant
-    next_at: Instant
-    fires_at: Instant
-    version: int = 0
-    since: float = 0.0
-    paused: bool = False
-    note: Text = False
-    recent: tuple[Firing, ...] | bool = False
-
-
-class _MarkRow(Struct, frozen=True, array_like=True):
-    task: str
-    key: str
-    succeeded_at: Instant
-    finished_at: Instant
-    failures: int
-
-
-class _DecidedRow(Struct, frozen=True, array_like=True):
-    task: str
-    key: str
-    reason: Reason
-    count: int
-    first_at: float
-    last_at: float
-    run: Text
-    note: Text
-    by: Text
-
-
 _records = msgspec.msgpack.Decoder(_Record)
 _leases = msgspec.msgpack.Decoder(_Lease)
 _rests = msgspec.json.Decoder(_Rest)
 _failures = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
-_plans = msgspec.msgpack.Decoder(_Plan)
-_marks = msgspec.msgpack.Decoder(_MarkRow)
-_decided = msgspec.msgpack.Decoder(_DecidedRow)
-_schedules = msgspec.json.Decoder(Schedule)
 
 _ORIGIN, _POLICY = Origin(), Policy()
 _UNGUARDED = Guards()
@@ -173,34 +120,8 @@ _HEADS = {b"p": b"\x9a", b"x": b"\xdc\x00\x19", b"y": b"\xdc\x00\x1b"}
 """How a list of as many fields begins as a run of that form has."""
 
 
-def _text(value: Text) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _bytes(value: Text) -> bytes | None:
-    return value.encode() if isinstance(value, str) else None
-
-
-def _instant(value: Instant) -> float | None:
-    return None if value is False else float(value)
-
-
 def _whole(body: bytes) -> bytes:
     return _PREFIX + body if body[:1] in (b'"', b"}") else body
-
-
-def opaque(value: bytes) -> Raw:
-    """Bytes as a MessagePack text, whatever they are: the scripts' library knows no other kind."""
-    size = len(value)
-    if size < 32:
-        return Raw(bytes((0xA0 | size,)) + value)
-    if size < 65536:
-        return Raw(b"\xda" + size.to_bytes(2, "big") + value)
-    return Raw(b"\xdb" + size.to_bytes(4, "big") + value)
-
-
-def json_text(value: object | None) -> str | None:
-    return None if value is None else to_json(value).decode()
 
 
 def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
@@ -208,16 +129,16 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     fresh = text[1] in b"pP"
     record = _record(text)
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
-    stored = _whole(body if body is not None else (_bytes(record.body) or b""))
+    stored = _whole(body if body is not None else (bytes_or_none(record.body) or b""))
     read = wire.decode_or_blank(stored)
     if fresh and held is not None:
         return _first_claimed(id.decode(), record, held, stored, read)
-    reason, error, progress = _text(record.reason), _text(record.error), _text(record.progress)
+    reason, error, progress = text_or_none(record.reason), text_or_none(record.error), text_or_none(record.progress)
     return Run(
         id=id.decode(),
         state=STATES[chr(text[0])],
         due_at=record.created_at if record.due_at is False else record.due_at,
-        expires_at=_instant(record.expires_at),
+        expires_at=instant_or_none(record.expires_at),
         fence=record.fence if held is None else held.fence,
         failures=record.failures,
         losses=record.losses,
@@ -228,14 +149,14 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         pause_asked=record.asked == "pause" if held is None else held.pause,
         parked=text[:1] == b"k",
         reason=None if reason is None else Reason(reason),
-        note=_text(record.note),
+        note=text_or_none(record.note),
         error=None if error is None else _failures.decode(error),
-        finished_at=_instant(record.finished_at),
+        finished_at=instant_or_none(record.finished_at),
         attempts=() if isinstance(record.attempts, bool) else tuple(map(_attempt, record.attempts)),
         progress=None if progress is None else _progress.decode(progress),
         task=record.task,
-        key=_text(record.key),
-        unique_key=_text(record.unique_key),
+        key=text_or_none(record.key),
+        unique_key=text_or_none(record.unique_key),
         marked=record.marked,
         priority=record.priority,
         created_at=record.created_at,
@@ -244,8 +165,8 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         rest=() if isinstance(record.rest, bool) else record.rest,
         touches=record.touches,
         touched_at=record.created_at if record.touched_at is False else record.touched_at,
-        result=_bytes(record.result),
-        saved=_bytes(record.saved),
+        result=bytes_or_none(record.result),
+        saved=bytes_or_none(record.saved),
         args=bytes(read.args),
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
@@ -261,7 +182,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         id,
         State.RUNNING,
         due_at,
-        _instant(record.expires_at),
+        instant_or_none(record.expires_at),
         held.fence,
         0,
         0,
@@ -271,8 +192,8 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         held.cancel,
         held.pause,
         task=record.task,
-        key=_text(record.key),
-        unique_key=_text(record.unique_key),
+        key=text_or_none(record.key),
+        unique_key=text_or_none(record.unique_key),
         marked=record.marked,
         priority=record.priority,
         created_at=record.created_at,
@@ -319,7 +240,7 @@ def new_item(new: NewRun) -> list[Any]:
     """A run on its way in, as lua/shared/admitting.lua reads it; what it does not say is left off at the end."""
     body = new.wire.removeprefix(_PREFIX).decode()
     apart = len(body) > APART
-    tail = (new.task, _or(new.key), _or(new.unique_key), new.marked, new.priority, False if apart else body)
+    tail = (new.task, or_false(new.key), or_false(new.unique_key), new.marked, new.priority, False if apart else body)
     item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
     guards = new.guards
     if guards == _UNGUARDED and new.key is new.unique_key is None and not (apart or new.needs or new.group):
@@ -343,65 +264,3 @@ def new_item(new: NewRun) -> list[Any]:
     while item[-1] is None:
         item.pop()
     return item
-
-
-def _or(value: str | None) -> Text:
-    return False if value is None else value
-
-
-def plan_item(schedule: Schedule) -> list[Any]:
-    """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
-    said = msgspec.structs.replace(
-        schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
-    )
-    text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
-    times = to_json((said.trigger, said.start, said.end)).decode()
-    stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
-    stood: list[Any] = [0, 0, False, False, False]
-    if schedule.version:
-        recent = schedule.recent or False
-        stood = [schedule.version, schedule.since, schedule.paused, _or(schedule.note), recent]
-    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
-
-
-def read_plan(text: bytes) -> Schedule:
-    plan = _plans.decode(text)
-    return msgspec.structs.replace(
-        _schedules.decode(plan.text),
-        anchor=_instant(plan.anchor),
-        next_at=_instant(plan.next_at),
-        fires_at=_instant(plan.fires_at),
-        version=plan.version,
-        since=plan.since,
-        paused=plan.paused,
-        note=_text(plan.note),
-        recent=() if isinstance(plan.recent, bool) else plan.recent,
-    )
-
-
-def mark_item(edit: Marked) -> list[Any]:
-    mark = edit.mark
-    if mark is None:
-        return [edit.task, edit.key]
-    stands = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
-    return [edit.task, edit.key, *stands, mark.failures]
-
-
-def read_mark(text: bytes) -> Marked:
-    row = _marks.decode(text)
-    return Marked(row.task, row.key, Mark(_instant(row.succeeded_at), _instant(row.finished_at), row.failures))
-
-
-def read_decided(text: bytes) -> Decided:
-    row = _decided.decode(text)
-    return Decided(
-        row.task,
-        row.key,
-        row.reason,
-        row.count,
-        row.first_at,
-        row.last_at,
-        _text(row.run),
-        _text(row.note),
-        _text(row.by),
-    )

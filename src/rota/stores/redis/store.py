@@ -40,18 +40,9 @@ from rota.stores.redis import reading
 from rota.stores.redis.grouping import Grouped
 from rota.stores.redis.hearing import Ears
 from rota.stores.redis.link import Link
-from rota.stores.redis.records import (
-    LETTERS,
-    json_text,
-    mark_item,
-    new_item,
-    opaque,
-    pack,
-    plan_item,
-    read_plan,
-    read_runs,
-    to_json,
-)
+from rota.stores.redis.packing import json_text, opaque, pack, to_json
+from rota.stores.redis.records import LETTERS, new_item, read_runs
+from rota.stores.redis.rows import mark_item, plan_item, read_plan
 from rota.stores.redis.tallies import counted
 from rota.stores.retention import mark_memory
 from rota.stores.unreadable import legible

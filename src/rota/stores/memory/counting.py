@@ -1,0 +1,21 @@
+"""Which counters of the memory store a run stands in."""
+
+from collections.abc import Iterator
+
+from rota.domain.run import Run, State
+
+
+def counters_of(run: Run) -> Iterator[tuple[str, ...]]:
+    """The names of the counters to which this run adds one."""
+    if run.state is State.RUNNING:
+        yield ("running", run.task)
+        if run.key is not None:
+            yield ("running", run.task, run.key)
+        if run.losses and run.worker:
+            yield ("suspect", run.worker)
+    elif run.state is State.QUEUED:
+        yield ("queued", run.task)
+        if not run.needs:
+            yield ("ready", run.task)
+    elif run.state is State.PAUSED:
+        yield ("paused", run.task)

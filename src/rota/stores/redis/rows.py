@@ -1,0 +1,117 @@
+"""Schedules, marks and decisions as the scripts keep them."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.domain.decision import Decided, Reason
+from rota.domain.guards import Mark
+from rota.domain.schedule import Firing, Schedule
+from rota.store import Marked
+from rota.stores.redis.packing import Instant, Text, instant_or_none, or_false, text_or_none, to_json
+
+
+class _Plan(Struct, frozen=True, array_like=True):
+    """As in lua/shared/timetable.lua."""
+
+    id: str
+    text: str
+    times: str
+    owner: str
+    task: str
+    key: str
+    anchor: Instant
+    next_at: Instant
+    fires_at: Instant
+    version: int = 0
+    since: float = 0.0
+    paused: bool = False
+    note: Text = False
+    recent: tuple[Firing, ...] | bool = False
+
+
+class _MarkRow(Struct, frozen=True, array_like=True):
+    task: str
+    key: str
+    succeeded_at: Instant
+    finished_at: Instant
+    failures: int
+
+
+class _DecidedRow(Struct, frozen=True, array_like=True):
+    task: str
+    key: str
+    reason: Reason
+    count: int
+    first_at: float
+    last_at: float
+    run: Text
+    note: Text
+    by: Text
+
+
+_plans = msgspec.msgpack.Decoder(_Plan)
+_marks = msgspec.msgpack.Decoder(_MarkRow)
+_decided = msgspec.msgpack.Decoder(_DecidedRow)
+_schedules = msgspec.json.Decoder(Schedule)
+
+
+def plan_item(schedule: Schedule) -> list[Any]:
+    """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
+    said = msgspec.structs.replace(
+        schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
+    )
+    text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
+    times = to_json((said.trigger, said.start, said.end)).decode()
+    stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
+    stood: list[Any] = [0, 0, False, False, False]
+    if schedule.version:
+        recent = schedule.recent or False
+        stood = [schedule.version, schedule.since, schedule.paused, or_false(schedule.note), recent]
+    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
+
+
+def read_plan(text: bytes) -> Schedule:
+    plan = _plans.decode(text)
+    return msgspec.structs.replace(
+        _schedules.decode(plan.text),
+        anchor=instant_or_none(plan.anchor),
+        next_at=instant_or_none(plan.next_at),
+        fires_at=instant_or_none(plan.fires_at),
+        version=plan.version,
+        since=plan.since,
+        paused=plan.paused,
+        note=text_or_none(plan.note),
+        recent=() if isinstance(plan.recent, bool) else plan.recent,
+    )
+
+
+def mark_item(edit: Marked) -> list[Any]:
+    mark = edit.mark
+    if mark is None:
+        return [edit.task, edit.key]
+    stands = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
+    return [edit.task, edit.key, *stands, mark.failures]
+
+
+def read_mark(text: bytes) -> Marked:
+    row = _marks.decode(text)
+    return Marked(
+        row.task, row.key, Mark(instant_or_none(row.succeeded_at), instant_or_none(row.finished_at), row.failures)
+    )
+
+
+def read_decided(text: bytes) -> Decided:
+    row = _decided.decode(text)
+    return Decided(
+        row.task,
+        row.key,
+        row.reason,
+        row.count,
+        row.first_at,
+        row.last_at,
+        text_or_none(row.run),
+        text_or_none(row.note),
+        text_or_none(row.by),
+    )
