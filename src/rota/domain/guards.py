@@ -9,9 +9,11 @@ from rota.domain.decision import Reason
 Unique = Literal["queued", "active", "done"]
 """What an equal run must not be: waiting; waiting or running; or any of these, or done."""
 Join = Literal["keep", "push", "set", "refuse"]
-"""What meeting a queued equal does: it keeps its time, is pushed to mine, is set to mine, or I am refused."""
+"""What a newcomer does to an equal run that is queued: `keep` leaves the due time of the queued run, `push` moves it to
+the newcomer's due time if that is later, `set` moves it there in any case, and `refuse` refuses the newcomer."""
 Meeting = Join | Literal["wait"]
-"""The same for ticks: one that was never called keeps its time and takes my work, behind one that was called I wait."""
+"""`wait` is for ticks. A queued equal that was never called is joined: it keeps its time and takes the arguments of the
+tick. If the queued equal was called before, the run of the tick waits for its end."""
 
 
 class Rest(Struct, frozen=True, omit_defaults=True, array_like=True):

@@ -14,8 +14,8 @@ REPLACED = "replaced"
 
 
 def joined(holder: S, new: NewRun, now: float) -> S:
-    """When the run is due and expires now, and where it stands in line. What it waits for, and whether it is still
-    parked, a store knows."""
+    """Return `holder` with the due time, expiry and priority that it has after `new` has joined it. The store itself
+    changes the needs and decides whether the run stays parked."""
     due_at = _due(holder, new, now)
     priority = max(holder.priority, new.priority)
     return replace(
@@ -43,7 +43,7 @@ def afresh(run: S, now: float) -> S:
 
 
 def moved_expiry(run: Standing, due_at: float) -> float | None:
-    """The expiry of a run that is due at another time now: as long after being due as before."""
+    """Return the expiry of a run whose due time moves to `due_at`: the time between due and expiry stays the same."""
     if run.expires_at is None or due_at == run.due_at:
         return run.expires_at
     return after(due_at, run.expires_at - run.due_at)
@@ -60,7 +60,8 @@ def _due(holder: Standing, new: NewRun, now: float) -> float:
 
 
 def _expiry(holder: Standing, new: NewRun, due_at: float, now: float) -> float | None:
-    """The newest word counts, from when the run is due now: no join lets a run expire before it is due."""
+    """The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before
+    it is due."""
     if new.expires_after is not None:
         return after(max(now, due_at), new.expires_after)
     if new.expires_at is not None and new.expires_at > due_at:

@@ -215,7 +215,7 @@ def _failure(run: Run, retry: Retry, error: Failure, reason: Reason, after: floa
 
 def _unbindable(run: Run, error: Failure) -> Ending:
     outcomes = [attempt.outcome for attempt in run.attempts]
-    if REPLACED in outcomes:  # what came before was other work
+    if REPLACED in outcomes:  # the attempts before that row were of other work
         outcomes = outcomes[len(outcomes) - outcomes[::-1].index(REPLACED) :]
     seen = outcomes.count("unbindable")
     action: Finish | Requeue

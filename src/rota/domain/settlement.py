@@ -173,8 +173,8 @@ def supersede(run: S, now: float) -> S:
 
 
 def inherit(successor: S, run: Standing) -> S:
-    """What one that waits takes over from the run of the same work that it supersedes: the earlier due time and the
-    failures."""
+    """Return the waiting run after it has superseded another run of the same work: it takes the earlier due time and
+    the failures of that run."""
     due_at, failures = min(successor.due_at, run.due_at), max(successor.failures, run.failures)
     return replace(successor, due_at=due_at, failures=failures, parked=False)
 

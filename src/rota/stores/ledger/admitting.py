@@ -89,7 +89,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     if guards.unique and new.unique_key is not None:
         holders = holding.holders(book, new.task, new.unique_key)
         waiting = [run for run in holders if run.state is not State.RUNNING]
-        if waiting:  # of two, one was tried, and the other waits behind it: that one is joined
+        if waiting:  # if two wait, one was tried and the other waits for its end: the untried run is joined
             holder = min(waiting, key=lambda run: run.fence > 0)
             if guards.join != "wait" or holder.fence == 0:
                 return _join(book, holder, new)
@@ -108,20 +108,22 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
 
 
 def _behind(book: Book, new: NewRun) -> list[str]:
-    """The equal runs that run now, or were tried and wait for their retry: else it would have joined one."""
+    """The equal runs that `new` waits for: those that run now, and one that was tried and waits for its retry. There
+    are no other holders, because `new` would have joined them."""
     return [run.id for run in holding.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 
 def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
-    """The newest arguments win, and other arguments start afresh; the due time moves as the newcomer asks. One of a
-    group waits for what it says now."""
+    """Give `holder`, which waits, the arguments of `new`, and move its due time as `new` asks. If the arguments differ,
+    the run starts afresh. If `new` belongs to a group, its needs replace those of the holder."""
     if new.guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)
     run = joined(holder, new, book.now)
-    wanted = [need for need in new.needs if need != holder.id]  # nobody waits for himself
+    wanted = [need for need in new.needs if need != holder.id]  # a run that waited for itself would never start
     needs = holder.needs if new.group is None else holding.unmet(book, wanted)
     moved = (run.due_at, run.priority) != (holder.due_at, holder.priority)
-    run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)  # who has moved is judged anew
+    # A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
+    run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)
     if book.rewrite(holder.id, new.wire, run.priority):
         run = afresh(run, book.now)
     book.wait_for(holder.id, [need for need in needs if need not in holder.needs])

@@ -147,7 +147,7 @@ def register(
     again = taken.again or n <= last
     wake_at = _wake_at(book, worker, tasks, again) if idle else _next_schedule(book)
     book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, report if n > last else None)
-    if not tasks and not idle:  # it leaves: another one looks, and wakes for what this one would have woken for
+    if not tasks and not idle:  # the worker stops: wake another one, which takes over its alarm
         book.arrivals.append((None, book.now))
     return None if wake_at is None else max(0.0, wake_at - book.now)
 

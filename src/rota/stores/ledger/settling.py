@@ -43,13 +43,14 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
 
 
 def _give_way(book: Book, run: Standing) -> Standing:
-    """A run that would wait again finds its key taken: the one that waits there goes on in its stead.
+    """End `run` as superseded if it is about to wait again while another run with its unique key waits.
 
-    One with other arguments is other work: it keeps its own time, and begins without failures.
+    A waiting run with the same arguments takes the failures and the earlier due time of `run`. A waiting run with other
+    arguments is other work: it keeps its own due time and has no failures.
     """
     for holder in holding.holders(book, run.task, run.unique_key or ""):
         waits = holder.id != run.id and holder.state is not State.RUNNING
-        if waits and run.id not in holder.needs:  # nobody gives way to one that stands behind him
+        if waits and run.id not in holder.needs:  # a run does not yield to a run that waits for its end
             if book.same_work(holder.id, run.id):
                 heir = rules.inherit(holder, run)
                 book.save(heir)

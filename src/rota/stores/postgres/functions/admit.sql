@@ -10,13 +10,13 @@ CREATE OR REPLACE FUNCTION expiry_of(new incoming, now float8) RETURNS float8 LA
                 ELSE new.expires_at END
 $$;
 
--- The expiry of a run that is due at another time now: as long after being due as before.
+-- The expiry of a run whose due time moves: the time between due and expiry stays the same.
 CREATE OR REPLACE FUNCTION moved_expiry(expires float8, before float8, due float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN due = before THEN expires ELSE after(due, expires - before) END
 $$;
 
--- What a join makes of the expiry: the newest word counts, from when the run is due now. No join lets a run expire before
--- it is due.
+-- The expiry after a join: that of the newcomer wins, counted from the due time after the join. A join never makes a run
+-- expire before it is due.
 CREATE OR REPLACE FUNCTION joined_expiry(holder queue, new incoming, due float8, now float8) RETURNS float8
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN new.expires_after IS NOT NULL THEN after(greatest(now, due), new.expires_after)
@@ -37,7 +37,7 @@ CREATE OR REPLACE FUNCTION replaced_attempts(holder queue, now float8) RETURNS t
             || '}') END
 $$;
 
--- A no by what is remembered of the key, or by what waits already; NULL if the run may come in.
+-- Return a refusal because of the mark of the key or of the number of waiting runs; NULL if the run is admitted.
 CREATE OR REPLACE FUNCTION refusal(new incoming, now float8) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     mark marks;
@@ -68,9 +68,9 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The newcomer meets an equal that waits: the newest arguments win, and other arguments start afresh; the due time moves
--- as it asks, the higher priority counts, and one of a group waits for what that says now. Under the row lock of the
--- holder. When something becomes due by that.
+-- Give `holder`, which waits and whose row the caller has locked, the arguments of `new`, and move its due time as `new`
+-- asks; the higher priority wins. If the arguments differ, the run starts afresh. If `new` belongs to a group, its needs
+-- replace those of the holder. Returns the instants at which runs of the task become due because of the join.
 CREATE OR REPLACE FUNCTION join_holder(holder queue, new incoming, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     due float8 := holder.due_at;
@@ -88,13 +88,14 @@ BEGIN
     END IF;
     IF new.grp IS NOT NULL AND (holder.needs IS NOT NULL OR new.needs IS NOT NULL) THEN
         still := nullif(unmet(array_remove(ARRAY(SELECT json_array_elements_text(new.needs::json)), holder.id::text)),
-                        '{}');  -- nobody waits for himself
+                        '{}');  -- a run that waited for itself would never start
         DELETE FROM waits w WHERE w.ended = ANY(holder.needs) AND w.run = holder.id;
         INSERT INTO waits SELECT need, holder.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
     END IF;
+    -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     held := CASE WHEN holder.hold = 3 THEN 3 WHEN still IS NOT NULL THEN 2
                  WHEN holder.hold = 1 AND due = holder.due_at AND level = holder.priority THEN 1
-                 ELSE 0 END;  -- who has moved is judged anew
+                 ELSE 0 END;
     UPDATE queue SET due_at = due, expires_at = joined_expiry(holder, new, due, now), priority = level, hold = held,
         needs = still, touches = coalesce(holder.touches, 1) + 1, touched_at = now
     WHERE id = holder.id;
@@ -118,8 +119,8 @@ $$;
 
 -- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
 CREATE OR REPLACE FUNCTION admit(
-    new incoming, now float8, arrival bigint, OUT run text, OUT reason text, OUT dues float8[], OUT late text[], OUT late_keys text[],
-    OUT more text[], OUT more_dues float8[]
+    new incoming, now float8, arrival bigint, OUT run text, OUT reason text, OUT dues float8[], OUT late text[],
+    OUT late_keys text[], OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     holder queue;
@@ -139,7 +140,7 @@ BEGIN
     END IF;
     LOOP
         IF new.unique_key IS NOT NULL THEN
-            -- Of two, one was tried and is ahead, and the other waits behind it: that one is met.
+            -- If two wait, one was tried and is `ahead`, and the other waits for its end: the untried run is the holder.
             SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
             ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
             tried := NULL;

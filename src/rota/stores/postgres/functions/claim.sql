@@ -167,14 +167,15 @@ BEGIN
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
-    IF known = '{}' AND free = 0 THEN  -- it leaves: another one looks, and wakes for what this one would have woken for
+    IF known = '{}' AND free = 0 THEN  -- the worker stops: wake another one, which takes over its alarm
         tasks := tasks || NULL::text;
         dues := dues || now;
     END IF;
     hinted := hint(tasks, dues, now);
     PERFORM tell(me, hinted, touched);
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
-        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over, 'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
+        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
+        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
 END $$;
 
 -- Schedules that the claim of that time was offered and could not read: not to be met at every claim. Not those that

@@ -1,7 +1,8 @@
 -- declare: specs and schedules of code.
 
--- Publish a task's spec, which is locked, and `fresh` if it has just been added. A pause outlives it; changed limits let everything go that the old ones had parked, and a task
--- that is enabled again wakes workers for its waiting runs.
+-- Publish the spec of a task. The caller has locked its row; `fresh` says that the caller has just added that row. A pause
+-- stays. If the limits or the rate change, all parked runs of the task are unparked. If the task is enabled again, workers
+-- are woken for its waiting runs.
 CREATE OR REPLACE FUNCTION declare_task(
     new specs, fresh boolean, now float8, OUT answer text, OUT dues float8[]
 ) LANGUAGE plpgsql AS $$

@@ -69,7 +69,8 @@ BEGIN
     WITH best AS (
         UPDATE queue SET hold = 0 WHERE id = ANY(ARRAY(
             SELECT q.id FROM queue q WHERE q.hold = 1 AND q.task = which AND q.key = about
-            ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most FOR NO KEY UPDATE)) AND hold + 0 = 1  -- by id, not by an index of what is held
+            ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most FOR NO KEY UPDATE))
+            AND hold + 0 = 1  -- find the rows by id, not by an index on `hold`
         RETURNING due_at
     )
     SELECT array_agg(due_at) INTO dues FROM best;

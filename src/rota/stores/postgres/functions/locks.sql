@@ -26,7 +26,7 @@ BEGIN
     RETURN ARRAY(SELECT name FROM specs WHERE gated AND name = ANY(tasks) ORDER BY name FOR NO KEY UPDATE);
 END $$;
 
--- The same where other locks are held already. Most of these gates are held, too; for another one nobody waits.
+-- The same where other locks are held already. Most of these gates are held, too; a gate that is not is locked NOWAIT.
 CREATE OR REPLACE FUNCTION lock_late_gates(tasks text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM specs s WHERE s.gated AND s.name = ANY(tasks) ORDER BY s.name FOR NO KEY UPDATE NOWAIT;
@@ -66,8 +66,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- For those that come in: the runs and names they wait for, the group that is planned anew, and whom they may join. A
--- lone run that waits for nothing locks what it meets when it meets it.
+-- Locks for runs that are put: the runs and names that they wait for, the group of the plan, and the waiting runs that they
+-- may join. A lone run without needs locks the run that it joins in `admit`.
 CREATE OR REPLACE FUNCTION lock_needs(news incoming[], planned text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     wanted text[] := ARRAY(SELECT DISTINCT need FROM unnest(news) AS n
@@ -87,9 +87,10 @@ BEGIN
     IF met <> '{}' THEN PERFORM FROM queue q WHERE q.id = ANY(met) ORDER BY q.id FOR NO KEY UPDATE; END IF;
 END $$;
 
--- For those that end: their leases, the names they are known by, and then by id all that wait for them, their equals that
--- wait, and the groups that they stop. Each is met later, and two batches that meet the same ones in their own order would
--- wait in a ring. Which of the ends somebody waits for: from now on, nobody comes to wait for another one.
+-- Locks for runs that end: their leases, their names, and then, by id, the runs that wait for them, equal runs that wait,
+-- and the groups that they stop. The verb changes all of these later; two batches that locked them in the order of their
+-- settlements would deadlock. Returns those of the ends that a run waits for; no run can start to wait for another of them
+-- while these locks are held.
 CREATE OR REPLACE FUNCTION lock_ends(ids text[], stopped text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     met text[];

@@ -115,7 +115,7 @@ BEGIN
                 SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
-            IF got.met && wanted THEN  -- after their marks: those behind them are judged by these
+            IF got.met && wanted THEN  -- after their marks, which decide about the runs that wait for them
                 SELECT * INTO more FROM release(got.met, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;

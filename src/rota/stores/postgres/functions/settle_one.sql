@@ -38,8 +38,10 @@ CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS vo
         failures = CASE final WHEN 'succeeded' THEN 0 ELSE m.failures + 1 END
 $$;
 
--- A run waits again. If one with its unique key waits already, that one goes on in its stead, and this one is
--- superseded: one with other arguments keeps its own time and begins without failures. The insert waits for whoever is putting an equal right now; then the loop meets it.
+-- A run waits again. If another run with its unique key waits already, the run ends as superseded. A waiting run with the
+-- same arguments takes its failures and the earlier due time; a waiting run with other arguments keeps its own due time and
+-- has no failures. The insert waits for a transaction that is putting an equal run; the next round of the loop finds that
+-- run.
 CREATE OR REPLACE FUNCTION requeue(
     l leases, s said, now float8,
     OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
@@ -48,7 +50,7 @@ DECLARE
     due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
     lost_count integer := l.losses + (s.charge = 'loss')::integer;
     failed_count integer := l.failures + (s.charge = 'failure')::integer;
-    standing boolean := false;  -- an equal one stands behind it: nobody gives way to that
+    standing boolean := false;  -- an equal run waits for the end of this one: do not yield to it
     holder queue;
     gone record;
 BEGIN
@@ -64,7 +66,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT standing AND EXISTS (
             SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN
-            DELETE FROM queue WHERE id = l.id;  -- another equal one was tried as well, and waits already
+            DELETE FROM queue WHERE id = l.id;  -- another equal run was tried as well and is `ahead` already
         ELSIF FOUND THEN
             IF NOT l.pause_asked THEN
                 tasks := tasks || l.task::text;
@@ -142,7 +144,7 @@ BEGIN
         PERFORM finish(l, s, final, why, now);
         IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
         met := met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final);
-        IF met && wanted THEN  -- after its mark: those behind it are judged by that
+        IF met && wanted THEN  -- after its mark, which decides about the runs that wait for it
             SELECT * INTO got FROM release(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;

@@ -299,7 +299,7 @@ local wake
 if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
 register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
--- It leaves: another one looks, and wakes for what this one would have woken for.
+-- The worker stops: wake another one, which takes over its alarm.
 if not anything and not idle then book.arrive(false, now) end
 hinting.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due, late }

@@ -39,8 +39,9 @@ local function charge(run, ending)
   if ending[E_CHARGE] == "loss" then run[LOSSES] = run[LOSSES] + 1 end
 end
 
--- A run that would wait again finds its key taken: the one that waits there goes on in its stead. One with other arguments
--- is other work: it keeps its own time, and begins without failures.
+-- End `run` as superseded if it is about to wait again while another run with its unique key waits. A waiting run with the
+-- same arguments takes the failures and the earlier due time of `run`. A waiting run with other arguments is other work: it
+-- keeps its own due time and has no failures.
 local function give_way(run, due)
   for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
     if holder.id ~= run.id and holder.state ~= "r" and not holding.is_behind(holder, run.id) then
@@ -143,7 +144,7 @@ local function settle(ending)
     requeue(run, ending)
   end
   mark(run, ending)
-  if book.is_final(run) then holding.release(run) end -- after its mark: those behind it are judged by that
+  if book.is_final(run) then holding.release(run) end -- after its mark, which decides about the runs that wait for it
   holding.freed(run, "r", run[DUE])
   if ending[E_STOPS] and book.is_final(run) then
     holding.cancel_all(holding.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])

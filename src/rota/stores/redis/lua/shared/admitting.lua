@@ -19,7 +19,8 @@ function admitting.expiry_of(item)
   return item[I_EXPIRES_AT] or false
 end
 
--- The newest word on the expiry counts, from when the run is due now: no join lets a run expire before it is due.
+-- The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before it is
+-- due.
 function admitting.joined_expiry(run, item, before)
   if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE]), item[I_EXPIRES_AFTER]) end
   if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE] then return item[I_EXPIRES_AT] end
@@ -51,8 +52,8 @@ function admitting.rewrite(run, item)
   run.apart = item[I_APART] and true
 end
 
--- The newest arguments win, and other arguments start afresh; the due time moves as the newcomer asks, and the higher
--- priority counts. One of a group waits for what that says now.
+-- Give `run`, which waits, the arguments of `item`, and move its due time as `item` asks; the higher priority wins. If the
+-- arguments differ, the run starts afresh. If `item` belongs to a group, its needs replace those of the run.
 function admitting.join(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
@@ -72,7 +73,8 @@ function admitting.join(run, item)
     book.wait_no_more(run)
     run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})
   end
-  local moved = due ~= before or run[PRIORITY] ~= priority -- who has moved is judged anew
+  -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
+  local moved = due ~= before or run[PRIORITY] ~= priority
   if state ~= "p" then run.state = book.waits(run, state == "k" and not moved) end
   admitting.rewrite(run, item)
   book.enter(run)
@@ -89,12 +91,12 @@ function admitting.rest_reason(rules, mark)
   end
 end
 
--- A no, or the run that this one joins; nothing if it may come in.
+-- Return a refusal, or the run that `item` joins; nothing if `item` is admitted.
 function admitting.refusal(item)
   local task, unique = item[I_TASK], item[I_UNIQUE]
   if unique and item[I_UNIQUE_KEY] then
     local found = holding.holders(task, item[I_UNIQUE_KEY])
-    local waiting -- of two, one was tried, and the other waits behind it: that one is joined
+    local waiting -- if two wait, one was tried and the other waits for its end: the untried run is joined
     for _, run in ipairs(found) do
       if run.state ~= "r" and (not waiting or run[FENCE] == 0) then waiting = run end
     end
@@ -111,8 +113,8 @@ function admitting.refusal(item)
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
 end
 
--- What it waits for: the runs and the done things it names, and with `behind` the equal ones that run now, or were tried
--- and wait for their retry. All holders do, else it would have joined one.
+-- The needs of a new run that are not met yet: the runs and marks that `item` names. With `behind` also every holder of the
+-- unique key: a holder either runs or was tried and waits for its retry, else `item` would have joined it.
 function admitting.needs_of(item)
   local needs = item[I_NEEDS]
   if item[I_BEHIND] and item[I_UNIQUE_KEY] then
@@ -122,7 +124,8 @@ function admitting.needs_of(item)
   return needs and admitting.unmet(item[I_ID], needs)
 end
 
--- Whether a need is still to come: something done, by name, or a run's end; that run is told that somebody waits for it.
+-- Whether a need is not met yet. A need is the name of a mark, or the id of a run whose end is awaited; such a run is
+-- marked as awaited.
 function admitting.is_to_come(need)
   local space = need:find(" ", 1, true)
   if space then
@@ -141,7 +144,7 @@ end
 function admitting.unmet(id, needs)
   local left = {}
   for _, need in ipairs(needs) do
-    if need ~= id and admitting.is_to_come(need) then -- nobody waits for himself
+    if need ~= id and admitting.is_to_come(need) then -- a run that waited for itself would never start
       left[#left + 1] = need
       call("SADD", ROOT .. "awaits:" .. need, id)
     end

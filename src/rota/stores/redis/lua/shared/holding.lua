@@ -52,7 +52,7 @@ function holding.loosen(task)
   call("SREM", LOOSE, task)
 end
 
--- Nobody gives way to one that stands behind him.
+-- Whether `run` waits for the end of the run `id`. A run does not yield to a run that waits for its end.
 function holding.is_behind(run, id)
   for _, need in ipairs(run[NEEDS] or {}) do
     if need == id then return true end
