@@ -82,7 +82,7 @@ class Refused(RotaError):
     """A guard said no; `decision.reason` is why."""
 
     def __init__(self, decision: Decision, message: str | None = None) -> None:
-        super().__init__(message or f"run {decision.run} was refused: {decision.reason}")
+        super().__init__(message or f"the submit was refused: {decision.reason}; no run was made")
         self.decision = decision
 
     @property

@@ -1,8 +1,11 @@
 """`rota tasks`: what the app defines, and what only the store knows."""
 
+import asyncio
+
 import pytest
 
 from rota import Retry, Rota
+from rota.domain.spec import TaskSpec
 from tests.surfaces.called import Called
 from tests.surfaces.project import Project
 from tests.surfaces.timetables import beside, on_terminal
@@ -20,6 +23,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "retries": 0,
         "timeout": None,
         "enabled": True,
+        "enabled_here": True,
         "paused": False,
         "limit": None,
         "rate": None,
@@ -36,6 +40,46 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
     }
     assert (trip["executor"], trip["retries"], trip["timeout"]) == ("thread", 1, 30)
     assert "ctx" not in hold["parameters"]
+
+
+def test_a_task_that_the_settings_here_disable_says_so_before_its_workers_do(project: Project) -> None:
+    """Its workers read the settings when they started."""
+
+    async def started() -> None:
+        app = Rota(f"sqlite:///{project.database}")
+        app.task(name="trip")(lambda: None)
+        await (await app.client().store()).declare(app.specs())
+        await app.stop()
+
+    asyncio.run(started())
+    (project.folder / "rota.toml").write_text("[tasks.greet]\npriority = 1\n\n[tasks.trip]\nenabled = false\n")
+
+    submitted = project.rota("submit", "trip", "message=x")
+    rows = project.rota("tasks").out.splitlines()
+    column = rows[0].split("\t").index("held back" if "held back" in rows[0] else "held")
+
+    assert submitted.code == 1
+    assert submitted.err == (
+        "rota: trip is disabled (rota.toml, line 5), so that no run was made; set enabled to true there\n"
+    )
+    assert [row.split("\t")[column] for row in rows[1:3]] == ["", "disabled here"]
+    told = project.rota("why", "trip", "--json").json
+    assert told["answer"] == (
+        "trip is disabled here (rota.toml, line 5): submits from here are refused; "
+        "workers that run already go on with it until they are restarted"
+    )
+    assert told["held"] is True
+
+
+def test_a_submit_of_a_task_that_its_workers_disable_says_so(rota: Called) -> None:
+    rota.store(lambda store: store.declare([TaskSpec("greet", executor="loop", enabled=False)]))
+
+    rota("submit", "greet", "--unknown-ok", code=1)
+
+    assert rota.err == (
+        "rota: greet is disabled by the code or the settings of its workers, so that no run was made; "
+        "set enabled to true there and restart them\n"
+    )
 
 
 def test_tasks_that_only_the_store_knows_are_marked(project: Project) -> None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from rota.app import Rota
 from rota.cli.apps import Target, check_shared
+from rota.cli.disabled import refused_words
 from rota.cli.endings import judge, tell_result, too_late
 from rota.cli.groups import Flag, Shared
 from rota.cli.known import unknown
@@ -22,7 +23,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
 from rota.domain.run import NewRun, Run
-from rota.errors import InvalidArguments, InvalidOptions, UnknownTask
+from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
 from rota.handle import accept
 from rota.published import unchecked_run
 from rota.task import WAIT, Bound
@@ -88,7 +89,13 @@ def submit(
     client = app.client() if app else Client(target.backend())
     if sys.stderr.isatty() and not show.json and target.takes_default(app):
         show.note(f"into {client.backend.url}, the default store")
-    _answer(show, target.run(_put(client, new, wait, seconds_of(timeout, "--timeout"))))
+    try:
+        made = target.run(_put(client, new, wait, seconds_of(timeout, "--timeout")))
+    except Refused as refused:
+        if refused.reason is not Reason.DISABLED:
+            raise
+        raise Refused(refused.decision, refused_words(app, task)) from None
+    _answer(show, made)
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:

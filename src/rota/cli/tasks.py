@@ -133,6 +133,7 @@ def _record(
         "retries": task.retry.limit if task else spec.retries,
         "timeout": task.policy.timeout if task else spec.timeout,
         "enabled": spec.enabled,
+        "enabled_here": task.enabled if task else None,
         "paused": spec.paused,
         "limit": spec.limit and plain(spec.limit),
         "rate": spec.rate and plain(spec.rate),
@@ -206,7 +207,9 @@ def _takes(record: Record) -> str | Text:
 
 def _held(record: Record) -> Text:
     """Why nothing of it starts, or why submits are refused."""
-    words = [word for word, yes in (("disabled", not record["enabled"]), ("paused", record["paused"])) if yes]
+    here = record["enabled"] and record["enabled_here"] is False  # its workers have not read the settings yet
+    standing = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
+    words = [word for word, yes in standing if yes]
     return Text(", ".join(words), style="magenta")
 
 

@@ -5,10 +5,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rota.cli.apps import Target
+from rota.cli.disabled import compared
 from rota.cli.groups import Shared
 from rota.cli.ids import SHORTEST, find
 from rota.cli.show import Show
+from rota.client import Client
 from rota.errors import RunNotFound, UnknownTask
+from rota.store import Store
 from rota.why import Why, why
 
 
@@ -40,13 +43,18 @@ def tell_why(show: Show, answer: Why) -> None:
 async def _ask(target: Target, subject: str, key: str | None) -> Why:
     async with target.client() as client:
         store = await client.store()
+        answer = await _found(client, store, subject, key)
+        return await compared(answer, subject, store, target) if answer.kind == "task" else answer
+
+
+async def _found(client: Client, store: Store, subject: str, key: str | None) -> Why:
+    try:
+        return await why(store, subject, key)
+    except UnknownTask as unknown:  # a name goes before part of an id
+        if key is not None or len(subject.strip()) < SHORTEST:
+            raise
         try:
-            return await why(store, subject, key)
-        except UnknownTask as unknown:  # a name goes before part of an id
-            if key is not None or len(subject.strip()) < SHORTEST:
-                raise
-            try:
-                run = await find(client, subject)
-            except RunNotFound:
-                raise unknown from None
-        return await why(store, run)
+            run = await find(client, subject)
+        except RunNotFound:
+            raise unknown from None
+    return await why(store, run)
