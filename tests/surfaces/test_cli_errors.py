@@ -114,7 +114,10 @@ def test_an_app_that_cannot_be_had_is_one_sentence_and_exit_2(project: Project, 
 def test_without_an_app_only_what_needs_one_is_refused(project: Project) -> None:
     (project.folder / "pyproject.toml").write_text("")
 
-    assert "no app: say which with -A" in sentence(project.rota("worker"), code=2)
+    assert sentence(project.rota("worker"), code=2) == (
+        'rota: no app: name it in rota.toml (app = "jobs:app"), with -A jobs:app, in ROTA_APP, '
+        "or as app under [tool.rota] in pyproject.toml\n"
+    )
     assert project.rota("migrate").code == 0
     assert project.rota("runs", "ls").code == 0
     assert project.rota("tasks", ROTA_APP="tasks").code == 0

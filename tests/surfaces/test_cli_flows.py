@@ -232,7 +232,7 @@ def test_what_is_wrong_is_said_with_what_to_do(rota: Called, day: Day, arguments
 def test_flows_need_the_app(rota: Called) -> None:
     rota("flows", "ls", code=2)
 
-    assert "no app: say which with -A" in rota.err
+    assert "no app: name it in rota.toml" in rota.err
 
 
 def test_runs_can_be_those_of_a_flow(rota: Called, day: Day, monkeypatch: pytest.MonkeyPatch) -> None:

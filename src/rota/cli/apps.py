@@ -70,8 +70,8 @@ class Target:
         """The app, on the store that `--url` names if it is given."""
         if self.reference is None:
             raise InvalidOptions(
-                'no app: say which with -A module:attribute, ROTA_APP, or app = "module:attribute" '
-                "under [tool.rota] in pyproject.toml"
+                'no app: name it in rota.toml (app = "jobs:app"), with -A jobs:app, in ROTA_APP, '
+                "or as app under [tool.rota] in pyproject.toml"
             )
         app = load(self.reference)
         own = _own.setdefault(app, app.backend)

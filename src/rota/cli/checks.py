@@ -76,7 +76,8 @@ def app_check(target: Target) -> Check:
     """Can the app be imported, and has it tasks?"""
     try:
         if target.reference is None:
-            return Check("app", Verdict.WARN, "none is named", "say which with -A module:attribute or ROTA_APP")
+            cure = 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'
+            return Check("app", Verdict.WARN, "none is named", cure)
         tasks = target.app().tasks
     except RotaError as error:
         return Check("app", Verdict.FAIL, str(error), "mend the import, or name another app with -A")

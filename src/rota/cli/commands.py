@@ -85,7 +85,7 @@ def with_options(
         str | None,
         Parameter(
             name=("--app", "-A"),
-            help="The app, as module:attribute [ROTA_APP, or app under [tool.rota] in pyproject.toml].",
+            help="The app, as module:attribute [app in rota.toml, ROTA_APP, or [tool.rota] in pyproject.toml].",
         ),
     ] = None,
     url: Annotated[str | None, Parameter(help="The store, instead of the app's own [ROTA_URL].")] = None,
