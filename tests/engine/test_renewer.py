@@ -28,7 +28,7 @@ def url_in(folder: Path) -> str:
 
 def worker(folder: Path, *options: str, silence: float = 600, lease: float = LEASE) -> Process:
     env = {"ROTA_URL": url_in(folder), "ROTA_SILENCE": str(silence), "ROTA_LEASE": str(lease)}
-    return Process("-m", "rota", "-A", "tests.engine.renewer_tasks:app", "worker", *options, env=env)
+    return Process("-m", "rota", "-A", "tests.engine.renewer_tasks:app", "worker", "-v", *options, env=env)
 
 
 @contextmanager

@@ -59,6 +59,18 @@ def test_levels_and_forms_are_options_and_settings(project: Project) -> None:
     assert own["worker"] == next(line["worker"] for line in told if "started (fence" in line["message"])
 
 
+def test_the_plain_line_at_the_start_is_left_out_where_it_would_break_a_log(project: Project) -> None:
+    """Programs read JSON lines of stdout and stderr together; and who wants warnings alone wants no greeting."""
+    assert project.rota("worker", "--burst").out.startswith("rota worker: ")
+    for options in (("--log-format", "json"), ("-q",), ("-q", "--processes", "2")):
+        assert project.rota("worker", "--burst", *options).out == ""
+    assert project.rota("worker", "--burst", ROTA_LOG_FORMAT="json").out == ""
+
+
+def test_the_inner_life_of_the_renewer_is_no_news(project: Project) -> None:
+    assert not [line for line in burst(project) if "renewer" in line]
+
+
 def test_contradicting_options_are_refused(project: Project) -> None:
     assert "give one of them" in sentence(project.rota("worker", "-v", "--quiet"), code=2)
 

@@ -29,9 +29,10 @@ def test_a_worker_told_to_stop_finishes_its_run_and_exits_0(project: Project) ->
 def test_a_second_signal_gives_the_run_back(project: Project) -> None:
     run = project.rota("submit", "forever").out.strip()
 
-    with project.start("worker", "--grace", "3600") as worker:
+    with project.start("worker", "--grace", "1h") as worker:
         line_with(worker, f"forever {run} started")
         worker.send_signal(signal.SIGTERM)
+        line_with(worker, "told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
         worker.send_signal(signal.SIGINT)
         rest, _ = worker.communicate(timeout=60)
 

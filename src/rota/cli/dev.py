@@ -10,6 +10,7 @@ from rota.cli.groups import Shared
 from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options
 from rota.cli.show import Show
 from rota.cli.signals import Stop, stop_signals
+from rota.cli.spans import seconds_of
 from rota.cli.text import plural
 from rota.cli.worker import Concurrency, Grace, Lease, Tasks, split
 from rota.errors import InvalidOptions
@@ -22,7 +23,7 @@ def dev(
     *,
     concurrency: Concurrency = None,
     lease: Lease = None,
-    grace: Grace = 5.0,
+    grace: Grace = "5s",
     tasks: Tasks = (),
     log_level: LogLevel = None,
     log_format: LogFormat = None,
@@ -42,7 +43,8 @@ def dev(
         raise InvalidOptions("memory:// ends with each start; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
     logs = log_options(chosen_level(log_level, verbose, quiet), log_format)
-    command = worker_command(target, concurrency=concurrency, lease=lease, grace=grace, tasks=only, **logs)
+    spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
+    command = worker_command(target, concurrency=concurrency, **spans, tasks=only, **logs)
     return asyncio.run(Dev(command, show).run())
 
 

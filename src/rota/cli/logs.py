@@ -55,6 +55,12 @@ def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None,
         logging.getLogger().setLevel(setup.level)
 
 
+def has_banner(form: str, level: str) -> bool:
+    """May a plain line on stdout say that the worker is up? JSON lines are read by programs, which often merge stdout
+    and stderr; and who asks for warnings alone asks for silence."""
+    return form == "text" and level in ("debug", "info")
+
+
 class _Notes(logging.Handler):
     """Warnings of a command that has no log of its own, as `rota: …` on stderr."""
 

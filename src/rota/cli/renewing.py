@@ -97,7 +97,7 @@ async def _run(listener: socket.socket, logs: Logs) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is not for it: its workers still stop
     )
-    log.info("renewer started (pid=%d)", process.pid)
+    log.debug("renewer started (pid=%d)", process.pid)
     try:
         return f"(pid {process.pid}) {ending(await process.wait())}"
     except asyncio.CancelledError:

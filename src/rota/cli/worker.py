@@ -1,6 +1,7 @@
 """`rota worker`: the app's engine in a process of its own, or in several."""
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
@@ -12,20 +13,29 @@ from rota.cli.burst import until_drained
 from rota.cli.children import Crew, hold_tether, worker_command
 from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known
-from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options, log_to_stderr
+from rota.cli.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, has_banner, log_options, log_to_stderr
 from rota.cli.loops import LoopKind, check_loop, run_on
 from rota.cli.renewing import Logs, can_renew, renewer_for, renewing
 from rota.cli.show import Show
 from rota.cli.signals import stop_signals
+from rota.cli.spans import seconds_of
 from rota.cli.text import plural
 from rota.engine.tuning import Tuning
 from rota.errors import InvalidOptions
 
+log = logging.getLogger("rota")
+
 MOST_PROCESSES = 256
 
 Concurrency = Annotated[int | None, Parameter(help="Runs at the same time, in each process.")]
-Lease = Annotated[float | None, Parameter(help="Seconds after which a dead worker's runs are taken.")]
-Grace = Annotated[float | None, Parameter(help="Seconds that running handlers get at the end.")]
+Lease = Annotated[
+    str | None,
+    Parameter(allow_leading_hyphen=True, help="Time after which a dead worker's runs are taken: seconds, or 30s, 5m."),
+]
+Grace = Annotated[
+    str | None,
+    Parameter(allow_leading_hyphen=True, help="Time that running handlers get at the end: seconds, or 30s, 5m."),
+]
 Tasks = Annotated[tuple[str, ...], Flag, Parameter(help="Only these tasks: a,b; may be repeated.")]
 
 
@@ -52,14 +62,16 @@ def worker(
 
     Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
     """
-    app = checked_app(target, tasks, concurrency=concurrency, lease=lease, grace=grace)
+    spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
+    app = checked_app(target, tasks, concurrency=concurrency, **spans)
     check_loop(loop)
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
     logs = (log_format or app.settings.log_format, level or app.settings.log_level)
+    told = show if has_banner(*logs) else None
     if processes == 1:
         app.renewer = renewer_for(app, renewer)
-        run_on(loop, work(app, show, logs, split(tasks), burst, tethered))
+        run_on(loop, work(app, told, logs, split(tasks), burst, tethered))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
@@ -67,9 +79,9 @@ def worker(
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
     flags = ["--crowded", *(["--burst"] if burst else [])]
-    options = {"concurrency": concurrency, "lease": lease, "grace": grace, "tasks": only, "loop": loop}
+    options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop}
     command = worker_command(target, *flags, **options, **log_options(level, log_format))
-    return asyncio.run(work_in_many(command, processes, burst, show, logs if can_renew(app) else None))
+    return asyncio.run(work_in_many(command, processes, burst, told, logs if can_renew(app) else None))
 
 
 def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
@@ -95,13 +107,14 @@ def split(tasks: Sequence[str]) -> list[str]:
 
 async def work(
     app: Rota,
-    show: Show,
+    show: Show | None,
     logs: Logs,
     only: Collection[str] = (),
     burst: bool = False,
     tethered: bool = False,
 ) -> None:
-    """Until the first signal; the second one ends the grace. `logs`: how the renewer logs."""
+    """Until the first signal; the second one ends the grace. `show`: where the banner goes, if there is one. `logs`:
+    how the renewer logs."""
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
@@ -114,16 +127,20 @@ async def work(
             try:
                 seats = plural(app.tuning.concurrency, "seat")
                 ends = "ends when all is done" if burst else "Ctrl-C stops"
-                show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
+                if show is not None:
+                    show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
                 await (until_drained(app, names, stop) if burst else stop.asked.wait())
+                if stop.asked.is_set() and any(task.running for task in app.status().tasks.values()):
+                    log.info("told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
             finally:
                 await app.stop()
 
 
-async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show, logs: Logs | None) -> int:
+async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show | None, logs: Logs | None) -> int:
     """The parent of several: 0 if all of them ended gracefully. `logs`: how their renewer logs, if there is one."""
     with stop_signals() as stop:
-        show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
+        if show is not None:
+            show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
         async with renewing(logs) as address:
             command = [*command, "--renewer", address] if address else command
             return 0 if await Crew(command, count, burst, stop).work() else 1

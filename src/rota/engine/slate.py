@@ -112,7 +112,7 @@ class Line:
                     line.connect("\0" + self._renewer.address)
                     self._say_hello(line)
                     if not self._stopped.is_set() and line.recv(1):
-                        log.info("the renewer knows the leases of worker %s", self._worker)
+                        log.debug("the renewer knows the leases of worker %s", self._worker)
                         line.recv(1)  # it says nothing more: this is its end
             except OSError as error:
                 log.debug("no renewer at %s: %s", self._renewer.address, error)

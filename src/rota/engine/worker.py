@@ -359,13 +359,13 @@ class Worker:
         """Wait for the running handlers, then tell them to stop, then give back what is left."""
         if not await self._emptied(grace):
             still = plural(len(self._seats), "handler")
-            log.warning("%s still running after %.1f s: stopping", still, grace)
+            log.warning("%s still running%s: told to stop", still, f" after {grace:.1f} s" if grace else "")
             for seat in list(self._seats.values()):
                 seat.tell(Stop.SHUTDOWN)
             await self._cleaned_up()
         for seat in [seat for seat in self._seats.values() if not seat.given_back]:
             seat.given_back = True
-            log.warning("%s %s does not stop: given back as it is", seat.run.task, seat.run.id)
+            log.warning("%s %s does not stop: its run is given back while the call goes on", seat.run.task, seat.run.id)
             outcome = Released() if seat.called_at is None else Interrupted()
             left = decide(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
             self._settler.settle(left, seat.run)  # what its handler may still say comes too late
