@@ -27,7 +27,7 @@ from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
 from rota.handle import RunHandle, accept
 from rota.leftovers import Strangers, tell_leftovers
-from rota.life import Life
+from rota.life import AsyncOnly, Life
 from rota.plans import Planning
 from rota.portal import Portal
 from rota.published import run_by_spec, touch_by_spec
@@ -49,7 +49,7 @@ SPEC_MEMORY = 5.0
 """Seconds for which what is published of a task elsewhere is taken for true."""
 
 
-class Rota(Definitions, Planning):
+class Rota(Definitions, Planning, AsyncOnly):
     """One app: its tasks and the store they live in.
 
     What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.

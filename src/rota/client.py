@@ -178,7 +178,7 @@ class Client:
             why = f"{self.backend.url} does not answer" if isinstance(error, TimeoutError) else str(error)
             raise TimeoutError(f"no result of run {id} within {timeout:g} s: {why}") from None
         if ended is None:
-            raise TimeoutError(words)
+            raise TimeoutError(words) from None
         return ended
 
     async def run(self, id: str) -> Run:

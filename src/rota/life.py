@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING, Never
 
 from rota.client import Client
 from rota.engine.supervisor import Supervisor
@@ -20,6 +21,17 @@ log = logging.getLogger("rota")
 
 LOOK_AGAIN = 1.0
 """Seconds between looks whether the other loop, which stops the engine, is still there."""
+
+
+class AsyncOnly:
+    """`with app:` is a TypeError that says what to write. Type checkers see no such method and refuse it."""
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Never:
+            raise TypeError("`with app:` needs `async with app:`, or in synchronous code `with app.running():`")
+
+        def __exit__(self, *error: object) -> None: ...
 
 
 class _Here:

@@ -74,6 +74,7 @@ async def test_waiting_can_time_out_and_the_run_goes_on() -> None:
         f"later {run.id} has not ended within 0.01 s: it is queued and was due 0 s ago; "
         "no worker is alive: start one with `rota worker`"
     )
+    assert caught.value.__suppress_context__, "one traceback, not those of the wait as well"
     async with app:
         assert await run.result(timeout=10) == "done"
 

@@ -152,7 +152,7 @@ async def test_a_worker_that_is_killed_takes_no_lease_of_its_brother_with_it(tmp
 
 def test_a_renewer_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     """At once, not at its next look: with this lease, looks are ten minutes apart."""
-    with worker(tmp_path, "--processes", "2", "--log-level", "debug", lease=3600) as parent:
+    with worker(tmp_path, "--processes", "2", lease=3600) as parent:
         parent.wait_for("the renewer knows the leases", times=2)
         (one,) = renewers(parent)
         told = Path(f"/proc/{one}/cmdline").read_text()

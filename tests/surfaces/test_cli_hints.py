@@ -3,11 +3,13 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rota as public
 from rota import Period, Rota
+from rota.cli import run as command
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import beside
 
@@ -58,6 +60,40 @@ def test_arguments_of_a_task_are_no_options(rota: Called) -> None:
         assert rota.err == "rota: submit has no option --name; an argument of the task is written name=Ada\n"
     rota("runs", "ls", "--stat", "failed", code=2)
     assert "argument of the task" not in rota.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("reset", "day"), "reset: --period is missing (which, such as 2026-11-15); see rota reset --help"),
+        (("reset", "day", "--period"), "reset: --period needs a value (which, such as 2026-11-15); "),
+        (("why",), "why: SUBJECT is missing (a task, a schedule, or a run's id or its first or last 6 or more "),
+        (("runs", "show"), "runs show: ID is missing ("),
+        (("tasks", "pay"), "tasks lists all of them and takes no name; see rota why pay or rota runs ls --task pay"),
+        (("tasks", "puase", "pay"), "tasks has no command puase; did you mean rota tasks pause?"),
+        (("runs", "ls", "pay"), "runs ls takes no argument pay; see rota runs ls --help"),
+        (("worker", "--lease", "soon"), "--lease: 'soon' is not a duration; expected such as 30s, 15m, "),
+    ],
+)
+def test_what_is_missing_or_too_much_is_said_in_one_sentence(
+    given: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(given) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"rota: {said}")
+    assert err.count("\n") == 1
+
+
+def test_doctor_names_the_file_first_that_names_an_app(rota: Called) -> None:
+    (app,) = [check for check in rota.json("doctor", code=0) if check["check"] == "app"]
+    assert app["advice"] == 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'
+
+
+def test_an_app_in_a_plain_with_says_what_to_write() -> None:
+    said = r"`async with app:`, or in synchronous code `with app\.running\(\):`"
+    app: Any = Rota("memory://")
+    with pytest.raises(TypeError, match=said), app:
+        pass
 
 
 def test_a_flow_is_reset_by_an_app_that_defines_it(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:

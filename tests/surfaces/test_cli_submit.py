@@ -122,6 +122,12 @@ def test_an_unknown_task_is_taken_on_demand(project: Project) -> None:
     assert (run["task"], run["args"]) == ("elsewhere", {"n": 1, "text": "a b"})
 
 
+def without_id(done: Done) -> Done:
+    first, rest = done.err.split("\n", 1)
+    assert first.startswith("waiting for run ")
+    return done._replace(err=rest)
+
+
 def test_waiting_prints_the_result_or_why_there_is_none(project: Project) -> None:
     with project.start("worker") as worker:
         line_with(worker, "rota worker: 4 tasks")
@@ -130,9 +136,10 @@ def test_waiting_prints_the_result_or_why_there_is_none(project: Project) -> Non
         bad = project.rota("submit", "trip", "message=over \x1b[31ma\x1b[0m [b]stone[/b]", "--wait")
         late = project.rota("submit", "forever", "--wait", "--timeout", "0.05")
 
-    assert good == Done(0, "hello Ada\n", "")
+    assert (good.code, good.out) == (0, "hello Ada\n")
+    assert good.err == f"waiting for run {project.rota('runs', 'ls', '--json').json[-1]['id']}\n"
     assert (whole.json["state"], whole.json["result"]) == ("succeeded", "hello Ada")
-    assert "failed: ValueError: over a [b]stone[/b]" in sentence(bad, code=1)
-    said = sentence(late, code=1)
+    assert "failed: ValueError: over a [b]stone[/b]" in sentence(without_id(bad), code=1)
+    said = sentence(without_id(late), code=1)
     assert "has not ended within 0.05 s: it is " in said
     assert said.endswith("; it goes on\n")

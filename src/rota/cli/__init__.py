@@ -67,7 +67,11 @@ def _argument_hint(arguments: Sequence[str], option: str) -> str | None:
 def _explain(error: CycloptsError | RotaError, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
+    words = None
     if isinstance(error, CycloptsError):
+        from rota.cli.mistakes import words_for
+
         error.verbose = False
-    sys.stderr.write(f"rota: {one_line(str(error))}\n")
+        words = words_for(error)
+    sys.stderr.write(f"rota: {one_line(words or str(error))}\n")
     return USAGE if isinstance(error, CycloptsError | UsageError) else FAILED

@@ -115,6 +115,7 @@ class Show:
     def note(self, text: str) -> None:
         """What is not the answer itself."""
         sys.stderr.write(f"{clean(text)}\n")
+        sys.stderr.flush()
 
     def _write(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")

@@ -90,7 +90,7 @@ def submit(
     if sys.stderr.isatty() and not show.json and target.takes_default(app):
         show.note(f"into {client.backend.url}, the default store")
     try:
-        made = target.run(_put(client, new, wait, seconds_of(timeout, "--timeout")))
+        made = target.run(_put(client, new, show if wait else None, seconds_of(timeout, "--timeout")))
     except Refused as refused:
         if refused.reason is not Reason.DISABLED:
             raise
@@ -112,13 +112,16 @@ def _unchecked(name: str, given: Given, options: Options) -> NewRun:
     return unchecked_run(name, given.named, options)
 
 
-async def _put(client: Client, call: NewRun | Bound[Any], wait: bool, timeout: float | None) -> Submitted:
-    """Durable when this returns; with the ended run if it was waited for."""
+async def _put(client: Client, call: NewRun | Bound[Any], wait: Show | None, timeout: float | None) -> Submitted:
+    """Durable when this returns; with the ended run if it was waited for, after `wait` was told whose end it is."""
     check_shared(client.backend)
     try:
         new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
         decision = accept(await client.put(new, WAIT))
-        ended = await _ended(client, decision.run, timeout) if wait else None
+        if wait is None:
+            return Submitted(new.task, decision, None)
+        wait.note(f"waiting for run {decision.run}")  # before the wait: Ctrl-C leaves its id on the screen
+        ended = await _ended(client, decision.run, timeout)
         return Submitted(new.task, decision, ended)
     finally:
         await client.close()
