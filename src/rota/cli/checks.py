@@ -10,9 +10,11 @@ from importlib.metadata import version
 
 from msgspec import Struct
 
+from rota.app import Rota
 from rota.cli.apps import Target
 from rota.cli.text import plural, span
 from rota.errors import RotaError
+from rota.settings import unknown_tasks
 
 PYTHON = (3, 11)
 TRIPS = 5
@@ -84,3 +86,9 @@ def app_check(target: Target) -> Check:
     if not tasks:
         return Check("app", Verdict.WARN, f"{target.reference} has no tasks", "define one with @app.task")
     return good("app", f"{target.reference} with {plural(len(tasks), 'task')}")
+
+
+def override_checks(app: Rota) -> Iterator[Check]:
+    """Tables of tasks in the settings that change nothing, because no task has their name."""
+    for sentence in unknown_tasks(app.settings, app.tasks):
+        yield Check("overrides", Verdict.WARN, sentence, "correct the name in the settings, or remove what it changes")

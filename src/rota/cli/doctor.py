@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rota.cli.apps import Target
-from rota.cli.checks import Check, Verdict, app_check, program_checks
+from rota.cli.checks import Check, Verdict, app_check, override_checks, program_checks
 from rota.cli.file_checks import file_checks
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Show
@@ -55,7 +55,10 @@ def doctor(
 def examine(target: Target) -> Iterator[Check]:
     """All checks, in the order in which one depends on the other."""
     yield from program_checks()
-    yield app_check(target)
+    app = app_check(target)
+    yield app
+    if target.reference is not None and app.verdict is not Verdict.FAIL:
+        yield from override_checks(target.app())
     try:
         backend = target.backend()
     except RotaError as error:

@@ -8,7 +8,8 @@ from rich.text import Text
 from rota.cli.apps import Target
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
-from rota.settings import Settings, load
+from rota.errors import RotaError
+from rota.settings import Settings, load, unknown_overrides
 from rota.settings.reference import effective, page
 
 COLUMNS = [
@@ -32,17 +33,32 @@ def show_settings(
     if reference:
         show.line(page().rstrip())
         return
+    settings = _settings(target)
+    unknown = _unknown(target, settings)
     records: list[dict[str, object]] = []
-    for row in effective(_settings(target)):
+    for row in effective(settings):
         source = "--url" if row.name == "url" and target.url is not None else row.source
-        records.append({"setting": row.name, "value": row.value, "source": source, "meaning": row.meaning or None})
+        useless = [words for task, words in unknown.items() if row.name.startswith(f"tasks.{task}.")]
+        meaning = f"It changes nothing: {useless[0]}" if useless else row.meaning or None
+        records.append({"setting": row.name, "value": row.value, "source": source, "meaning": meaning})
     show.records(records, COLUMNS)
+    for words in unknown.values():
+        show.note(words)
 
 
 def _settings(target: Target) -> Settings:
     if target.reference is not None:
         return target.app().settings if target.url is None else load(url=target.url)
     return load(url=target.url)
+
+
+def _unknown(target: Target, settings: Settings) -> dict[str, str]:
+    """What the settings change of tasks that the app does not have. With --url, an app that cannot be imported is no
+    hindrance."""
+    try:
+        return {} if target.reference is None else unknown_overrides(settings, target.app().tasks)
+    except RotaError:
+        return {}
 
 
 def _value(record: Record) -> Text:

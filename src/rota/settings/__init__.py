@@ -1,7 +1,15 @@
 """Settings: keyword > `ROTA_*` > rota.toml > `[tool.rota]` in pyproject.toml > default, each with its source."""
 
 from rota.domain.masking import masked
-from rota.settings.loading import app_reference, default_url, explain, load, passed_over, unknown_tasks
+from rota.settings.loading import (
+    app_reference,
+    default_url,
+    explain,
+    load,
+    passed_over,
+    unknown_overrides,
+    unknown_tasks,
+)
 from rota.settings.model import Settings
 from rota.settings.overrides import LimitOverride, RateOverride, RetryOverride, TaskOverride
 from rota.settings.project import project_folder
@@ -24,5 +32,6 @@ __all__ = [
     "masked",
     "passed_over",
     "project_folder",
+    "unknown_overrides",
     "unknown_tasks",
 ]

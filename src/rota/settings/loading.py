@@ -45,14 +45,22 @@ def explain(settings: Settings) -> list[tuple[str, object, str]]:
 
 def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
     """A warning for each override that changes nothing, because no task has its name."""
+    return [
+        f"{' and '.join(settings.sources_of(task))}: {words}"
+        for task, words in unknown_overrides(settings, known_names).items()
+    ]
+
+
+def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[str, str]:
+    """The names in overrides that no task has, each with the words that say so and which name was probably meant."""
     known = set(known_names)
     folded = {fold(name) for name in known}
-    return [
-        f"{' and '.join(settings.sources_of(task))}: there is no task {task}; "
+    return {
+        task: f"there is no task {task}; "
         + did_you_mean(task, known, f"there are: {', '.join(sorted(known))}" if known else "no tasks are defined")
         for task in sorted(settings.tasks)
         if task not in known and not (settings.is_folded(task) and task in folded)
-    ]
+    }
 
 
 def passed_over(settings: Settings) -> list[str]:

@@ -143,7 +143,8 @@ _INTRODUCTION = """\
 A setting is given in code (`Rota(lease=10)`), in the environment, in `rota.toml` or in `[tool.rota]` of
 `pyproject.toml`. Where several give it, the first in this order wins. The project is the nearest folder, from the
 working directory upwards, that holds one of the two files. An unknown setting is an error, which names the nearest.
-A process reads its settings when it starts: restart the workers after a change.
+A table of a task that the app does not have changes nothing: the worker warns of it when it starts, and `rota settings`
+and `rota doctor` name it. A process reads its settings when it starts: restart the workers after a change.
 
 `rota settings` shows the value of each setting and where it comes from. Passwords are masked. This page is made by
 `rota settings --reference`.

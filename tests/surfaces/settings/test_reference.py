@@ -46,6 +46,27 @@ def test_each_value_comes_with_its_source(
     assert told["tasks.resize.timeout"] == (7.0, "ROTA_TASKS__RESIZE__TIMEOUT")
 
 
+def test_an_override_of_a_task_that_is_not_there_is_marked(
+    rota: Called, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "rota.toml").write_text("[tasks.gret]\nenabled = false\n[tasks.greet]\npriority = 1\n")
+    monkeypatch.setenv("ROTA_APP", "shop:app")
+    app = Rota(rota.url, name="shop")
+    app.task(name="greet")(lambda: None)
+    beside(monkeypatch, app)
+
+    told = {each["setting"]: each["meaning"] for each in rota.json("settings")}
+    said = rota.err
+    checks = [check for check in rota.json("doctor") if check["check"] == "overrides"]
+
+    assert told["tasks.gret.enabled"] == "It changes nothing: there is no task gret; did you mean greet?"
+    assert "changes nothing" not in told["tasks.greet.priority"]
+    assert said == "there is no task gret; did you mean greet?\n"
+    assert [(check["verdict"], check["detail"]) for check in checks] == [
+        ("warn", "rota.toml: there is no task gret; did you mean greet?")
+    ]
+
+
 def test_without_an_app_the_project_is_told(rota: Called) -> None:
     told = {each["setting"]: each["source"] for each in rota.json("settings")}
     assert told["url"] == "--url"
