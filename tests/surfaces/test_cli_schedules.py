@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Rota
+from rota.cli.text import iso
 from rota.domain.intake import Timed
 from rota.domain.planning import tick_id
 from rota.domain.spec import TaskSpec
@@ -110,10 +111,10 @@ def test_a_terminal_shows_local_times_and_which_zone_a_schedule_goes_by(
 @pytest.mark.parametrize(
     ("width", "shown", "left_out"),
     [
-        (160, "next left last passed outcome schedule task when state", ""),
-        (120, "next left last passed schedule task", ""),
-        (80, "next left passed outcome schedule", "last"),
-        (50, "next left schedule", "last passed task outcome when"),
+        (160, "next left last at outcome schedule task when state", ""),
+        (120, "next left last at schedule task", ""),
+        (80, "next left last outcome schedule", "at"),
+        (50, "next left schedule", "last at task outcome when"),
     ],
 )
 def test_a_narrow_terminal_leaves_out_what_tells_least(
@@ -268,6 +269,39 @@ def test_a_backfill_makes_a_run_per_tick_once(rota: Called) -> None:
     assert [each["nominal"] for each in made_first] == nominals
     assert again == made_first
     assert len(rota.json("runs", "ls")) == 2
+
+
+def test_eighty_columns_have_room_for_the_note_of_a_pause(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("refresh-the-odds", "cron 0 * * * *", task="refresh_prices"), made("held"), ago=2 * HOUR)
+    fire(rota)
+    rota("schedules", "pause", "held", "--note", "moving house")
+    on_terminal(monkeypatch, 80)
+    lines = rota("schedules", "ls").splitlines()
+    assert {"next", "last", "schedule", "state"} <= set(lines[0].split())
+    assert "paused: mo" in "".join(lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_backfill_to_a_date_includes_that_day_by_the_clock_of_the_schedule(rota: Called) -> None:
+    declare(rota, made("report", "daily 23:30 Europe/Paris"))
+    rows = rota.json("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-25")
+    assert [each["nominal"] for each in rows] == ["2026-10-24T21:30:00.000Z", "2026-10-25T22:30:00.000Z"]
+
+
+def test_a_backfill_to_today_takes_the_ticks_so_far(rota: Called) -> None:
+    declare(rota, made("often", "cron 0 * * * *"))
+    today = datetime.now(UTC).date()
+    asked = ("--from", str(today - timedelta(days=1)), "--to", str(today), "--yes")
+    nominals = [each["nominal"] for each in rota.json("schedules", "backfill", "often", *asked)]
+    assert len(nominals) >= 24
+    assert max(nominals) <= iso(datetime.now(UTC).timestamp())
+
+
+def test_a_backfill_shows_local_times_on_a_terminal(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(rota, made("report", "daily 09:00"))
+    on_terminal(monkeypatch)
+    said = rota("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-24")
+    assert "Sat 24 Oct 09:00+00:00" in " ".join(said.split()), said
 
 
 class Terminal(io.StringIO):

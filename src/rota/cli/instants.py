@@ -1,6 +1,6 @@
 """Instants on wall clocks: those that people type, and those they read."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
@@ -37,6 +37,19 @@ def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
     if moment.year not in YEARS:
         raise InvalidOptions(f"{option} {text}: a year from {YEARS.start} to {YEARS.stop - 1}")
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def read_end(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:
+    """The same for the end of a time: a date alone means the whole of that day, or what of it has passed."""
+    begins = read_instant(text, option, zone)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return begins
+    midnight = datetime.combine(day + timedelta(days=1), time(), zone).astimezone(UTC)
+    today = datetime.fromtimestamp(now, UTC)
+    last = midnight - timedelta(microseconds=1)
+    return min(last, today) if begins <= today else last
 
 
 def clock(instant: float, now: float) -> str:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from rota.cli.apps import Target
 from rota.cli.groups import Flag, Shared
-from rota.cli.instants import read_instant, zone_of
+from rota.cli.instants import clock, read_end, read_instant, zone_of
 from rota.cli.show import Column, Show
 from rota.cli.stored_schedules import ScheduleId, find_schedule, opened
 from rota.cli.text import iso, one_line, plural
@@ -21,6 +21,7 @@ from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
 from rota.handle import RunHandle
 from rota.schedules import Schedules, check_working
+from rota.store import RunQuery
 
 UNASKED = 20
 """Runs that a backfill makes without asking."""
@@ -83,7 +84,7 @@ def backfill(
     /,
     *,
     start: Annotated[str, Parameter(name="--from", help="The first time, as 2026-11-15T00:00 in its zone.")],
-    end: Annotated[str, Parameter(name="--to", help="The last.")],
+    end: Annotated[str, Parameter(name="--to", help="The last time; a date alone includes that day.")],
     yes: Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")] = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -92,24 +93,28 @@ def backfill(
 
     A tick whose run is still known is not repeated. More than 20 runs need a yes.
     """
-    runs = target.run(_backfill(target, id, start, end, yes))
+    runs, now = target.run(_backfill(target, id, start, end, yes))
     records = [{"id": run, "nominal": iso(nominal)} for run, nominal in runs]
-    show.records(records, [Column("id", whole=True), Column("nominal")])
+    times = {iso(nominal): clock(nominal, now) for _, nominal in runs}
+    local = Column("nominal", lambda r: times[str(r["nominal"])], lambda r: r["nominal"])
+    show.records(records, [Column("id", whole=True), local])
 
 
-async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> list[tuple[str, float]]:
-    async with opened(target) as (stored, _):
+async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> tuple[list[tuple[str, float]], float]:
+    """The runs with their nominal times, and the time by the store's clock."""
+    async with opened(target) as (stored, store):
+        now = (await store.runs(RunQuery(ids=[]))).now
         schedule = await find_schedule(stored, id)
         check_working(schedule)
         zone = zone_of(schedule.trigger, target.tz())
-        first, last = read_instant(start, "--from", zone), read_instant(end, "--to", zone)
+        first, last = read_instant(start, "--from", zone), read_end(end, "--to", zone, now)
         nominals = _nominals(schedule, first, last)
         if not nominals:
             raise InvalidOptions(f"{id} has no tick from {start} to {end}")
         if len(nominals) > UNASKED and not yes:
             await _confirm(f"{plural(len(nominals), 'run')} of {schedule.task}")
         handles = await stored.backfill(id, first, last)
-        return [(handle.id, nominal) for handle, nominal in zip(handles, nominals, strict=True)]
+        return [(handle.id, nominal) for handle, nominal in zip(handles, nominals, strict=True)], now
 
 
 def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float]:

@@ -29,19 +29,20 @@ STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
     """In local time, as logs and `rota why` tell it; `when` names the zone that a schedule goes by."""
     facts: Mapping[object, Facts] = {each.schedule.id: each for each in listed}
+    noted = any(each.schedule.paused and each.schedule.note for each in listed)  # why a schedule is paused is news
     return [
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
         Column("left", lambda r: _left(facts[r["id"]]), right=True),
-        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last", rank=3, sparse=True),
-        Column("passed", lambda r: _passed(facts[r["id"]]), right=True, rank=1, sparse=True),
-        Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", rank=1, sparse=True),
+        Column("last_at", lambda r: _last_at(facts[r["id"]]), title="last at", rank=4, sparse=True),
+        Column("passed", lambda r: _passed(facts[r["id"]]), title="last", right=True, rank=1, sparse=True),
+        Column("last", lambda r: fate_text(facts[r["id"]].last), title="outcome", rank=2, sparse=True),
         Column("last_run", piped=True),
         Column("id", title="schedule"),
-        Column("task", rank=2),
+        Column("task", rank=3),
         Column("trigger", piped=True),
         Column("words", lambda r: _when(facts[r["id"]]), title="when", elastic=True, rank=5),
         Column("zone", piped=True),
-        Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, rank=6),
+        Column("state", lambda r: state_text(facts[r["id"]]), elastic=True, rank=1 if noted else 6),
         Column("note", piped=True),
         Column("owner", piped=True),
         Column("kind", piped=True),
