@@ -34,7 +34,7 @@ def test_a_change_of_the_code_starts_the_worker_again(project: Project) -> None:
 def test_without_an_app_there_is_nothing_to_start(project: Project) -> None:
     (project.folder / "pyproject.toml").write_text("")
 
-    assert "no app: say which with -A" in sentence(project.rota("dev"), code=2)
+    assert "no app: name it in rota.toml" in sentence(project.rota("dev"), code=2)
 
 
 @pytest.mark.parametrize("told", [True, False])
