@@ -111,14 +111,17 @@ def stopped(process: Process) -> None:
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
 
 
-async def test_the_run_of_a_stopped_worker_is_rescued_within_one_and_a_half_leases(tmp_path: Path) -> None:
-    """By the stamps of the store, whose clock is this host's. The worker was busy when the renewer last looked."""
-    lease = 6.0
-    app = Rota(url_in(tmp_path))
+STOPPED_LEASE = 6.0
+
+
+async def seconds_to_rescue(folder: Path) -> float:
+    """From the stop of a worker, busy when its renewer last looked, to the rescue of its run by the store's stamps.
+    The clock of the store is this host's."""
+    app = Rota(url_in(folder))
     with (
-        worker(tmp_path, lease=lease) as first,
-        worker(tmp_path, "--tasks", "rest", lease=lease) as second,
-        flag_in(tmp_path) as flag,
+        worker(folder, lease=STOPPED_LEASE) as first,
+        worker(folder, "--tasks", "rest", lease=STOPPED_LEASE) as second,
+        flag_in(folder) as flag,
     ):
         first.wait_for("the renewer knows the leases")
         second.wait_for("rota worker:")
@@ -127,9 +130,17 @@ async def test_the_run_of_a_stopped_worker_is_rescued_within_one_and_a_half_leas
             first.wait_for("its leases are renewed")
             stopped(first)
             stopped_at = time.time()
-            seen = await until(app, run.id, lambda run: run.losses == 1)
-            (lost,) = seen.attempts
-            assert lost.ended_at - stopped_at <= 1.5 * lease
+            (lost,) = (await until(app, run.id, lambda run: run.losses == 1)).attempts
+    return lost.ended_at - stopped_at
+
+
+async def test_the_run_of_a_stopped_worker_is_rescued(tmp_path: Path) -> None:
+    assert await seconds_to_rescue(tmp_path) > 0
+
+
+@pytest.mark.soak  # a bound in seconds needs a machine that is not busy
+async def test_the_run_of_a_stopped_worker_is_rescued_within_one_and_a_half_leases(tmp_path: Path) -> None:
+    assert await seconds_to_rescue(tmp_path) <= 1.5 * STOPPED_LEASE
 
 
 async def test_a_worker_that_is_killed_takes_no_lease_of_its_brother_with_it(tmp_path: Path) -> None:
