@@ -20,8 +20,14 @@ time.tzset()
 pytest_plugins = ["tests.server_fixtures", "tests.postgres_schemas"]
 
 # No profile keeps a database of examples: what an earlier run found would decide what this one tries.
+# Each says itself whether it is random: where CI is set, hypothesis begins with a profile that is not.
 settings.register_profile(
-    "soak", database=None, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "soak",
+    database=None,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("shrink", parent=settings.get_profile("soak"), derandomize=True)
 # Shrinking may take five minutes, and pytest ends a test after two: it is left to the profile "shrink", which finds the
