@@ -118,8 +118,10 @@ CREATE OR REPLACE FUNCTION equals_of(new incoming) RETURNS text[] LANGUAGE sql S
 $$;
 
 -- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
+-- `alone`: the verb puts no other run. If it puts several, their holders are locked by id before (`lock_needs`). A holder
+-- that came in since then is too late for that order: it is locked NOWAIT.
 CREATE OR REPLACE FUNCTION admit(
-    new incoming, now float8, arrival bigint, OUT run text, OUT reason text, OUT dues float8[], OUT late text[],
+    new incoming, now float8, arrival bigint, alone boolean, OUT run text, OUT reason text, OUT dues float8[], OUT late text[],
     OUT late_keys text[], OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,8 +143,13 @@ BEGIN
     LOOP
         IF new.unique_key IS NOT NULL THEN
             -- If two wait, one was tried and is `ahead`, and the other waits for its end: the untried run is the holder.
-            SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
-            ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
+            IF alone THEN
+                SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
+                ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
+            ELSE
+                SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
+                ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE NOWAIT;
+            END IF;
             tried := NULL;
             IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
                 -- Too late to start: whoever joined it would be lost with it.

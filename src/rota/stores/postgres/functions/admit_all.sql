@@ -104,7 +104,7 @@ BEGIN
                  CASE WHEN NOT chained THEN n.unique_key END COLLATE "C" NULLS FIRST, n.ordinality
     LOOP
         new := news[place];
-        SELECT * INTO got FROM admit(new, now, arrived[place]);
+        SELECT * INTO got FROM admit(new, now, arrived[place], cardinality(news) = 1);
         runs[place] := got.run;
         reasons[place] := got.reason;
         FOREACH due IN ARRAY got.dues LOOP
