@@ -5,8 +5,7 @@ that likely, and the contract's concurrent parts show who does not judge again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from random import Random
 
 import asyncpg
@@ -18,7 +17,7 @@ from rota.stores.postgres import PostgresBackend
 from rota.testing.contract import StoreContract, new_run
 from rota.testing.contract.crowding import crowd
 from rota.testing.contract.racing import MANNERS, Manner, race
-from rota.testing.servers import PostgresServer, postgres_of_wheel
+from rota.testing.servers import PostgresServer
 from tests.stores.postgres_builds import install, widened
 from tests.stores.postgres_crowd import mingle
 
@@ -29,25 +28,16 @@ KEYS = ("k", "l", "m", "n")
 Make = Callable[[], PostgresBackend]
 
 
-@pytest.fixture(scope="module")
-def server(postgres_templates: Path) -> Iterator[PostgresServer]:
-    """A server of these tests alone: a crowd in wide gaps can make a ring of runs that wait for others of their batch
-    (decision 0015), which other sessions must not count."""
-    programs = postgres_of_wheel()
-    with PostgresServer(programs, template=postgres_templates / f"postgres-{programs.version}") as server:
-        yield server
-
-
 @pytest.fixture
-async def make(server: PostgresServer, namespace: str) -> AsyncIterator[Make]:
+async def make(postgres: PostgresServer, namespace: str) -> AsyncIterator[Make]:
     """Backends of one schema, as many processes have them."""
 
     def backend() -> PostgresBackend:
-        return PostgresBackend.from_url(f"{server.url}&schema={namespace}")
+        return PostgresBackend.from_url(f"{postgres.url}&schema={namespace}")
 
     await install(backend(), widened(PAUSE))
     yield backend
-    connection = await asyncpg.connect(server.url)
+    connection = await asyncpg.connect(postgres.url)
     await connection.execute(f"DROP SCHEMA {namespace} CASCADE")
     await connection.close()
 
