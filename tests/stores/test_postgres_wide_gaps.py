@@ -88,7 +88,9 @@ async def test_a_crowd_meets_in_no_ring(make: Make) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 class TestWideGaps(StoreContract):
-    """The whole contract, with a crowd that does less: each of its operations pauses many times."""
+    """The whole contract, with a crowd that does less and steps that take less: each operation pauses many times."""
+
+    THOUSANDS = 500
 
     @pytest.fixture
     async def backend(self, make: Make) -> Backend:

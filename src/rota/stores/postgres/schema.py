@@ -13,7 +13,7 @@ from rota.stores.postgres.driver import Connection, quoted
 
 log = logging.getLogger("rota")
 
-FUNCTIONS = 21
+FUNCTIONS = 22
 """Grows with every change of a file in `functions`: nobody brings older ones back."""
 LOCK = 0x726F7461
 """The advisory lock under which one process migrates."""

@@ -105,8 +105,11 @@ class PlanContract(Staged):
         assert await self.plan(stage, one, two) == [Decision(run.id, Reason.ACCEPTED) for run in (one, two)]
         assert {run.state for run in await stage.find(one, two)} == {State.QUEUED}
 
+    THOUSANDS = 2500
+    """As many as one step has to take."""
+
     async def test_thousands_are_one_step(self, stage: Stage) -> None:
-        number = 2500
+        number = self.THOUSANDS
         runs = [race(f"r{n}", START + n) for n in range(number)]
         assert {decision.reason for decision in await self.plan(stage, *runs)} == {Reason.ACCEPTED}
         later = [race(f"r{n}", START + n + 60) for n in range(5, number)]

@@ -84,6 +84,7 @@ DECLARE
     now float8 := now_of(skew, seen, false);
     known text[] := ARRAY(
         SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
+          AND w.seen_at > now - 15
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     fresh text[] := ARRAY(
         SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
@@ -99,7 +100,8 @@ BEGIN
     IF fresh <> '{}' THEN
         WITH woken AS (
             UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
-                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.tasks && fresh
+                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.seen_at > now - 15
+                  AND w.tasks && fresh
                 FOR UPDATE SKIP LOCKED)) RETURNING w.name
         )
         SELECT array_agg(w.name::text) INTO hinted FROM woken w;
