@@ -17,7 +17,7 @@ endif
 
 VENV := .venv
 BIN  := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples)
+CODE := $(wildcard src tests benchmarks examples tools)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright: the node of its own wheel and the version pinned with it, and no word about newer ones.
@@ -69,6 +69,10 @@ soak: $(VENV)/.ready-dev ## run the long tests that `make test` leaves out (SEED
 chaos: $(VENV)/.ready-dev ## kill, freeze and cut for a while, then check every promise (STORE= SECONDS= SEED=)
 	@$(BIN)/python -m tests.chaos --store $(STORE) --seconds $(or $(SECONDS),150) --seed $(SEED) $(ARGS)
 
+.PHONY: dist
+dist: $(VENV)/.ready-dist ## build wheel and sdist into dist/, and try the wheel on every Python found here
+	@$(BIN)/python -m tools.dist $(ARGS)
+
 .PHONY: clean
 clean: ## remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -87,6 +91,12 @@ $(VENV)/.ready-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
 	@touch $(VENV)/.ready-run $@
+
+$(VENV)/.ready-dist: requirements/dist.txt $(VENV)/.ready-dev
+	@echo "Installing what checks a release into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --no-deps -r requirements/dist.txt
+	@$(BIN)/python -m pip check > $(VENV)/pip-check.log || { cat $(VENV)/pip-check.log; exit 1; }
+	@touch $@
 
 $(BIN)/python:
 	@command -v "$(PYTHON)" > /dev/null || \
