@@ -41,20 +41,22 @@ test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose
 	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.ready-dev ## check format, style, types and the direction of imports
+lint: $(VENV)/.ready-dev ## check format, style, types, the direction of imports and the page of requirements
 	@echo "ruff format"  && $(BIN)/ruff format --quiet --check --output-format concise $(CODE) || { echo "Some files are not formatted: make format"; exit 1; }
 	@echo "ruff check"   && $(BIN)/ruff check --quiet $(CODE)
 	@echo "mypy"         && $(BIN)/mypy --no-error-summary $(CODE)
 	@echo "pyright"      && $(BIN)/pyright --pythonpath $(BIN)/python $(CODE)
 	@echo "lint-imports" && $(BIN)/lint-imports --no-logo
+	@echo "requirements" && $(BIN)/python -m tools.requirements --check
 
 .PHONY: check
 check: lint test ## lint, then test
 
 .PHONY: format
-format: $(VENV)/.ready-dev ## format the code and mend what ruff can mend
+format: $(VENV)/.ready-dev ## format the code, mend what ruff can mend, write docs/requirements.md
 	@$(BIN)/ruff check --quiet --fix-only $(CODE)
 	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/python -m tools.requirements
 
 .PHONY: bench
 bench: $(VENV)/.ready-dev ## measure rota (HARNESS=path: with that harness)

@@ -27,10 +27,12 @@ from rota.stores.sqlite import SqliteBackend
 from rota.testing import drain, simulate
 from rota.testing.faults import FaultyBackend
 from rota.testing.simulation import Simulation
+from tests.requirement import requirement
 
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
+@requirement("0.1", "A task follows the activity of each user with a delay, or a period for all users.")
 def test_0_1_two_trigger_modes_per_user_and_periodic() -> None:
     app = Rota("memory://")
     calls: list[tuple[str, float]] = []
@@ -58,6 +60,9 @@ def test_0_1_two_trigger_modes_per_user_and_periodic() -> None:
     assert calls == [("u1", 1800.0), ("u2", 2400.0), ("everyone", 3600.0)]
 
 
+@requirement(
+    "0.2", "The configuration of a task is set in code or in `rota.toml`, kept in the store and seen by every process."
+)
 async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +84,7 @@ async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
     assert (bool(decision), decision.reason) == (False, Reason.DISABLED)
 
 
+@requirement("0.2")
 async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +111,7 @@ async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
     assert fresh.activity == Activity(60)
 
 
+@requirement("0.2")
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -126,6 +133,7 @@ def test_0_2_what_is_wrong_with_an_activity_in_rota_toml_is_said(
         Rota("memory://").task(name="summarise")(lambda: None)
 
 
+@requirement("0.15", "The names of an unknown device and agent are configuration, and a run counts its touches.")
 def test_0_15_the_names_of_an_untold_device_and_agent_are_configuration() -> None:
     key = UserKey(default_device="web", default_agent="coach")
     assert key.build("u") == "u:web:coach"
@@ -136,6 +144,7 @@ def test_0_15_the_names_of_an_untold_device_and_agent_are_configuration() -> Non
         UserKey(default_device="")
 
 
+@requirement("0.3", "A key of a user has up to three parts, user, device and agent, and can be built and read back.")
 def test_0_3_composite_keys_of_three_two_or_one_dimensions() -> None:
     assert UserKey().build("u", "d", "a") == "u:d:a"
     assert UserKey().build("u") == "u:default:default"
@@ -148,6 +157,7 @@ def test_0_3_composite_keys_of_three_two_or_one_dimensions() -> None:
         UserKey().build("")
 
 
+@requirement("0.4", "A touch while a run waits keeps its due time or pushes it, and brings the newest arguments.")
 def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> None:
     app = Rota("memory://")
     seen: list[tuple[str, int]] = []
@@ -172,6 +182,7 @@ def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> N
     assert seen == [("coalesced", 17), ("debounced", 19)], "the newest arguments win"
 
 
+@requirement("0.5", "A touch is refused while the last run of its key is more recent than `spacing`.")
 @pytest.mark.parametrize("fails", [False, True])
 async def test_0_5_skip_if_the_last_execution_is_within_the_interval(fails: bool) -> None:
     backend = MemoryBackend()
@@ -193,6 +204,7 @@ async def test_0_5_skip_if_the_last_execution_is_within_the_interval(fails: bool
     assert await summarise.touch("u1")
 
 
+@requirement("0.6", "After several failures in a row new work of a key is refused until the breaker has cooled down.")
 async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cooled_down() -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -225,6 +237,7 @@ async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cool
     assert (await summarise.touch("u1")).reason is Reason.BREAKER
 
 
+@requirement("0.4")
 async def test_a_touch_with_other_arguments_starts_afresh() -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -246,6 +259,7 @@ async def test_a_touch_with_other_arguments_starts_afresh() -> None:
     assert calls == [("first", None, 1), ("second", None, 1)]
 
 
+@requirement("0.17", "A cancelled run counts neither for `spacing` nor for the breaker.")
 @pytest.mark.parametrize("while_it", ["waits", "runs"])
 async def test_0_17_a_cancelled_run_says_nothing_to_spacing_and_breaker(while_it: str) -> None:
     backend = MemoryBackend()
@@ -272,6 +286,9 @@ async def test_0_17_a_cancelled_run_says_nothing_to_spacing_and_breaker(while_it
     assert await summarise.touch("u1"), "neither rest nor breaker"
 
 
+@requirement(
+    "0.14", "A returned value can mean failure, a waiting run can expire, and every run knows its origin and its app."
+)
 @pytest.mark.parametrize("mode", ["coalesce", "debounce"])
 async def test_0_14_a_touched_run_expires(mode: Mode) -> None:
     backend = MemoryBackend()
@@ -291,6 +308,10 @@ async def test_0_14_a_touched_run_expires(mode: Mode) -> None:
     assert await summarise.touch("u1"), "one that expired did not run, so there is nothing to rest from"
 
 
+@requirement(
+    "0.7",
+    "A touch never raises for an unknown or disabled task or a lost store: it answers no, with the reason.",
+)
 async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> None:
     backend = FaultyBackend(MemoryBackend())
     app = Rota(backend)
@@ -324,6 +345,7 @@ async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> N
     assert (bool(lost), lost.reason) == (False, Reason.UNAVAILABLE)
 
 
+@requirement("0.c", "Activity during a run queues exactly one more run behind it.")
 def test_0_beyond_activity_during_a_run_queues_exactly_one_more_behind_it() -> None:
     app = Rota("memory://")
 
@@ -341,6 +363,8 @@ def test_0_beyond_activity_during_a_run_queues_exactly_one_more_behind_it() -> N
     assert [(start - START).total_seconds() for start in simulation.starts("summarise")] == [60.0, 660.0]
 
 
+@requirement("0.5")
+@requirement("0.6")
 def test_0_5_and_0_6_hold_for_the_one_that_waits_behind_too() -> None:
     app = Rota("memory://")
 
@@ -364,6 +388,7 @@ def test_0_5_and_0_6_hold_for_the_one_that_waits_behind_too() -> None:
     assert due == {"fine": [60.0, 160.0 + 3600], "broken": [60.0, 160.0 + 86_400]}
 
 
+@requirement("0.6")
 async def test_0_6_a_plain_submit_of_the_key_counts_for_its_breaker() -> None:
     app = Rota("memory://")
 
@@ -376,6 +401,7 @@ async def test_0_6_a_plain_submit_of_the_key_counts_for_its_breaker() -> None:
     assert (await summarise.touch("u1")).reason is Reason.BREAKER
 
 
+@requirement("0.7")
 async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_does_not_take() -> None:
     backend = FaultyBackend(MemoryBackend())
     app, elsewhere = Rota(backend), Rota(backend)
@@ -394,6 +420,7 @@ async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_
     assert backend.calls == ["put"], "one round trip, by name as well"
 
 
+@requirement("0.7")
 async def test_0_7_a_touch_does_not_wait_for_a_store_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

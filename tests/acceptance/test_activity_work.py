@@ -14,8 +14,10 @@ from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from rota.testing.contract.stage import new_run
 from rota.testing.faults import FaultyBackend
+from tests.requirement import requirement
 
 
+@requirement("0.8", "One worker gets a run, only when the run is due, and only the holder of the lease ends the run.")
 async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() -> None:
     backend = MemoryBackend()
     async with backend.open() as store:
@@ -33,6 +35,9 @@ async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() ->
         assert (await store.settle([stranger])).items == [Verdict.APPLIED]
 
 
+@requirement(
+    "0.9", "A process never holds more runs than `concurrency`, and takes the next run without waiting for a poll."
+)
 async def test_0_9_a_cap_acquired_before_claiming_and_draining_without_a_poll() -> None:
     app = Rota("memory://", concurrency=5)
     running = most = 0
@@ -52,6 +57,7 @@ async def test_0_9_a_cap_acquired_before_claiming_and_draining_without_a_poll() 
     assert most <= 5
 
 
+@requirement("0.10", "The outcome of a run is recorded after a cancellation and after a failed write to the store.")
 @pytest.mark.parametrize("fault", ["request lost", "reply lost"])
 async def test_0_10_the_outcome_is_recorded_even_on_cancellation_or_a_failed_state_write(fault: str) -> None:
     backend = FaultyBackend(MemoryBackend())
@@ -75,6 +81,9 @@ async def test_0_10_the_outcome_is_recorded_even_on_cancellation_or_a_failed_sta
         assert app.status().free == 10, "and the lock is released"
 
 
+@requirement(
+    "0.11", "A stop lets handlers finish, then cancels them and awaits their cleanup, and a second start does no harm."
+)
 async def test_0_11_stop_lets_handlers_finish_then_cancels_them_and_awaits_their_cleanup() -> None:
     app = Rota("memory://")
     story: list[str] = []
@@ -97,6 +106,7 @@ async def test_0_11_stop_lets_handlers_finish_then_cancels_them_and_awaits_their
     assert story == ["cleaned up"]
 
 
+@requirement("0.14")
 async def test_0_14_true_is_success_false_is_failure_and_every_run_knows_its_origin() -> None:
     app = Rota("memory://")
 
@@ -112,6 +122,7 @@ async def test_0_14_true_is_success_false_is_failure_and_every_run_knows_its_ori
             await (await handler.submit(False)).result(timeout=10)
 
 
+@requirement("0.14")
 async def test_0_14_state_has_a_time_to_live() -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -126,6 +137,7 @@ async def test_0_14_state_has_a_time_to_live() -> None:
     assert ((await run.refresh()).state, (await run.refresh()).reason) == ("cancelled", "expired")
 
 
+@requirement("0.a", "A crash after a run was taken neither loses the run nor blocks its user.")
 async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_the_user(tmp_path: Path) -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -143,6 +155,7 @@ async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_th
         assert await (await summarise.submit("u1")).result(timeout=10) == "u1"
 
 
+@requirement("0.b", "A timeout is enforced, and a lease is renewed for as long as the work takes.")
 def test_beyond_a_timeout_is_enforced_and_a_lock_is_renewed_as_long_as_the_work_takes() -> None:
     """There, the timeout was a number nobody looked at, and a lock of 300 s ended under a longer task."""
     app = Rota("memory://")
@@ -167,6 +180,7 @@ def test_beyond_a_timeout_is_enforced_and_a_lock_is_renewed_as_long_as_the_work_
     assert (done.state, len(simulation.starts(long))) == (State.SUCCEEDED, 1)
 
 
+@requirement("0.d", "Work starts when it is due, and a period does not drift.")
 def test_beyond_work_starts_when_it_is_due_and_a_period_does_not_drift() -> None:
     """There, a look every ten seconds came late by up to ten, and each period began when the last run had ended."""
     app = Rota("memory://")

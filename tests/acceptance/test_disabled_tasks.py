@@ -14,6 +14,7 @@ from rota.domain.schedule import Schedule
 from rota.stores.memory import MemoryBackend
 from rota.testing import drain, simulate
 from rota.testing.simulation import Simulation
+from tests.requirement import requirement
 
 
 def mailer(sent: list[int]) -> Rota:
@@ -27,6 +28,7 @@ def mailer(sent: list[int]) -> Rota:
     return app
 
 
+@requirement("0.2")
 async def test_0_2_an_operator_disables_a_task_in_rota_toml_and_enables_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -56,6 +58,7 @@ async def test_0_2_an_operator_disables_a_task_in_rota_toml_and_enables_it_again
     assert sorted(sent) == [1, 2, 3]
 
 
+@requirement("0.7")
 async def test_0_7_the_code_of_the_process_that_submits_is_obeyed_before_anything_is_published() -> None:
     app = Rota("memory://")
     ran: list[str] = []
@@ -90,6 +93,7 @@ async def test_0_7_the_code_of_the_process_that_submits_is_obeyed_before_anythin
     await app.client().close()
 
 
+@requirement("0.7")
 async def test_0_7_a_retry_of_a_run_is_refused_while_its_task_is_disabled() -> None:
     backend = MemoryBackend()
     before, after = Rota(backend), Rota(backend)
@@ -108,6 +112,7 @@ async def test_0_7_a_retry_of_a_run_is_refused_while_its_task_is_disabled() -> N
         await after.handle(handle.id).retry()
 
 
+@requirement("2.9", "The status says of each task whether it is alive and running, and the log says what happens.")
 def test_2_9_a_disabled_schedule_is_silent_and_its_ticks_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     app = Rota("memory://")
 

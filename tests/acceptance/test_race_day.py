@@ -22,6 +22,7 @@ from rota.plans import normalize_instant
 from rota.store import Marked, RowQuery
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
+from tests.requirement import requirement
 
 TODAY = "2026-11-15"
 ROOT = Path(__file__).parents[2]
@@ -70,6 +71,7 @@ DEPENDENCIES = {
 }
 
 
+@requirement("3.1", "A flow has steps with several parents, and steps that share a parent run beside each other.")
 def test_3_1_a_chain_of_twelve_daily_tasks_some_with_several_parents_some_in_parallel() -> None:
     """Twelve steps a day; each starts the instant the last of its parents has succeeded, and those that share a
     parent run beside each other."""
@@ -86,6 +88,7 @@ def test_3_1_a_chain_of_twelve_daily_tasks_some_with_several_parents_some_in_par
     assert ended["prepare_tomorrow"] < ended["favorability"], "nobody waits for the slow one beside it"
 
 
+@requirement("3.1")
 def test_3_1_a_ring_a_stranger_or_a_namesake_is_refused_when_it_is_defined() -> None:
     """A chain that could never end is no chain: it is refused in code, not found at night."""
     other = Rota("memory://")
@@ -103,6 +106,7 @@ def test_3_1_a_ring_a_stranger_or_a_namesake_is_refused_when_it_is_defined() -> 
 # -- 3.2 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.2", "A recheck passes over what is done, leaves what waits, and runs again what failed.")
 def test_3_2_rechecked_every_seven_minutes_done_is_skipped_unmet_waits_else_it_runs(bad_day: Story) -> None:
     """From 4 to 23 h, every seven minutes: what is done is passed over, what waits for others goes on waiting, what
     has failed is done again. No step waits for the recheck."""
@@ -128,6 +132,7 @@ def test_3_2_rechecked_every_seven_minutes_done_is_skipped_unmet_waits_else_it_r
 # -- 3.3 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.3", "A task is done once in a period, and a refusal says whether it is running or already done.")
 def test_3_3_once_a_day_with_the_reasons_already_running_and_already_completed() -> None:
     """A success is remembered per task and day. Asking again says why not, and another day is another day."""
     small, days = Rota("memory://", tz="Europe/Paris"), list[str]()
@@ -156,6 +161,7 @@ def test_3_3_once_a_day_with_the_reasons_already_running_and_already_completed()
     assert len(days) == 2
 
 
+@requirement("3.3")
 def test_3_3_a_failed_one_leaves_no_mark_and_a_dead_workers_lock_lapses(bad_day: Story) -> None:
     """Only a success counts as done, and a lock ends with its worker: after half a minute another one goes on."""
     assert [str(run.state) for run in bad_day.simulation.of("predictions")] == ["failed"] * 6 + ["succeeded"]
@@ -164,6 +170,7 @@ def test_3_3_a_failed_one_leaves_no_mark_and_a_dead_workers_lock_lapses(bad_day:
     assert again.claimed_at - lost.claimed_at == pytest.approx(30, abs=6)
 
 
+@requirement("3.3")
 def test_3_3_the_marks_of_a_day_are_its_steps() -> None:
     """Marks can be read: one per step and day, by the name that is also its key."""
 
@@ -183,6 +190,7 @@ def test_3_3_the_marks_of_a_day_are_its_steps() -> None:
 # -- 3.4 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.4", "A task without `once` runs at every tick.")
 def test_3_4_recurring_tasks_opt_out_of_the_once_a_day_rule(bad_day: Story) -> None:
     """Odds every quarter of an hour from 7 to 22, the ground from 10 to 20: each tick is a run."""
     assert len(bad_day.simulation.starts("odds")) == 16 * 4
@@ -192,6 +200,10 @@ def test_3_4_recurring_tasks_opt_out_of_the_once_a_day_rule(bad_day: Story) -> N
 # -- 3.5 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement(
+    "3.5",
+    "A plan makes one run per item around the time of the item, skips the past, and is done only as a whole.",
+)
 def test_3_5_a_planner_makes_one_run_per_race_around_its_start() -> None:
     """Results ten minutes after each race; chats a quarter of an hour before those with enough starters."""
     story = Story().play()
@@ -206,6 +218,7 @@ def test_3_5_a_planner_makes_one_run_per_race_around_its_start() -> None:
     }, "its key is made of plan, race and day"
 
 
+@requirement("3.5")
 def test_3_5_the_past_is_skipped() -> None:
     """A day that begins late plans what is still to come, and says what is over."""
     story = Story()
@@ -224,6 +237,7 @@ def test_3_5_the_past_is_skipped() -> None:
     assert list(times(story, "watch_results")) == ["R1C2", "R2C2", "R1C3", "R1C4"]
 
 
+@requirement("3.5")
 @pytest.mark.parametrize(("back", "ran"), [("13:20", {"R1C1": "13:20"}), ("13:26", {})])
 def test_3_5_a_run_that_cannot_start_has_ten_minutes_of_grace(back: str, ran: dict[str, str]) -> None:
     """Nobody is there at 13:15: within ten minutes the chat still comes, later never."""
@@ -239,6 +253,7 @@ def test_3_5_a_run_that_cannot_start_has_ten_minutes_of_grace(back: str, ran: di
         assert (run.state, run.reason) == (State.CANCELLED, Reason.EXPIRED)
 
 
+@requirement("3.5")
 def test_3_5_the_planner_is_done_only_when_all_are_planned() -> None:
     """One race that cannot be planned, and none is; the step is not done, and the recheck plans all of them."""
 
@@ -259,6 +274,7 @@ def test_3_5_the_planner_is_done_only_when_all_are_planned() -> None:
 # -- 3.6 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.6", "A run is recorded as succeeded, skipped, failed or partial, with its errors and warnings.")
 def test_3_6_success_skipped_failed_partial_with_errors_and_warnings(bad_day: Story) -> None:
     """How it went is recorded on the attempt: as what was returned, or as TaskError(status, message)."""
     succeeded = only(bad_day, "careers")
@@ -283,6 +299,7 @@ def test_3_6_success_skipped_failed_partial_with_errors_and_warnings(bad_day: St
 # -- 3.7 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.7", "Timestamps in seconds and in milliseconds mean the same instant.")
 @pytest.mark.parametrize("unit", [1, 1000], ids=["seconds", "milliseconds"])
 def test_3_7_timestamps_are_accepted_in_seconds_and_milliseconds(unit: int) -> None:
     """A service may change its mind about the unit; the chat comes at the same time."""
@@ -298,12 +315,14 @@ def test_3_7_timestamps_are_accepted_in_seconds_and_milliseconds(unit: int) -> N
 # -- 3.8 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.8", "A synchronous task calls async services without blocking the worker.")
 def test_3_8_sync_tasks_use_async_services(bad_day: Story) -> None:
     """The chat's client is async, the task that posts is a plain function."""
     assert not asyncio.iscoroutinefunction(app.tasks["autochat"].fn)
     assert [post.split()[0] for post in bad_day.world.chat.posts] == ["R1C1", "R2C1", "R1C2", "R1C3"]
 
 
+@requirement("3.8")
 async def test_3_8_through_a_background_loop_that_blocks_nobody() -> None:
     """Outside of simulations the task has a thread, and the service a loop that is not the worker's."""
     small = Rota("memory://")
@@ -325,6 +344,7 @@ async def test_3_8_through_a_background_loop_that_blocks_nobody() -> None:
 # -- 3.9 -----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.9", "A day is reset, a task is run again, and rota says why a task does not run.")
 def test_3_9_a_day_is_reset_and_done_again() -> None:
     """Forget that a day is done, or a step and what follows from it: the next recheck does it again."""
 
@@ -345,6 +365,7 @@ def test_3_9_a_day_is_reset_and_done_again() -> None:
     assert (len(story.simulation.of("plan_race")), len(story.simulation.of("autochat"))) == (3, 5), "planned once each"
 
 
+@requirement("3.9")
 def test_3_9_a_task_is_run_again() -> None:
     """A failed run is retried by its id, a step by its name; what was waiting for it goes on."""
 
@@ -364,6 +385,7 @@ def test_3_9_a_task_is_run_again() -> None:
     assert (len(story.simulation.of("program")), len(story.simulation.of("participants"))) == (2, 1)
 
 
+@requirement("3.9")
 def test_3_9_nobody_has_to_clear_a_stuck_lock() -> None:
     """The worker dies in the middle of a step: its lease lapses, and the day goes on without a hand or a recheck."""
 
@@ -379,6 +401,7 @@ def test_3_9_nobody_has_to_clear_a_stuck_lock() -> None:
     assert sum(run.losses for run in story.simulation.runs) == 1
 
 
+@requirement("3.9")
 def test_3_9_one_sees_why_a_task_does_not_run() -> None:
     """Of a step: what blocks it. Of its run: what it waits for. Of a task: all that was looked at."""
 
@@ -397,6 +420,7 @@ def test_3_9_one_sees_why_a_task_does_not_run() -> None:
     Story(hours=2).play(asks)
 
 
+@requirement("3.9")
 def test_3_9_the_same_with_commands(tmp_path: Path) -> None:
     """`rota why`, `rota runs retry` and `rota reset` do it from a terminal, with nothing but the store and the app."""
 
@@ -425,6 +449,7 @@ def test_3_9_the_same_with_commands(tmp_path: Path) -> None:
 # -- beyond --------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.a", "The key, the mark and the need of a step come from one name.")
 def test_beyond_one_name_is_the_source_of_key_and_mark() -> None:
     """There, a chain's id that was spelled otherwise than its success key ran a planner every seven minutes. Here a
     step may be called as it likes: key, mark and need are made from one name, and it runs once."""
@@ -441,6 +466,7 @@ def test_beyond_one_name_is_the_source_of_key_and_mark() -> None:
     assert run.key == run.unique_key == f"f/plan_watch_results_init@{TODAY}"
 
 
+@requirement("3.b", "A lease is released only by its holder.")
 async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
     """There, `finally: delete(lock)` freed whoever had it by then. Here a worker that slept through its lease and
     woke up later can neither end the step nor release those behind it."""
@@ -461,6 +487,7 @@ async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
         await app.client().close()
 
 
+@requirement("3.c", "A failed parent says which steps it blocks, and a late step is reported.")
 def test_beyond_a_failed_parent_does_not_block_silently(bad_day: Story) -> None:
     """There, everything behind a failed task just never came. Here each step says what blocks it and since when, a
     hook hears of the failure, and a deadline of the step that is late because of it."""
@@ -473,6 +500,7 @@ def test_beyond_a_failed_parent_does_not_block_silently(bad_day: Story) -> None:
     assert bad_day.seen["23:59"].done
 
 
+@requirement("3.d", "A planned run follows an item that moves, disappears or comes back.")
 def test_beyond_a_race_that_moves_is_followed(bad_day: Story) -> None:
     """There, a planned job stayed at the first time it was given. Here R1C3 moves twice and is talked about and
     watched once, at its last time; R2C2 is cancelled, and nothing comes of it."""
@@ -484,6 +512,7 @@ def test_beyond_a_race_that_moves_is_followed(bad_day: Story) -> None:
         assert json.loads(gone.args)["race"] == "R2C2"
 
 
+@requirement("3.d")
 def test_beyond_a_race_that_moves_and_comes_back_and_goes_away_is_followed_by_hand_too() -> None:
     """The same through `app.plan` alone, and what was cancelled may come back."""
     small, seen = Rota("memory://"), list[str]()

@@ -12,6 +12,7 @@ from rota.engine.handler import ExecutorName
 from rota.store import Marked, RowQuery
 from rota.testing import Simulation, drain, simulate
 from tests.acceptance.race_day_tasks import told
+from tests.requirement import requirement
 
 STATUSES = ("success", "skipped", "failed", "partial")
 FAILED = {"status": "failed", "message": "no data"}
@@ -22,6 +23,8 @@ def ends(run: Run) -> tuple[str, State, str, tuple[str, ...]]:
     return attempt.outcome, run.state, "" if run.error is None else run.error.message, attempt.warnings
 
 
+@requirement("3.6")
+@requirement("3.10", "A task can return its status as a dictionary, and a returned failure does not count as done.")
 @pytest.mark.parametrize("executor", ["loop", "thread", "process"])
 async def test_3_10_a_returned_status_means_what_it_says(executor: ExecutorName) -> None:
     """For a whole app, wherever the task runs; errors and warnings are recorded on the attempt."""
@@ -47,6 +50,7 @@ async def test_3_10_a_returned_status_means_what_it_says(executor: ExecutorName)
     assert done == [ended["success"].unique_key], "only the success counts as done"
 
 
+@requirement("3.10")
 def test_3_10_a_returned_failure_is_healed_by_the_recheck() -> None:
     """It sets no mark, holds up the steps behind it, and the next recheck does it again."""
     app, days = Rota("memory://", tz="Europe/Paris"), list[str]()
@@ -74,6 +78,7 @@ def test_3_10_a_returned_failure_is_healed_by_the_recheck() -> None:
     assert [str(run.state) for run in simulation.of(program)] == ["failed", "failed", "succeeded"]
 
 
+@requirement("3.10")
 async def test_3_10_the_tasks_own_reader_wins_then_the_flows_then_the_apps() -> None:
     app = Rota("memory://", fail_on=lambda result: StatusReport("partial", "by the app"))
 
@@ -100,6 +105,7 @@ async def test_3_10_the_tasks_own_reader_wins_then_the_flows_then_the_apps() -> 
     ]
 
 
+@requirement("3.10")
 async def test_3_10_the_flow_itself_is_not_judged_by_the_app() -> None:
     """A step may be called `status`: what the flow's own run returns is no status dict."""
     app = Rota("memory://", fail_on=status_dict)
@@ -111,6 +117,7 @@ async def test_3_10_the_flow_itself_is_not_judged_by_the_app() -> None:
     assert await run.result() == {"status": "accepted"}
 
 
+@requirement("3.10")
 async def test_3_10_a_returned_failure_is_retried_like_any_other() -> None:
     app, calls = Rota("memory://"), list[int]()
 
@@ -124,6 +131,7 @@ async def test_3_10_a_returned_failure_is_retried_like_any_other() -> None:
     assert [attempt.outcome for attempt in (await run.refresh()).attempts] == ["failed", "succeeded"]
 
 
+@requirement("3.10")
 async def test_3_10_a_worker_without_the_flow_does_not_take_a_failure_for_a_success() -> None:
     """It knows the task and not what judges its result: the step is left to a worker that does."""
     app = Rota("memory://")
@@ -139,6 +147,7 @@ async def test_3_10_a_worker_without_the_flow_does_not_take_a_failure_for_a_succ
     assert (run.state, run.attempts[0].outcome) == (State.QUEUED, "unbindable")
 
 
+@requirement("3.10")
 @pytest.mark.parametrize(
     ("result", "report"),
     [
@@ -161,6 +170,7 @@ def test_3_10_the_ready_reader(result: object, report: StatusReport | None) -> N
     assert status_dict(result) == report
 
 
+@requirement("3.10")
 async def test_3_10_a_reader_that_breaks_is_told_as_such() -> None:
     app = Rota("memory://", fail_on=lambda result: result["status"] != "success")
     task = app.task(name="odd")(lambda: "text")
@@ -171,6 +181,7 @@ async def test_3_10_a_reader_that_breaks_is_told_as_such() -> None:
     assert "fail_on cannot read the result" in str(ended.error)
 
 
+@requirement("3.10")
 def test_3_10_a_reader_that_is_no_function_is_refused_where_it_is_given() -> None:
     wrong: Any = "status"
     with pytest.raises(InvalidOptions, match="fail_on='status': a function"):

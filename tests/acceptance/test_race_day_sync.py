@@ -18,6 +18,7 @@ from rota.engine.handler import ExecutorName
 from rota.store import Marked, RowQuery
 from rota.testing import drain
 from tests.acceptance.race_day_tasks import dated
+from tests.requirement import requirement
 
 DAY = Period.day(tz="Europe/Paris", format="%d%m%Y")
 TODAY, WRITTEN = "2026-11-15", "15112026"
@@ -35,6 +36,7 @@ def planned(app: Rota, period: str | date, **times: int) -> PlanReport:
     )
 
 
+@requirement("3.11", "Synchronous code plans and starts flows, and periods are written in the format of the app.")
 def test_3_11_a_synchronous_planner_plans_moves_and_cancels() -> None:
     app = Rota("memory://")
 
@@ -46,6 +48,7 @@ def test_3_11_a_synchronous_planner_plans_moves_and_cancels() -> None:
     asyncio.run(app.stop())
 
 
+@requirement("3.11")
 def test_3_11_a_synchronous_orchestrator_starts_looks_waits_and_mends() -> None:
     app, calls = Rota("memory://"), list[str]()
 
@@ -74,6 +77,7 @@ def test_3_11_a_synchronous_orchestrator_starts_looks_waits_and_mends() -> None:
     asyncio.run(app.stop())
 
 
+@requirement("3.11")
 @pytest.mark.parametrize("executor", ["loop", "thread", "process"])
 async def test_3_11_handlers_see_the_apps_own_format_and_the_store_keeps_the_usual_name(executor: ExecutorName) -> None:
     """One function says the argument of every step; a step that says it itself has its own."""
@@ -102,6 +106,7 @@ async def test_3_11_handlers_see_the_apps_own_format_and_the_store_keeps_the_usu
     assert {row.key for row in marks} == {f"day/dated@{TODAY}", f"day/own@{TODAY}"}
 
 
+@requirement("3.11")
 async def test_3_11_arguments_for_all_steps_are_checked_when_a_step_is_defined() -> None:
     """A mapping is known at once: what no step before, no args and no flow gives is still refused."""
     app = Rota("memory://")
@@ -124,6 +129,7 @@ async def test_3_11_arguments_for_all_steps_are_checked_when_a_step_is_defined()
     assert json.loads(run.result or b"") == ["today", True]
 
 
+@requirement("3.11")
 async def test_3_11_what_the_step_before_gives_wins_over_the_flow() -> None:
     app = Rota("memory://")
 
@@ -148,6 +154,7 @@ async def test_3_11_what_the_step_before_gives_wins_over_the_flow() -> None:
     assert run.result == b'"by the step"'
 
 
+@requirement("3.11")
 def test_3_11_a_day_written_in_two_ways_is_one_day() -> None:
     """For plans too, which otherwise take any name: else each race would be watched twice."""
     app = Rota("memory://")
@@ -162,6 +169,7 @@ def test_3_11_a_day_written_in_two_ways_is_one_day() -> None:
     asyncio.run(app.stop())
 
 
+@requirement("3.11")
 async def test_3_11_a_task_done_once_sees_the_format_and_its_schedule_is_stored_without() -> None:
     app = Rota("memory://")
 
@@ -179,6 +187,7 @@ async def test_3_11_a_task_done_once_sees_the_format_and_its_schedule_is_stored_
     assert schedule.once == Period.day(tz="Europe/Paris")
 
 
+@requirement("3.11")
 def test_3_11_one_app_writes_its_days_in_one_way() -> None:
     app = Rota("memory://")
     app.flow("day", once=DAY)
@@ -190,6 +199,7 @@ def test_3_11_one_app_writes_its_days_in_one_way() -> None:
         app.task(name="t", once=Period.day(format="%Y%m%d"))(lambda: None)
 
 
+@requirement("3.11")
 def test_3_11_the_example_is_written_so() -> None:
     """`examples/race_day`: plain planners, one `args=` for twelve steps, days as DDMMYYYY."""
     assert race_day.once == DAY
@@ -205,6 +215,7 @@ def test_3_11_the_example_is_written_so() -> None:
 # -- 3.12 ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("3.12", "A plan reports the items whose time an earlier plan missed.")
 def test_3_12_races_missed_by_an_earlier_plan_are_found() -> None:
     """The day is planned at 14:07: of the races before, each has a record that says so, and `missed` names it."""
     story = Story()

@@ -12,8 +12,10 @@ from rota import Cron, DailyAt, Every, Monthly, Rota, RunFailed, Weekly
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from rota.testing.faults import FaultyBackend
+from tests.requirement import requirement
 
 
+@requirement("2.4", "A registered function stays callable as a function.")
 def test_2_4_a_registered_function_is_still_callable_in_tests() -> None:
     app = Rota("memory://")
 
@@ -26,6 +28,10 @@ def test_2_4_a_registered_function_is_still_callable_in_tests() -> None:
     assert app.tasks["nightly"] is clean
 
 
+@requirement(
+    "2.5",
+    "A dead loop of the engine is restarted and reported, and a blocked event loop is reported with its stack.",
+)
 async def test_2_5_what_dies_is_restarted_and_seen_and_start_is_idempotent() -> None:
     backend = FaultyBackend(MemoryBackend())
     app = Rota(backend)
@@ -45,6 +51,7 @@ async def test_2_5_what_dies_is_restarted_and_seen_and_start_is_idempotent() -> 
         assert all(loop.alive for loop in app.status().loops)
 
 
+@requirement("2.9")
 async def test_2_9_status_per_task_and_the_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="rota")
     app = Rota("memory://")
@@ -72,6 +79,7 @@ async def test_2_9_status_per_task_and_the_log_lines(caplog: pytest.LogCaptureFi
         assert line in caplog.text
 
 
+@requirement("2.1", "`DailyAt` is in the time zone of the project, and exactly now means tomorrow.")
 def test_2_1_daily_at_is_in_the_projects_zone_and_exactly_now_means_tomorrow() -> None:
     app = Rota("memory://", tz="Asia/Kolkata")
 
@@ -83,6 +91,7 @@ def test_2_1_daily_at_is_in_the_projects_zone_and_exactly_now_means_tomorrow() -
     assert simulation.starts(backup) == [three + timedelta(days=1), three + timedelta(days=2)]
 
 
+@requirement("2.2", "`Every` takes a jitter and is late by at most that much.")
 def test_2_2_every_with_a_jitter_of_0_to_jitter() -> None:
     app = Rota("memory://")
 
@@ -97,6 +106,7 @@ def test_2_2_every_with_a_jitter_of_0_to_jitter() -> None:
     assert max(late) - min(late) > 150
 
 
+@requirement("2.3", "`Cron`, `Weekly` and `Monthly` fire when they say.")
 def test_2_3_cron_weekly_and_monthly() -> None:
     app = Rota("memory://")
     trigger = {"cron": Cron("15 10 * * 1-5"), "weekly": Weekly("mon", 9, 30), "monthly": Monthly(-1, 8, 0)}
@@ -115,6 +125,7 @@ def test_2_3_cron_weekly_and_monthly() -> None:
     assert [f"{at:%d %H:%M}" for at in simulation.starts("monthly")] == ["28 08:00"]
 
 
+@requirement("2.8", "Nothing runs at the start, and a tick that overlaps a run is skipped with a warning.")
 def test_2_8_no_run_at_start_and_an_overlap_is_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     app = Rota("memory://")
 
@@ -129,6 +140,7 @@ def test_2_8_no_run_at_start_and_an_overlap_is_skipped_with_a_warning(caplog: py
     assert "schedule slow skipped its tick of 2026-05-04 00:02:00+00:00: already_running" in caplog.text
 
 
+@requirement("2.7", "The status says when each task comes next.")
 async def test_2_7_status_says_when_each_task_comes_next_and_that_a_disabled_one_does_not_live() -> None:
     app = Rota("memory://", tz="Europe/Paris")
 
@@ -164,6 +176,7 @@ async def test_2_7_status_says_when_each_task_comes_next_and_that_a_disabled_one
     assert not any(task.alive for task in app.status().tasks.values())
 
 
+@requirement("2.7")
 async def test_2_7_a_status_read_before_the_last_ticks_still_says_the_next() -> None:
     """Other processes fire schedules too: the next tick follows from the trigger, however old the copy is."""
     app = Rota("memory://")
@@ -181,6 +194,7 @@ async def test_2_7_a_status_read_before_the_last_ticks_still_says_the_next() -> 
 # -- beyond --------------------------------------------------------------------------------------------------------
 
 
+@requirement("2.a", "A missed run is made up, and an interval does not drift.")
 def test_beyond_a_missed_run_is_made_up_and_an_interval_does_not_drift() -> None:
     """There, a tick that nobody was there for was lost, and each run began an interval after the last had ended."""
     app = Rota("memory://")
@@ -203,6 +217,7 @@ def test_beyond_a_missed_run_is_made_up_and_an_interval_does_not_drift() -> None
     assert [f"{at:%H:%M}" for at in simulation.starts(hourly)][-4:] == ["05:00", "06:00", "07:00", "08:00"]
 
 
+@requirement("2.b", "A run that hangs ends at its timeout and is seen.")
 def test_beyond_a_hung_run_ends_at_its_timeout_and_is_seen() -> None:
     app = Rota("memory://")
 
@@ -215,6 +230,7 @@ def test_beyond_a_hung_run_ends_at_its_timeout_and_is_seen() -> None:
     assert [str(run.reason) for run in simulation.of(hangs)] == ["timed_out"] * 3
 
 
+@requirement("2.c", "A day with a clock change has its three o'clock.")
 def test_beyond_a_day_with_a_clock_change_has_its_three_o_clock() -> None:
     """There, `now().replace(hour=3)` was by UTC."""
     app = Rota("memory://", tz="Europe/Paris")

@@ -18,6 +18,7 @@ from rota.domain.timing import shown
 from rota.engine.endings import tell_lost
 from rota.engine.logs import JsonLines, LogSetup, TextLines, configure, local
 from rota.testing import Simulation, simulate
+from tests.requirement import requirement
 
 START = datetime(2026, 5, 4, tzinfo=UTC)
 
@@ -33,6 +34,7 @@ def own_logging() -> Iterator[logging.Logger]:
     ours.setLevel(before[2])
 
 
+@requirement("2.11", "The log has a line for scheduled, started, completed, failed, restarted and skipped.")
 def test_2_11_each_event_has_its_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="rota")
     app = Rota("memory://")

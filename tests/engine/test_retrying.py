@@ -11,6 +11,7 @@ from rota.store import ID_MEMORY, RETRY_WINDOW
 from rota.stores.memory import MemoryBackend
 from rota.testing.faults import FaultyBackend
 from rota.testing.virtual_loop import VirtualLoop
+from tests.requirement import requirement
 
 
 async def when_it_gives_up(call: Callable[[], Awaitable[object]], patience: float) -> float:
@@ -44,6 +45,8 @@ def test_a_patience_that_outlives_the_memory_of_ids_is_refused(patience: float) 
         Rota("memory://", patience=patience)
 
 
+@requirement("4.6")
+@requirement("4.11", "A variable of the platform names the store, and the patience of a client is a setting.")
 async def test_a_submit_waits_as_long_as_the_setting_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_PATIENCE", "0.2s")
     app = Rota(FaultyBackend(MemoryBackend()))

@@ -12,6 +12,7 @@ import pytest
 
 from rota.engine.watchdog import Watchdog
 from tests.processes import Process
+from tests.requirement import requirement
 
 PATIENCE = 30.0
 THRESHOLD = 0.1
@@ -57,6 +58,7 @@ def a_blocking_call(until: threading.Event) -> bool:
     return until.wait(PATIENCE)
 
 
+@requirement("2.5")
 async def test_a_blocked_loop_is_told_with_the_stack_of_what_blocks_it(ears: Ears, watchdog: Watchdog) -> None:
     began = time.monotonic()
     assert a_blocking_call(ears.heard), "told while it is blocked"

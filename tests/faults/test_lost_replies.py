@@ -40,6 +40,7 @@ from rota.testing.contract.timetable import REPORT, Timetable, new_schedule, new
 from rota.testing.proxy import Fault, FaultProxy
 from rota.testing.servers import PostgresServer, RedisServer
 from tests.postgres_schemas import NEWEST, Schemas
+from tests.requirement import requirement
 from tests.stores.redis_stages import at
 
 SUCCESS = Tally(GREET, succeeded=1)
@@ -191,6 +192,7 @@ def its_request(backend: Backend, verb: Verb) -> bytes:
     return b"" if verb.is_read else backend.me.encode()
 
 
+@requirement("4.6")
 @pytest.mark.parametrize("fault", ["cut before", "cut after"])
 @pytest.mark.parametrize("name", VERBS)
 async def test_a_verb_whose_request_or_reply_is_lost_is_done_once(place: Place, name: str, fault: Fault) -> None:

@@ -11,6 +11,7 @@ from rota import Rota, RunFailed, State
 from rota.stores.sqlite import SqliteBackend
 from tests.faults import tasks
 from tests.processes import Process
+from tests.requirement import requirement
 
 LEASE = 3.0
 
@@ -108,6 +109,7 @@ async def test_sigterm_gives_running_work_back_and_exits_0(app: Rota) -> None:
     assert all([a.outcome for a in run.attempts] == ["interrupted", "succeeded"] for run in given_back)
 
 
+@requirement("0.11")
 async def test_sigterm_lets_a_short_handler_finish(app: Rota) -> None:
     run = await app.tasks["ask"].submit(1)
     with worker(app, "--grace", "30", hold=True) as leaving:

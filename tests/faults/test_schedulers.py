@@ -15,6 +15,7 @@ from rota.domain.planning import tick_id
 from rota.store import RunQuery, Store
 from tests.faults.schedulers import define
 from tests.processes import Process
+from tests.requirement import requirement
 
 SCHEDULES = [f"every-second-{i}" for i in range(200)]
 SCHEDULERS = 5
@@ -22,6 +23,7 @@ KILL_EVERY = 3
 PATIENCE = 120.0
 
 
+@requirement("1.10", "Real processes on real stores make one run of each tick, also when they are killed.")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("store_url", "seconds"),

@@ -9,8 +9,10 @@ from rota.domain.masking import masked
 from rota.errors import MissingExtra
 from rota.stores import connect
 from rota.stores.redis.place import Place, parse
+from tests.requirement import requirement
 
 
+@requirement("4.10")
 @pytest.mark.parametrize(
     ("url", "place"),
     [

@@ -8,6 +8,7 @@ import pytest
 from rota import Cron, DailyAt, Every, Period, Rota, status_dict
 from rota.domain.intake import Timed
 from rota.store import bucket
+from tests.requirement import requirement
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import HOUR, beside, declare, made, on_terminal, took
 
@@ -51,6 +52,7 @@ def test_a_start_leaves_no_difference_either(rota: Called, monkeypatch: pytest.M
     assert told(rota, "diff") == []
 
 
+@requirement("1.11")
 def test_what_the_code_says_otherwise_is_told_with_its_next_fire(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     shop(rota, monkeypatch)
     rota("sync")

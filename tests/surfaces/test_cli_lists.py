@@ -7,6 +7,7 @@ import pytest
 
 from rota import Every, Rota
 from rota.store import Store
+from tests.requirement import requirement
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import beside
 
@@ -39,6 +40,7 @@ def queue(rota: Called) -> list[str]:
     return asyncio.run(put())
 
 
+@requirement("4.12")
 def test_4_12_the_first_five_in_the_order_of_claims(rota: Called) -> None:
     expected = queue(rota)
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rota.domain.guards import Guards
 from rota.stores.sqlite.connection import migrations
+from tests.requirement import requirement
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 
@@ -81,6 +82,7 @@ def test_a_run_is_shown_whole(rota: Called) -> None:
     assert lines["state"] == "failed"
 
 
+@requirement("0.15")
 def test_a_run_that_was_joined_shows_how_often_and_when(rota: Called) -> None:
     joined = replace(waiting("abcdef-1"), unique_key="k", guards=Guards("queued"))
     rota.put(joined, *(replace(joined, id=f"abcdef-{n}") for n in (2, 3)))

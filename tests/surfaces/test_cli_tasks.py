@@ -6,11 +6,13 @@ import pytest
 
 from rota import Retry, Rota
 from rota.domain.spec import TaskSpec
+from tests.requirement import requirement
 from tests.surfaces.called import Called
 from tests.surfaces.project import Project
 from tests.surfaces.timetables import beside, on_terminal
 
 
+@requirement("0.12", "The tasks, their configuration and the number of their waiting runs are listed.")
 def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None:
     project.rota("submit", "greet", "name=Ada")
 

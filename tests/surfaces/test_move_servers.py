@@ -18,6 +18,7 @@ from rota.store import Marked, RunQuery, Store, Wish
 from rota.stores import connect
 from rota.testing.contract import new_run
 from tests.faults.conftest import in_place
+from tests.requirement import requirement
 from tests.server_fixtures import Servers
 from tests.surfaces.called import Called
 from tests.surfaces.called import waiting as waiting_run
@@ -55,6 +56,7 @@ async def waiting(store: Store) -> dict[str, Run]:
     return {run.id: run for run in found.runs}
 
 
+@requirement("1.11")
 async def test_schedules_keep_their_next_tick_and_runs_arrive(urls: tuple[str, str]) -> None:
     schedules, runs = await fill(urls[0])
     async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:

@@ -7,9 +7,11 @@ import pytest
 from rota import InvalidOptions, Rota
 from rota.cli.apps import Target
 from rota.settings import load
+from tests.requirement import requirement
 from tests.surfaces.settings.asked import Write
 
 
+@requirement("4.11")
 def test_a_url_can_be_that_of_a_variable_wherever_it_is_said(rota_toml: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://cache:6379/2")
     assert load(url="env:REDIS_URL").url == "redis://cache:6379/2"
@@ -31,6 +33,7 @@ def test_a_variable_that_is_not_set_is_named(url: str, monkeypatch: pytest.Monke
         Target(url=url)
 
 
+@requirement("4.11")
 async def test_a_start_on_the_default_store_names_the_variable_that_it_passes_over(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
