@@ -57,14 +57,17 @@ async def test_a_damaged_page_is_reported_and_the_store_goes_on_saying_so(tmp_pa
             await store.runs(RunQuery(limit=1000))
 
 
-async def test_a_schema_from_the_future_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [4, 99])
+async def test_a_schema_from_the_future_or_of_an_unreleased_version_is_refused(tmp_path: Path, version: int) -> None:
+    """Before the first release, versions went up to 4."""
     backend = SqliteBackend(tmp_path / "rota.db")
     async with backend.open():
         pass
     future = sqlite3.connect(backend.path)
-    future.execute("PRAGMA user_version = 99")
+    future.execute(f"PRAGMA user_version = {version}")
     future.close()
-    with pytest.raises(SchemaTooNew, match=f"schema 99, .* up to {len(migrations())}: upgrade rota"):
+    advice = "upgrade rota, or remove the file if an unreleased version of rota made it"
+    with pytest.raises(SchemaTooNew, match=f"schema {version}, .* up to {len(migrations())}: {advice}"):
         async with backend.open():
             pass
 

@@ -3,6 +3,9 @@
 import asyncio
 import base64
 import json
+import sqlite3
+import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from rota.store import Backend
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.schema import migrations, newest
 from rota.stores.redis import RedisBackend
+from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract import Stage
 from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
 from tests.upgrade.old_store import fill
@@ -104,6 +108,23 @@ async def postgres_load(connection: asyncpg.Connection, schema: str, version: in
         await connection.execute(dump)
 
 
+# -- SQLite: the whole file, its schema with it ------------------------------------------------------------------------
+
+
+def sqlite_dump(path: Path) -> tuple[int, str]:
+    """The version of the file's schema, and the file as a script."""
+    with closing(sqlite3.connect(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+        pragmas = [f"PRAGMA user_version = {version};", f"PRAGMA application_id = {owner};", ""]
+        return version, "\n".join([*connection.iterdump(), *pragmas])
+
+
+def sqlite_load(path: Path, dump: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump)
+
+
 # -- today's -----------------------------------------------------------------------------------------------------------
 
 
@@ -113,6 +134,11 @@ async def filled(backend: Backend) -> None:
 
 
 async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rota.db"
+        await filled(SqliteBackend(path))
+        version, dump = sqlite_dump(path)
+        (FOLDER / f"sqlite_{version}.sql").write_text(dump)
     with RedisServer(valkey_of_wheel()) as valkey:
         backend = RedisBackend.from_url(valkey.url)
         await filled(backend)

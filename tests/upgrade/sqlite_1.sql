@@ -1,7 +1,23 @@
--- A store as the schema of version 1 and wire version 1 left it.
 BEGIN TRANSACTION;
 CREATE TABLE clock (now REAL NOT NULL, specs INTEGER NOT NULL);
-INSERT INTO "clock" VALUES(1794753764.30643,2);
+INSERT INTO "clock" VALUES(1794806030.45256,5);
+CREATE TABLE decisions (
+    task     TEXT    NOT NULL,
+    key      TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    count    INTEGER NOT NULL,
+    first_at REAL    NOT NULL,
+    last_at  REAL    NOT NULL,
+    run      TEXT,
+    note     TEXT,
+    by       TEXT,
+    PRIMARY KEY (task, key, reason)
+) WITHOUT ROWID;
+INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794806030.45173,1794806030.45173,NULL,'too loud','eve');
+INSERT INTO "decisions" VALUES('off','','paused',1,1794806030.43858,1794806030.43858,NULL,'until Monday','eve');
+INSERT INTO "decisions" VALUES('once','','cancelled',1,1794806030.44467,1794806030.44467,'unwanted','not today',NULL);
+INSERT INTO "decisions" VALUES('once','14','already_done',1,1794806030.4453,1794806030.4453,'again',NULL,NULL);
+INSERT INTO "decisions" VALUES('resize','','paused',1,1794806030.44961,1794806030.44961,'paused','wait',NULL);
 CREATE TABLE marks (
     task         TEXT NOT NULL,
     key          TEXT NOT NULL,
@@ -10,25 +26,29 @@ CREATE TABLE marks (
     failures     INTEGER NOT NULL,
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "marks" VALUES('once','2026-11-14',1794753764.304,1794753764.304,0);
-INSERT INTO "marks" VALUES('once','2026-11-15',NULL,1794753764.30591,1);
+INSERT INTO "marks" VALUES('once','14',1794806030.44154,1794806030.44154,0);
+INSERT INTO "marks" VALUES('once','15',NULL,1794806030.44377,1);
+INSERT INTO "marks" VALUES('once','by hand',1000000000.0,1000000000.0,0);
 CREATE TABLE rates (
     task     TEXT NOT NULL,
     key      TEXT NOT NULL,                    -- '' for the task's own rate
-    full_at  REAL NOT NULL,
+    full_at  REAL NOT NULL,                    -- GCRA: when the bucket would be full again
     opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
+INSERT INTO "rates" VALUES('mail','',1794806031.04759,NULL);
 CREATE TABLE runs (
-    seq          INTEGER PRIMARY KEY,          -- order of arrival
+    seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
     id           TEXT    NOT NULL UNIQUE,
     task         TEXT    NOT NULL,
     key          TEXT,
-    unique_key   TEXT,                         -- what it may not stand beside; NULL: anything
+    unique_key   TEXT,                         -- the key by which it is unique; NULL: it need not be
+    grp          TEXT,                         -- the flow, chain or plan that it belongs to
     marked       INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
     priority     INTEGER NOT NULL,
     created_at   REAL    NOT NULL,
-    body         TEXT    NOT NULL,             -- domain.wire: written by the submitter, never by a worker
+    touches      INTEGER NOT NULL DEFAULT 1,   -- how many puts asked for it, with those that joined it
+    touched_at   REAL,                         -- when the last of them did; NULL: at created_at
     -- where it stands
     state        TEXT    NOT NULL,
     due_at       REAL    NOT NULL,
@@ -38,54 +58,82 @@ CREATE TABLE runs (
     losses       INTEGER NOT NULL DEFAULT 0,
     cancel_asked INTEGER NOT NULL DEFAULT 0,
     pause_asked  INTEGER NOT NULL DEFAULT 0,
-    parked       INTEGER NOT NULL DEFAULT 0,   -- its key is saturated: out of the due index until one of them ends
+    parked       INTEGER NOT NULL DEFAULT 0,   -- 0: in runs_due; 1: its key is saturated; 2: it waits for its needs
+    awaited      INTEGER NOT NULL DEFAULT 0,   -- some run in `waits` waits for its end
     reason       TEXT,
+    finished_at  REAL,
+    -- its lease, while it runs
+    worker       TEXT,
+    claim_n      INTEGER,                      -- which claim of its worker took it
+    claimed_at   REAL,
+    until        REAL,
+    offer_at     REAL,                         -- once it has lapsed: nobody is offered its rescue before this
+    -- what may be long
+    needs        TEXT,                         -- JSON array: the runs whose end it waits for, and names as in domain.needs
+    rest         TEXT,                         -- JSON array: the rules that judge it again once all its needs are met
     note         TEXT,
     error        TEXT,
-    finished_at  REAL,
     attempts     TEXT    NOT NULL DEFAULT '[]',
     progress     TEXT,
     saved        TEXT,                         -- the handler's checkpoint
     result       TEXT,
-    -- its lease, while running
-    worker       TEXT,
-    claim_n      INTEGER,                      -- the claim of that worker which took it
-    claimed_at   REAL,
-    until        REAL,
-    offer_at     REAL                          -- lapsed: not offered for rescue before
+    body         TEXT    NOT NULL              -- domain.wire: the submitter writes it, a worker never does
 );
-INSERT INTO "runs" VALUES(1,'01a1dfa9-1bc9-74b9-8463-eea03d989002','resize','due-0.png',NULL,0,0,1794753764.29771,'{"v":1,"args":{"path":"due-0.png"},"policy":{"retry":{"limit":3}}}','running',1794753764.29771,NULL,1,0,0,0,0,0,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'dead',1,1794753764.30643,1794753794.30643,NULL);
-INSERT INTO "runs" VALUES(2,'01a1dfa9-1bca-770b-99d6-0ab94e57d812','resize','due-1.png',NULL,0,0,1794753764.29855,'{"v":1,"args":{"path":"due-1.png"},"policy":{"retry":{"limit":3}}}','queued',1794753764.29855,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES(3,'01a1dfa9-1bcb-7bb1-9d7e-7a38d02965e1','resize','due-2.png',NULL,0,0,1794753764.29917,'{"v":1,"args":{"path":"due-2.png"},"policy":{"retry":{"limit":3}}}','queued',1794753764.29917,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES(4,'01a1dfa9-1bcb-7769-9994-5ea1d7577b2f','resize','later.png',NULL,0,5,1794753764.29976,'{"v":1,"args":{"path":"later.png","width":640},"policy":{"retry":{"limit":3}}}','queued',1894753764.29976,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES(5,'01a1dfa9-1bcc-7efb-b172-abaea383a0ea','resize','paused.png',NULL,0,0,1794753764.30027,'{"v":1,"args":{"path":"paused.png"},"policy":{"retry":{"limit":3}}}','paused',1794753764.30027,NULL,0,0,0,0,0,0,NULL,'not now',NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES(6,'01a1dfa9-1bcd-7869-81f1-fea614e18da2','once','2026-11-14','2026-11-14',1,0,1794753764.30173,'{"v":1,"args":{"day":"2026-11-14"}}','succeeded',1794753764.30173,NULL,1,0,0,0,0,0,NULL,NULL,NULL,1794753764.304,'[{"fence":1,"worker":"w","outcome":"succeeded","claimed_at":1794753764.30277,"ended_at":1794753764.304}]',NULL,NULL,'7',NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES(7,'01a1dfa9-1bd0-79cf-aae0-39ebdc1cd570','once','2026-11-15','2026-11-15',1,0,1794753764.30483,'{"v":1,"args":{"day":"2026-11-15"}}','failed',1794753764.30483,NULL,1,1,0,0,0,0,'failed',NULL,'{"type":"Boom","message":"no"}',1794753764.30591,'[{"fence":1,"worker":"w","outcome":"failed","claimed_at":1794753764.30529,"ended_at":1794753764.30591,"error":{"type":"Boom","message":"no"}}]',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,0,1794806030.43915,1,NULL,'succeeded',1794806030.43915,NULL,1,0,0,0,0,0,0,NULL,1794806030.44154,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794806030.43998,"ended_at":1794806030.44154,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,0,1794806030.44246,1,NULL,'failed',1794806030.44246,NULL,1,1,0,0,0,0,0,'failed',1794806030.44377,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794806030.44308,"ended_at":1794806030.44377,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
+INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,0,1794806030.44431,1,NULL,'cancelled',1794806030.44431,NULL,0,0,0,0,0,0,0,'cancelled',1794806030.44467,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,0,1794806030.44569,1,NULL,'running',1794806030.44569,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794806030.44611,1794806060.44676,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,0,1794806030.44722,1,NULL,'queued',1794806630.4482,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794806030.44759,"ended_at":1794806030.4482,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,0,1794806030.44866,1,NULL,'queued',1794806030.44866,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,0,1794806030.44866,1,NULL,'queued',1794806030.44866,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,0,1794806030.44866,1,NULL,'queued',1794806030.44866,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,0,1794806030.44866,1,NULL,'queued',1794806030.44866,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,5,1794806030.44866,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,0,1794806030.44866,1,NULL,'paused',1794806030.44866,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,0,1794806030.44866,1,NULL,'queued',1794806030.44866,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+CREATE TABLE schedules (
+    id       TEXT PRIMARY KEY,
+    task     TEXT NOT NULL,
+    schedule TEXT NOT NULL,                    -- domain.schedule as JSON
+    look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
+);
+INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794806090.4502,"fires_at":1794806090.4502,"version":1,"since":1794806030.45041}',1794806090.4502);
+INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794806090.45112,"fires_at":1794806090.45112,"version":2,"since":1794806030.45121,"paused":true,"note":"too loud"}',NULL);
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON
 ) WITHOUT ROWID;
-INSERT INTO "specs" VALUES('once','{"name":"once","executor":"loop","parameters":["day"],"key":"{day}","policy":{"retry":{}},"guards":{"unique":"done"}}');
-INSERT INTO "specs" VALUES('resize','{"name":"resize","limit":{"total":2,"per_key":1},"executor":"loop","retries":3,"parameters":["path","width"],"key":"{path}","policy":{"retry":{"limit":3}},"guards":{}}');
+INSERT INTO "specs" VALUES('mail','{"name":"mail","rate":{"n":100,"per":60}}');
+INSERT INTO "specs" VALUES('off','{"name":"off","paused":true}');
+INSERT INTO "specs" VALUES('once','{"name":"once"}');
+INSERT INTO "specs" VALUES('resize','{"name":"resize","limit":{"total":2,"per_key":1}}');
 CREATE TABLE stats (
     minute INTEGER NOT NULL,
     task   TEXT    NOT NULL,
     tally  TEXT    NOT NULL,
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
+INSERT INTO "stats" VALUES(29913433,'resize','{"task":"resize","succeeded":5}');
+CREATE TABLE waits (
+    ended TEXT NOT NULL,                       -- the id of a run, or a name as in domain.needs
+    run   TEXT NOT NULL,                       -- the run that waits for the end of `ended`
+    PRIMARY KEY (ended, run)
+) WITHOUT ROWID;
+INSERT INTO "waits" VALUES('running','child');
 CREATE TABLE workers (
     name    TEXT    PRIMARY KEY,
     n       INTEGER NOT NULL,                  -- its latest claim
     tasks   TEXT    NOT NULL,                  -- JSON array of names
     seen_at REAL    NOT NULL,
-    idle    INTEGER NOT NULL,                  -- 1 from a claim that left seats empty; 2 once hinted; 0 while busy
+    idle    INTEGER NOT NULL,                  -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
     wake_at REAL,
     report  TEXT    NOT NULL DEFAULT '{}'
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('dead',1,'["resize"]',1794753764.30643,0,NULL,'{}');
-INSERT INTO "workers" VALUES('w',2,'["once"]',1794753764.30529,0,NULL,'{}');
+INSERT INTO "workers" VALUES('dead',4,'["mail"]',1794806030.44759,0,NULL,'{}');
+INSERT INTO "workers" VALUES('reporter',1,'["none"]',1794806030.45256,1,1794806090.4502,'{"host":"h","seats":2}');
 CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 0;
 CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 1;
+CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND parked = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
 CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
 CREATE INDEX runs_unique   ON runs (task, unique_key)
@@ -95,7 +143,10 @@ CREATE INDEX runs_leased   ON runs (until) WHERE state = 'running';
 CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
 CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_asked = 1 OR pause_asked = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
+CREATE INDEX decisions_old ON decisions (last_at);
+CREATE INDEX schedules_due ON schedules (look_at) WHERE look_at IS NOT NULL;
 COMMIT;
 PRAGMA user_version = 1;
 PRAGMA application_id = 1919906913;

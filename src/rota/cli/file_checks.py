@@ -101,7 +101,8 @@ def _schema(file: Path) -> Check:
         detail = f"{file} is a database of some other program"
         return Check("schema", Verdict.FAIL, detail, "give rota a file of its own (ROTA_URL)", blocks=True)
     if version > known:
-        return Check("schema", Verdict.FAIL, f"{version}, newer than {known}", "upgrade rota", blocks=True)
+        advice = "upgrade rota, or remove the file if an unreleased version of rota made it"
+        return Check("schema", Verdict.FAIL, f"{version}, newer than {known}", advice, blocks=True)
     if version < known:
         return Check("schema", Verdict.WARN, f"{version}, older than {known}", "run rota migrate", blocks=True)
     return good("schema", str(version))

@@ -13,20 +13,20 @@ from rota.stores.postgres.driver import Connection, quoted
 
 log = logging.getLogger("rota")
 
-FUNCTIONS = 22
+FUNCTIONS = 1
 """Grows with every change of a file in `functions`: nobody brings older ones back."""
 LOCK = 0x726F7461
 """The advisory lock under which one process migrates."""
 
 STANDS = """
-SELECT to_regclass($1) IS NOT NULL AS ours, to_regclass($2) IS NOT NULL AS counted,
+SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AS ours,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $3) AS used,
        current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version
 """
 COUNTED = """
-SELECT (SELECT max(version) FROM {schema}.migrations) AS version, number AS functions, digest FROM {schema}.functions
+SELECT first, version, number AS functions, digest
+FROM {schema}.functions, (SELECT min(version) AS first, max(version) AS version FROM {schema}.migrations) AS made
 """
-UNCOUNTED = "SELECT max(version) AS version, 0 AS functions, '' AS digest FROM {schema}.migrations"
 DROPS = """
 SELECT format('DROP FUNCTION %s', p.oid::regprocedure) AS command
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -71,7 +71,8 @@ def _scripts(folder: str) -> dict[str, str]:
 
 
 async def standing_of(connection: Connection, schema: str, url: str) -> Standing:
-    """What this schema has now; a newer one is refused."""
+    """What this schema has now. A schema of a newer version is refused. A schema from before the first release is
+    refused too: its migrations had other numbers, and none of them was 1."""
     (stands,) = await connection.fetch(STANDS, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema)
     if stands["version"] < 140000:
         raise StoreCorrupt(f"{url} is PostgreSQL {stands['version'] // 10000}; rota needs 14 or newer")
@@ -81,9 +82,13 @@ async def standing_of(connection: Connection, schema: str, url: str) -> Standing
         if stands["used"]:
             raise StoreCorrupt(f"schema {schema} of {url} belongs to some other program; give rota one of its own")
         return Standing()
-    query = (COUNTED if stands["counted"] else UNCOUNTED).replace("{schema}", quoted(schema))
-    (row,) = await connection.fetch(query)
-    standing = Standing(row["version"] or 0, row["functions"], row["digest"])
+    (row,) = await connection.fetch(COUNTED.replace("{schema}", quoted(schema)))
+    if row["first"] != 1:
+        raise StoreCorrupt(
+            f"schema {schema} of {url} was made by an unreleased version of rota; "
+            "drop it, or give rota another one (schema=)"
+        )
+    standing = Standing(row["version"], row["functions"], row["digest"])
     if standing.version > newest():
         raise SchemaTooNew(
             f"schema {schema} of {url} has version {standing.version}, written by a newer rota; "

@@ -165,7 +165,8 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
     if version > len(migrations()):
         raise SchemaTooNew(
             f"{path} has schema {version}, written by a newer rota; "
-            f"this one knows up to {len(migrations())}: upgrade rota"
+            f"this one knows up to {len(migrations())}: upgrade rota, "
+            "or remove the file if an unreleased version of rota made it"
         )
     return version
 

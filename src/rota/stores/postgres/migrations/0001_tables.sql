@@ -1,52 +1,68 @@
--- Tables, indexes, views and types; functions are elsewhere. A migration has the number that the schema has after it, runs
--- with the store's schema as the search path (no file names it), and is not edited once it is released. This one makes a
--- new schema: the numbers before it were never released.
+-- Tables, indexes, views and types. Functions are in ../functions: they are made anew whenever they have changed.
 --
--- A run moves: queue (waits) -> leases (runs) -> finished (ended). Updating an indexed column in one big table would
--- write every index again; moving writes only those of the table it goes to. Instants are Unix seconds.
+-- The number of a migration is the version that the schema has after it. A migration runs with the store's schema as the
+-- search path, so no file names the schema. A migration is never edited once it is released.
+--
+-- A run moves from table to table: queue (it waits) -> leases (it runs) -> finished (it has ended). Updating an indexed
+-- column in one big table would write every index of that table again; a move writes only the indexes of the table that
+-- the run goes to. Columns of fixed width come first and long values last, so that reading the first skips the others.
+--
+-- Instants are Unix seconds. Names are compared as bytes (COLLATE "C"), as the other stores compare them.
 
-CREATE SEQUENCE arrivals;                          -- the order of arrival
+-- Which functions this schema has. The number grows with every change of a function, so that nobody brings older ones back.
+CREATE TABLE functions (
+    number integer NOT NULL,
+    digest text    NOT NULL,                       -- of the files in ../functions
+    heads  text[]  NOT NULL                        -- of each function all but its body
+);
+INSERT INTO functions VALUES (0, '', '{}');
 
--- The latest instant a verb has written down; see now_of.
+CREATE SEQUENCE arrivals;                          -- the order in which runs arrive: their `seq`
+
+-- One row: the latest instant that a verb has written, so that the store's clock never goes back. See now_of.
 CREATE TABLE clock (latest float8 NOT NULL) WITH (fillfactor = 50);
 INSERT INTO clock VALUES (0);
 
 CREATE TABLE queue (
     seq        bigint   NOT NULL DEFAULT nextval('arrivals'),
     priority   smallint NOT NULL,
-    hold       smallint NOT NULL DEFAULT 0,        -- 0 none: in the due index; 1 parked; 2 has needs; 3 paused
+    hold       smallint NOT NULL DEFAULT 0,        -- 0: none, it is in queue_due; 1: parked; 2: it has needs; 3: paused
     fence      integer  NOT NULL DEFAULT 0,
     failures   integer  NOT NULL DEFAULT 0,
     losses     integer  NOT NULL DEFAULT 0,
     created_at float8   NOT NULL,
     due_at     float8   NOT NULL,
     expires_at float8,
+    touched_at float8,                             -- when the last put asked for it; NULL: the one that made it
+    touches    integer,                            -- how many puts asked for it, with those that joined it; NULL: 1
     marked     boolean  NOT NULL DEFAULT false,    -- its ending is remembered in marks
     awaited    boolean  NOT NULL DEFAULT false,    -- some run in waits waits for its end
-    called     boolean  NOT NULL DEFAULT true,     -- false: nobody was idle when it was put; see `missed`
+    ahead      boolean  NOT NULL DEFAULT false,    -- it was tried, and an equal run waits for its end: see queue_unique
     id         text     COLLATE "C" NOT NULL PRIMARY KEY,
     task       text     COLLATE "C" NOT NULL,
     key        text     COLLATE "C",
-    unique_key text     COLLATE "C",               -- what it may not stand beside; NULL: anything
-    body       bytea    NOT NULL,                  -- domain.wire: written by the submitter, never by a worker
-    needs      text[],                             -- what it waits for: the ends of runs, names as in domain.needs
-    rest       text,                               -- JSON: rules to be judged again when the last of them has ended
+    unique_key text     COLLATE "C",               -- the key by which it is unique; NULL: it need not be
+    body       bytea    NOT NULL,                  -- domain.wire: the submitter writes it, a worker never does
+    needs      text[],                             -- what it waits for: ids of runs, and names as in domain.needs
+    rest       text,                               -- JSON: the rules that judge it again once all its needs are met
     attempts   text[],                             -- JSON objects, the last 20
     note       text,
-    error      text,                               -- JSON, as are progress and the attempts: never read in here
+    error      text,                               -- JSON, as are progress and attempts; no function reads it
     progress   text,
     saved      bytea                               -- the handler's checkpoint
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_scale_factor = 10);
 
--- The due index: a lane per (task, priority), in the order of being due.
+-- The due index: a lane for each task and priority, in the order in which its runs are due.
 CREATE INDEX queue_due      ON queue (task, priority DESC, due_at, seq) WHERE hold = 0;
 CREATE INDEX queue_parked   ON queue (task, key, priority DESC, due_at, seq) WHERE hold = 1;
 CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
 CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL AND hold <> 3;
 CREATE INDEX queue_seq      ON queue (seq);
-CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key) WHERE unique_key IS NOT NULL;
+-- One run of a unique key waits. But a run that was tried and waits for its retry may have one equal run behind it, which
+-- waits for its end: the first of these two is `ahead`.
+CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key, ahead) WHERE unique_key IS NOT NULL;
 
 CREATE TABLE leases (
     seq          bigint   NOT NULL,
@@ -54,18 +70,20 @@ CREATE TABLE leases (
     fence        integer  NOT NULL,
     failures     integer  NOT NULL,
     losses       integer  NOT NULL,
-    claim_n      bigint   NOT NULL,                -- the claim of that worker which took it
+    claim_n      bigint   NOT NULL,                -- which claim of its worker took it
     created_at   float8   NOT NULL,
     due_at       float8   NOT NULL,
     claimed_at   float8   NOT NULL,
     until        float8   NOT NULL,
     expires_at   float8,
-    offer_at     float8,                           -- lapsed: not offered for rescue before
+    offer_at     float8,                           -- once it has lapsed: nobody is offered its rescue before this
+    touched_at   float8,
+    touches      integer,
     marked       boolean  NOT NULL,
     awaited      boolean  NOT NULL,
     cancel_asked boolean  NOT NULL DEFAULT false,
     pause_asked  boolean  NOT NULL DEFAULT false,
-    gated        boolean  NOT NULL DEFAULT false,  -- its task has a limit or a rate: counted by (task, key)
+    gated        boolean  NOT NULL DEFAULT false,  -- its task has a limit or a rate: see leases_gated
     id           text     COLLATE "C" NOT NULL PRIMARY KEY,
     task         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C",
@@ -96,6 +114,8 @@ CREATE TABLE finished (
     due_at       float8   NOT NULL,
     finished_at  float8   NOT NULL,
     expires_at   float8,
+    touched_at   float8,
+    touches      integer,
     marked       boolean  NOT NULL,
     awaited      boolean  NOT NULL,
     cancel_asked boolean  NOT NULL,
@@ -120,23 +140,30 @@ CREATE INDEX finished_seq   ON finished (seq);
 CREATE INDEX finished_ended ON finished (task, finished_at, seq);
 
 CREATE TABLE waits (
-    ended text COLLATE "C" NOT NULL,               -- the run whose end, or the name of what is done,
-    run   text COLLATE "C" NOT NULL,               -- this one waits for
+    ended text COLLATE "C" NOT NULL,               -- the id of a run, or a name as in domain.needs
+    run   text COLLATE "C" NOT NULL,               -- the run that waits for the end of `ended`
     PRIMARY KEY (ended, run)
 );
+
+-- Runs that belong together: a flow, a chain, a plan.
+CREATE TABLE grouped (
+    run text COLLATE "C" PRIMARY KEY,              -- in any of the three tables; the row goes when the run is swept
+    grp text COLLATE "C" NOT NULL
+);
+CREATE INDEX grouped_by ON grouped (grp, run);
 
 CREATE TABLE specs (
     name          text    COLLATE "C" PRIMARY KEY,
     spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`
     enabled       boolean NOT NULL,
     paused        boolean NOT NULL DEFAULT false,
-    gated         boolean NOT NULL,                -- has a limit or a rate; who takes or gives its seats locks this row
+    gated         boolean NOT NULL,                -- it has a limit or a rate: who takes or gives its seats locks this row
     total         integer,
     per_key       integer,
     rate_interval float8,                          -- seconds between two starts at the even pace
     rate_burst    integer,
     rate_per_key  boolean,
-    mark_memory   float8                           -- seconds for which its marks are kept; NULL: the usual
+    mark_memory   float8                           -- seconds for which its marks are kept; NULL: the default
 );
 
 CREATE TABLE rates (
@@ -177,9 +204,10 @@ CREATE TABLE schedules (
     task     text    COLLATE "C" NOT NULL,
     key      text    COLLATE "C" NOT NULL,
     owner    text    COLLATE "C" NOT NULL,
-    declared text    NOT NULL,                     -- domain.schedule as JSON: its upper half, what was declared
-    times    text    NOT NULL,                     -- JSON: the part of it that says when it fires
-    anchor   float8,                               -- from here on: where it stands
+    declared text    NOT NULL,                     -- domain.schedule as JSON, only what was declared
+    times    text    NOT NULL,                     -- JSON: the part of `declared` that says when it fires
+    -- where it stands
+    anchor   float8,
     next_at  float8,
     fires_at float8,
     version  integer NOT NULL,
@@ -187,8 +215,8 @@ CREATE TABLE schedules (
     paused   boolean NOT NULL,
     note     text,
     recent   text[]  NOT NULL DEFAULT '{}',        -- JSON pairs, the last 30
-    last_at  float8,                               -- the nominal time of the last of them
-    look_at  float8                                -- when it fires, or is offered again; NULL: paused, or no tick left
+    last_at  float8,                               -- the nominal time of the last pair
+    look_at  float8                                -- when it fires or is offered again; NULL: paused, or no tick is left
 );
 CREATE INDEX schedules_due  ON schedules (look_at) WHERE look_at IS NOT NULL;
 CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner = '';
@@ -196,10 +224,10 @@ CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner
 CREATE TABLE workers (
     name     text     COLLATE "C" PRIMARY KEY,
     n        bigint   NOT NULL,                    -- its latest claim
-    batch    text[],                               -- the runs which that claim took
+    batch    text[],                               -- the runs that its latest claim took
     tasks    text[]   NOT NULL,
     seen_at  float8   NOT NULL,
-    idle     smallint NOT NULL,                    -- 1 from a claim that left seats empty; 2 once hinted; 0 while busy
+    idle     smallint NOT NULL,                    -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
     wake_at  float8,
     report   text     NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 50);
@@ -208,42 +236,61 @@ CREATE TABLE stats (
     minute    bigint NOT NULL,
     task      text   COLLATE "C" NOT NULL,
     counts    bigint[] NOT NULL,                   -- succeeded, failed, retried, other
-    waits     bigint[] NOT NULL,                   -- by bucket, from bucket 0
+    waits     bigint[] NOT NULL,                   -- a count for each bucket, from bucket 0 on
     durations bigint[] NOT NULL,
     PRIMARY KEY (minute, task)
 );
 
--- Processes that listen for hints, by the server's own clock. Without one, nothing is sent: NOTIFY serialises commits.
+-- Processes that listen for hints; `until` is by the server's own clock. While nobody listens no hint is sent, because
+-- NOTIFY makes commits wait for each other.
 CREATE TABLE listeners (
     id    text        COLLATE "C" PRIMARY KEY,
     until timestamptz NOT NULL
 );
 
--- A run, from each of the three tables and wherever it is.
+-- A run, from each of the three tables, and from all of them. The columns behind `seq` have the order of RUN_COLUMNS in
+-- ../rows.py: clients read them by place.
 CREATE VIEW queue_runs AS
 SELECT seq, id, CASE hold WHEN 3 THEN 'paused' ELSE 'queued' END AS state, due_at, expires_at, fence, failures, losses,
        NULL::text AS worker, NULL::float8 AS claimed_at, NULL::float8 AS until, false AS cancel_asked,
        false AS pause_asked, hold = 1 AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
        attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
-       NULL::bytea AS result, saved, body
+       NULL::bytea AS result, saved, body,
+       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM queue;
 
 CREATE VIEW lease_runs AS
 SELECT seq, id, 'running'::text AS state, due_at, expires_at, fence, failures, losses, worker::text, claimed_at, until,
        cancel_asked, pause_asked, false AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
        attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
-       NULL::bytea AS result, saved, body
+       NULL::bytea AS result, saved, body,
+       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM leases;
 
 CREATE VIEW finished_runs AS
 SELECT seq, id, state::text, due_at, expires_at, fence, failures, losses, NULL::text AS worker,
        NULL::float8 AS claimed_at, NULL::float8 AS until, cancel_asked, pause_asked, false AS parked, reason::text,
        note, error, finished_at, attempts, progress, task, key, unique_key, marked, priority, created_at, needs,
-       awaited, rest, result, saved, body
+       awaited, rest, result, saved, body,
+       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM finished;
 
 CREATE VIEW runs AS
 SELECT * FROM queue_runs UNION ALL SELECT * FROM lease_runs UNION ALL SELECT * FROM finished_runs;
 
--- What a claim answers: a header, and a run or a schedule (its id, and all of it as JSON in its header) per row.
+-- What a claim answers: one row with a header, and a row for each run and each schedule. A schedule is its id in `name`
+-- and all of it as JSON in `header`.
 CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;
+
+-- A run that comes in. Callers build it by place, and `submit` builds it by name from JSON.
+CREATE TYPE incoming AS (
+    id text, task text, key text, unique_key text, marked boolean, priority smallint, delay float8, at float8,
+    expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, rests text,
+    max_pending integer, needs text, behind boolean, grp text
+);
+
+-- What a worker says of a run that it claimed: see settle.
+CREATE TYPE said AS (
+    id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text,
+    attempt text, lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
+);

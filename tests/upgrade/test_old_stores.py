@@ -1,16 +1,19 @@
-"""A store that an earlier version left on Redis or PostgreSQL opens, keeps what it holds, and works.
+"""A store that an earlier version left opens, keeps what it holds, and works.
 
-What it left is in `redis_*.json` and `postgres_*.sql`, the number being that of its format or schema. Files of released
-versions stay as they are; `python -m tests.upgrade.dumps` writes the newest.
+What it left is in `sqlite_*.sql`, `redis_*.json` and `postgres_*.sql`; the number is that of its schema or format.
+Files of released versions stay as they are; `python -m tests.upgrade.dumps` writes the newest.
 """
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import asyncpg
 import pytest
 import redis
 
+from rota import At, Rota
 from rota.domain.decision import Decided, Reason
 from rota.domain.guards import Mark
 from rota.domain.lifecycle import Lost, Succeeded
@@ -19,16 +22,22 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Backend, Marked, Retention, RunQuery, WorkerSeen
 from rota.stores.postgres import PostgresBackend
+from rota.stores.sqlite import SqliteBackend
 from rota.testing.contract import Stage, new_run
 from rota.testing.contract.stage import BOOM
 from rota.testing.contract.timetable import Timetable, new_schedule, new_tick, tick_run
 from rota.testing.servers import PostgresServer, RedisServer
 from tests.stores.redis_stages import at
-from tests.upgrade.dumps import FOLDER, postgres_load, redis_load
+from tests.upgrade.dumps import FOLDER, postgres_load, redis_load, sqlite_load
 from tests.upgrade.old_store import BIG, MAIL, OFF, ONCE, RESIZE, SPECS
 
-OLD = {path.stem: path.read_text() for pattern in ("redis_*.json", "postgres_*.sql") for path in FOLDER.glob(pattern)}
+OLD = {path.stem: path.read_text() for path in FOLDER.iterdir() if path.suffix in (".sql", ".json")}
 HOUR = 3600.0
+
+
+def on_sqlite(path: Path, dump: str) -> Backend:
+    sqlite_load(path, dump)
+    return SqliteBackend(path)
 
 
 def on_redis(server: RedisServer, namespace: str, dump: str) -> Backend:
@@ -47,13 +56,19 @@ async def on_postgres(server: PostgresServer, namespace: str, version: int, dump
     return PostgresBackend.from_url(f"{server.url}&schema={namespace}")
 
 
+def test_there_is_an_old_store_of_each_kind() -> None:
+    assert {name.partition("_")[0] for name in OLD} == {"sqlite", "redis", "postgres"}
+
+
 @pytest.fixture(params=sorted(OLD))
 async def stage(
-    request: pytest.FixtureRequest, valkey: RedisServer, postgres: PostgresServer, namespace: str
+    request: pytest.FixtureRequest, valkey: RedisServer, postgres: PostgresServer, namespace: str, tmp_path: Path
 ) -> AsyncIterator[Stage]:
     """The old store, opened by this version."""
     server, _, version = request.param.partition("_")
-    if server == "redis":
+    if server == "sqlite":
+        backend = on_sqlite(tmp_path / "rota.db", OLD[request.param])
+    elif server == "redis":
         backend = on_redis(valkey, namespace, OLD[request.param])
     else:
         backend = await on_postgres(postgres, namespace, int(version), OLD[request.param])
@@ -157,3 +172,19 @@ async def test_it_can_be_resumed_cancelled_and_swept(stage: Stage) -> None:
     runs = await everything(stage)
     assert {"good", "bad", "unwanted"}.isdisjoint(runs)
     assert runs["paused"].state is State.QUEUED
+
+
+async def test_an_app_works_with_what_was_there(stage: Stage) -> None:
+    app = Rota(stage.backend)
+
+    @app.task(unique="done", key="{day}")
+    async def once(day: str) -> None: ...
+
+    @app.task
+    async def resize(path: str) -> None: ...
+
+    async with app.client():
+        assert not (await app.submit_many([once.bind("14")]))[0].created, "its mark is known"
+        assert (await app.submit_many([once.bind("16")]))[0].created
+        await app.schedules.put("later", At(datetime(2999, 1, 1, tzinfo=UTC)), resize.bind("a.png"))
+        assert {schedule.id for schedule in await app.schedules.list()} == {"held", "later", "report"}

@@ -1,0 +1,134 @@
+-- Tables and indexes. The n-th migration brings the file to version n (PRAGMA user_version), and is never edited once it is
+-- released. Instants are Unix seconds.
+
+-- One row: the latest instant that any process has seen, so that the store's clock never goes back, and a number that
+-- changes whenever a task's spec does, so that a transaction need not read the specs again.
+CREATE TABLE clock (now REAL NOT NULL, specs INTEGER NOT NULL);
+INSERT INTO clock VALUES (0, 0);
+
+-- Long values come last: SQLite reads a row from its beginning, and what does not fit into a page lies in others.
+CREATE TABLE runs (
+    seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
+    id           TEXT    NOT NULL UNIQUE,
+    task         TEXT    NOT NULL,
+    key          TEXT,
+    unique_key   TEXT,                         -- the key by which it is unique; NULL: it need not be
+    grp          TEXT,                         -- the flow, chain or plan that it belongs to
+    marked       INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
+    priority     INTEGER NOT NULL,
+    created_at   REAL    NOT NULL,
+    touches      INTEGER NOT NULL DEFAULT 1,   -- how many puts asked for it, with those that joined it
+    touched_at   REAL,                         -- when the last of them did; NULL: at created_at
+    -- where it stands
+    state        TEXT    NOT NULL,
+    due_at       REAL    NOT NULL,
+    expires_at   REAL,
+    fence        INTEGER NOT NULL DEFAULT 0,
+    failures     INTEGER NOT NULL DEFAULT 0,
+    losses       INTEGER NOT NULL DEFAULT 0,
+    cancel_asked INTEGER NOT NULL DEFAULT 0,
+    pause_asked  INTEGER NOT NULL DEFAULT 0,
+    parked       INTEGER NOT NULL DEFAULT 0,   -- 0: in runs_due; 1: its key is saturated; 2: it waits for its needs
+    awaited      INTEGER NOT NULL DEFAULT 0,   -- some run in `waits` waits for its end
+    reason       TEXT,
+    finished_at  REAL,
+    -- its lease, while it runs
+    worker       TEXT,
+    claim_n      INTEGER,                      -- which claim of its worker took it
+    claimed_at   REAL,
+    until        REAL,
+    offer_at     REAL,                         -- once it has lapsed: nobody is offered its rescue before this
+    -- what may be long
+    needs        TEXT,                         -- JSON array: the runs whose end it waits for, and names as in domain.needs
+    rest         TEXT,                         -- JSON array: the rules that judge it again once all its needs are met
+    note         TEXT,
+    error        TEXT,
+    attempts     TEXT    NOT NULL DEFAULT '[]',
+    progress     TEXT,
+    saved        TEXT,                         -- the handler's checkpoint
+    result       TEXT,
+    body         TEXT    NOT NULL              -- domain.wire: the submitter writes it, a worker never does
+);
+
+-- The due index: a lane for each task and priority, in the order in which its runs are due.
+CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 0;
+CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 1;
+CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND parked = 2;
+CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
+CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
+CREATE INDEX runs_unique   ON runs (task, unique_key)
+    WHERE unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused');
+CREATE INDEX runs_expiring ON runs (expires_at) WHERE state = 'queued' AND expires_at IS NOT NULL;
+CREATE INDEX runs_leased   ON runs (until) WHERE state = 'running';
+CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
+CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_asked = 1 OR pause_asked = 1);
+CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
+
+CREATE TABLE waits (
+    ended TEXT NOT NULL,                       -- the id of a run, or a name as in domain.needs
+    run   TEXT NOT NULL,                       -- the run that waits for the end of `ended`
+    PRIMARY KEY (ended, run)
+) WITHOUT ROWID;
+
+CREATE TABLE specs (
+    name TEXT PRIMARY KEY,
+    spec TEXT NOT NULL                         -- domain.spec as JSON
+) WITHOUT ROWID;
+
+CREATE TABLE rates (
+    task     TEXT NOT NULL,
+    key      TEXT NOT NULL,                    -- '' for the task's own rate
+    full_at  REAL NOT NULL,                    -- GCRA: when the bucket would be full again
+    opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
+    PRIMARY KEY (task, key)
+) WITHOUT ROWID;
+CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
+
+CREATE TABLE marks (
+    task         TEXT NOT NULL,
+    key          TEXT NOT NULL,
+    succeeded_at REAL,
+    finished_at  REAL,
+    failures     INTEGER NOT NULL,
+    PRIMARY KEY (task, key)
+) WITHOUT ROWID;
+
+CREATE TABLE decisions (
+    task     TEXT    NOT NULL,
+    key      TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    count    INTEGER NOT NULL,
+    first_at REAL    NOT NULL,
+    last_at  REAL    NOT NULL,
+    run      TEXT,
+    note     TEXT,
+    by       TEXT,
+    PRIMARY KEY (task, key, reason)
+) WITHOUT ROWID;
+CREATE INDEX decisions_old ON decisions (last_at);
+
+CREATE TABLE schedules (
+    id       TEXT PRIMARY KEY,
+    task     TEXT NOT NULL,
+    schedule TEXT NOT NULL,                    -- domain.schedule as JSON
+    look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
+);
+CREATE INDEX schedules_due ON schedules (look_at) WHERE look_at IS NOT NULL;
+
+CREATE TABLE workers (
+    name    TEXT    PRIMARY KEY,
+    n       INTEGER NOT NULL,                  -- its latest claim
+    tasks   TEXT    NOT NULL,                  -- JSON array of names
+    seen_at REAL    NOT NULL,
+    idle    INTEGER NOT NULL,                  -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
+    wake_at REAL,
+    report  TEXT    NOT NULL DEFAULT '{}'
+) WITHOUT ROWID;
+
+CREATE TABLE stats (
+    minute INTEGER NOT NULL,
+    task   TEXT    NOT NULL,
+    tally  TEXT    NOT NULL,
+    PRIMARY KEY (minute, task)
+) WITHOUT ROWID;
