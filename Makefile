@@ -41,13 +41,14 @@ test: $(VENV)/.ready-dev ## run the tests on all cores (ARGS="-k cron" to choose
 	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.ready-dev ## check format, style, types, the direction of imports and the page of requirements
+lint: $(VENV)/.ready-dev ## check format, style, types, imports, the page of requirements and the messages of commits
 	@echo "ruff format"  && $(BIN)/ruff format --quiet --check --output-format concise $(CODE) || { echo "Some files are not formatted: make format"; exit 1; }
 	@echo "ruff check"   && $(BIN)/ruff check --quiet $(CODE)
 	@echo "mypy"         && $(BIN)/mypy --no-error-summary $(CODE)
 	@echo "pyright"      && $(BIN)/pyright --pythonpath $(BIN)/python $(CODE)
 	@echo "lint-imports" && $(BIN)/lint-imports --no-logo
 	@echo "requirements" && $(BIN)/python -m tools.requirements --check
+	@echo "commits"      && $(BIN)/python -m tools.commits
 
 .PHONY: check
 check: lint test ## lint, then test
