@@ -17,7 +17,7 @@ endif
 
 VENV := .venv
 BIN  := $(VENV)/bin
-CODE := $(wildcard src tests benchmarks examples tools)
+CODE := $(wildcard src storekit tests benchmarks examples tools)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright: the node of its own wheel and the version pinned with it, and no word about newer ones.

@@ -7,7 +7,7 @@ from benchmarks.figures import Cost
 from benchmarks.settings import Settings
 from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Limit, Rota
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.store import Claim, Store
 
 
@@ -43,7 +43,7 @@ class Keys:
         runs = (await self._claim(BATCH)).runs
         self.times.append((time.perf_counter() - began) / BATCH * 1e6)
         assert len(runs) == BATCH
-        await self._store.settle([decide(run, Succeeded()) for run in runs])
+        await self._store.settle([settlement_of(run, Succeeded()) for run in runs])
 
     async def _claim(self, free: int) -> Claim:
         self._claims += 1

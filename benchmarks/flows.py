@@ -13,7 +13,7 @@ from benchmarks.peer_rota import SEATS
 from benchmarks.settings import Settings
 from benchmarks.turns import fresh_url
 from rota import Flow, Period, Rota
-from rota.testing.servers import Server
+from storekit.servers import Server
 
 WIDE = 10
 PERIOD = "2026-11-15"

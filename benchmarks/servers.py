@@ -14,7 +14,7 @@ from benchmarks.schedules import due_at_once
 from benchmarks.settings import Settings
 from benchmarks.shares import shares
 from benchmarks.traffic import traffic
-from rota.testing.servers import PostgresServer, RedisServer, Server, postgres_of_machine, redis_of_machine
+from storekit.servers import PostgresServer, RedisServer, Server, postgres_of_machine, redis_of_machine
 
 REDIS = {"appendonly": "no"}
 POSTGRES = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "256MB", "max_wal_size": "4GB"}

@@ -8,7 +8,7 @@ from benchmarks.figures import Cost
 from benchmarks.turns import fresh_url
 from rota import Rota, Task
 from rota.stores.redis.scripts import script
-from rota.testing.servers import RedisServer
+from storekit.servers import RedisServer
 
 WORKERS = 100
 PACE = 100

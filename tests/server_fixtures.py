@@ -17,7 +17,7 @@ from typing import TypeVar
 import asyncpg
 import pytest
 
-from rota.testing.servers import (
+from storekit.servers import (
     HasUrl,
     Kind,
     PostgresServer,
@@ -27,7 +27,7 @@ from rota.testing.servers import (
     postgres_kinds,
     redis_kinds,
 )
-from rota.testing.servers.postgres import remove_template
+from storekit.servers.postgres import remove_template
 
 S = TypeVar("S")
 
@@ -82,14 +82,14 @@ def deadlocks_on(server: PostgresServer) -> int:
     """How often this server had to end a ring of locks since it started. A test that makes one on purpose starts a
     server of its own."""
 
-    async def ask() -> int:
+    async def read() -> int:
         connection = await asyncpg.connect(server.url)
         try:
             return int(await connection.fetchval("SELECT sum(deadlocks) FROM pg_stat_database"))
         finally:
             await connection.close()
 
-    return asyncio.run(ask())
+    return asyncio.run(read())
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,9 @@
 """rota: work that runs on time, once, and visibly."""
 
-from rota.app import Rota
+from rota.app.app import Rota
+from rota.app.status import Health, Status, TaskStatus
+from rota.client.handle import RunHandle
+from rota.client.tick_outcomes import TickOutcome
 from rota.domain.activity import Activity, Breaker
 from rota.domain.decision import Decision, Reason
 from rota.domain.period import Period
@@ -43,12 +46,9 @@ from rota.errors import (
     UsageError,
 )
 from rota.flow import Flow, FlowStatus, Step, StepStatus
-from rota.handle import RunHandle
-from rota.plans import PlanReport
-from rota.status import Health, Status, TaskStatus
+from rota.schedules.plans import PlanReport
 from rota.store import Depth
 from rota.task import Bound, Chain, ChainHandle, Task
-from rota.tick_outcomes import TickOutcome
 from rota.why import Fact, Why
 
 __all__ = [

@@ -90,7 +90,7 @@ class Renewal(StrEnum):
     PAUSE = "pause"
 
 
-class Wish(StrEnum):
+class Command(StrEnum):
     """What can be asked of runs, tasks and schedules. Drop ends what waits and leaves alone what runs; a dropped
     schedule is gone."""
 
@@ -100,8 +100,8 @@ class Wish(StrEnum):
     DROP = "drop"
 
 
-class Subject(StrEnum):
-    """What a wish is about: runs by id, whole tasks by name, schedules by id."""
+class Scope(StrEnum):
+    """What a command is about: runs by id, whole tasks by name, schedules by id."""
 
     RUNS = "runs"
     TASKS = "tasks"
@@ -144,7 +144,7 @@ class WorkerSeen(Struct, frozen=True):
     report: Report = Report()
 
 
-class Marked(Struct, frozen=True):
+class MarkRow(Struct, frozen=True):
     """What is known of one (task, key). As an edit, no mark clears it."""
 
     task: str
@@ -325,15 +325,15 @@ class Store(Protocol):
         """Compare-and-set on (run, fence, worker), each in one step: attempt, state, mark, and who waited for it."""
         ...
 
-    async def ask(
+    async def control(
         self,
-        wish: Wish,
-        subjects: Sequence[str],
+        command: Command,
+        names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Subject = Subject.RUNS,
+        of: Scope = Scope.RUNS,
     ) -> Reply[int]:
-        """A wish about runs, tasks or schedules: how many of them each subject changed. Recorded as a decision.
+        """A command about runs, tasks or schedules: how many of them each subject changed. Recorded as a decision.
 
         What waits changes at once, what runs is told through its worker. Ending the runs of a task is bounded work:
         ask again until the answer is 0.
@@ -347,7 +347,7 @@ class Store(Protocol):
         """
         ...
 
-    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         """Set and clear marks; false where it was so already. Who waits for what is done thereby may start."""
         ...
 

@@ -25,8 +25,8 @@ from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from rota.testing import drain, simulate
-from rota.testing.faults import FaultyBackend
 from rota.testing.simulation import Simulation
+from storekit.faults import FaultyBackend
 from tests.requirement import requirement
 
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -424,7 +424,7 @@ async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_
 async def test_0_7_a_touch_does_not_wait_for_a_store_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.client.TOUCH", 0.05)
+    monkeypatch.setattr("rota.client.client.TOUCH", 0.05)
     backend = SqliteBackend(tmp_path / "rota.db")
     app = Rota(backend)
 

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from rota import Activity, Context, Every, Limit, Reason, Rota, RunFailed, State
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.settlement import Verdict
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
-from rota.testing.contract.stage import new_run
-from rota.testing.faults import FaultyBackend
+from storekit.contract.stage import new_run
+from storekit.faults import FaultyBackend
 from tests.requirement import requirement
 
 
@@ -29,7 +29,7 @@ async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() ->
         backend.skew += 31
         (orphan,) = (await store.claim("cleaner", 1, ["t"], 0, 30)).lapsed  # orphans are found
         assert orphan.lease == run.lease
-        stranger = decide(run, Succeeded())
+        stranger = settlement_of(run, Succeeded())
         wrong_token = replace(stranger, fence=run.fence + 1)
         assert (await store.settle([wrong_token])).items == [Verdict.STALE]
         assert (await store.settle([stranger])).items == [Verdict.APPLIED]

@@ -11,9 +11,9 @@ from rota import Context, QueueFull, Rota, RunCancelled, State, StoreUnavailable
 from rota.store import Depth
 from rota.stores.memory import MemoryBackend
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import new_run
-from rota.testing.faults import FaultyBackend
-from rota.testing.servers import RedisServer
+from storekit.contract import new_run
+from storekit.faults import FaultyBackend
+from storekit.servers import RedisServer
 from tests.requirement import requirement
 
 

@@ -16,10 +16,10 @@ from examples.race_day.day import day
 from examples.race_day.racing import PARIS, Race, milliseconds
 from examples.race_day.story import MORNING, Story, a_bad_day
 from rota import Cron, InvalidOptions, Period, Reason, Refused, Rota, Run, State
-from rota.domain.lifecycle import Lost, Succeeded, decide
+from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.domain.settlement import Verdict
-from rota.plans import normalize_instant
-from rota.store import Marked, RowQuery
+from rota.schedules.plans import normalize_instant
+from rota.store import MarkRow, RowQuery
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from tests.requirement import requirement
@@ -178,7 +178,7 @@ def test_3_3_the_marks_of_a_day_are_its_steps() -> None:
         await story.until("05:00")
         store = await app.client().store()
         for step in DEPENDENCIES:
-            (row,) = (await store.rows(Marked, RowQuery(task=step))).items
+            (row,) = (await store.rows(MarkRow, RowQuery(task=step))).items
             assert row.key == f"race_day/{step}@{TODAY}"
             assert row.mark is not None
             assert row.mark.succeeded_at is not None
@@ -477,12 +477,12 @@ async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
         (sleeper,) = (await store.claim("sleeper", 1, ["clear_log"], 1, 30)).runs
         backend.skew += 31
         (lapsed,) = (await store.claim("other", 1, [], 1, 30)).lapsed
-        await store.settle([decide(lapsed, Lost())])
+        await store.settle([settlement_of(lapsed, Lost())])
         backend.skew += 60
         (taken,) = (await store.claim("other", 2, ["clear_log"], 1, 30)).runs
-        assert (await store.settle([decide(sleeper, Succeeded())])).items == [Verdict.STALE]
+        assert (await store.settle([settlement_of(sleeper, Succeeded())])).items == [Verdict.STALE]
         assert not (await store.claim("other", 3, ["today"], 1, 30)).runs
-        assert (await store.settle([decide(taken, Succeeded())])).items == [Verdict.APPLIED]
+        assert (await store.settle([settlement_of(taken, Succeeded())])).items == [Verdict.APPLIED]
         assert len((await store.claim("other", 4, ["today"], 1, 30)).runs) == 1
         await app.client().close()
 

@@ -9,7 +9,7 @@ import pytest
 from examples.race_day.story import MORNING
 from rota import Cron, InvalidOptions, Period, Reason, Retry, Rota, Run, State, StatusReport, status_dict
 from rota.engine.handler import ExecutorName
-from rota.store import Marked, RowQuery
+from rota.store import MarkRow, RowQuery
 from rota.testing import Simulation, drain, simulate
 from tests.acceptance.race_day_tasks import told
 from tests.requirement import requirement
@@ -37,7 +37,7 @@ async def test_3_10_a_returned_status_means_what_it_says(executor: ExecutorName)
     async with app:
         runs = {status: await task.submit(status) for status in STATUSES}
         ended = {status: await app.client().ended(run.id, timeout=30) for status, run in runs.items()}
-        marks = (await (await app.client().store()).rows(Marked, RowQuery(task=task.name))).items
+        marks = (await (await app.client().store()).rows(MarkRow, RowQuery(task=task.name))).items
         assert await runs["success"].result() == told("success")
     words = "no data: R1C1: timeout; R1C2: timeout"
     assert {status: ends(run) for status, run in ended.items()} == {

@@ -13,9 +13,9 @@ from examples.race_day.day import day as race_day
 from examples.race_day.racing import PARIS
 from examples.race_day.story import Story
 from rota import Context, Inputs, InvalidOptions, Period, PlanReport, Reason, Rota
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.engine.handler import ExecutorName
-from rota.store import Marked, RowQuery
+from rota.store import MarkRow, RowQuery
 from rota.testing import drain
 from tests.acceptance.race_day_tasks import dated
 from tests.requirement import requirement
@@ -102,7 +102,7 @@ async def test_3_11_handlers_see_the_apps_own_format_and_the_store_keeps_the_usu
         "other": None,
         "own": [WRITTEN, TODAY, "own"],
     }
-    marks = (await (await app.client().store()).rows(Marked, RowQuery(task="dated"))).items
+    marks = (await (await app.client().store()).rows(MarkRow, RowQuery(task="dated"))).items
     assert {row.key for row in marks} == {f"day/dated@{TODAY}", f"day/own@{TODAY}"}
 
 
@@ -227,7 +227,7 @@ def test_3_12_races_missed_by_an_earlier_plan_are_found() -> None:
         story.world.model_asleep = False
         await story.until("14:08")
         store = await app.client().store()
-        rows = (await store.rows(Decided, RowQuery(task="autochat"))).items
+        rows = (await store.rows(DecisionCount, RowQuery(task="autochat"))).items
         assert {row.key: (row.reason, row.count) for row in rows} == {
             f"autochat/{race}@{TODAY}": (Reason.EXPIRED, 1) for race in ("R1C1", "R2C1", "R1C2")
         }

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Cron, Every, Reason, Rota, ScheduleNotFound, State
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.store import RowQuery
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
@@ -268,7 +268,7 @@ def test_beyond_a_skipped_tick_leaves_a_trace() -> None:
 
     async def looks(_: Simulation) -> None:
         await asyncio.sleep(130)
-        rows = (await (await app.client().store()).rows(Decided, RowQuery(task="slow"))).items
+        rows = (await (await app.client().store()).rows(DecisionCount, RowQuery(task="slow"))).items
         assert [(row.reason, row.count) for row in rows] == [(Reason.ALREADY_RUNNING, 1)]
 
     simulate(app, START, START + timedelta(minutes=4), scenario=looks)

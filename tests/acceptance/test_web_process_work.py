@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rota import Cron, DailyAt, Every, Monthly, Rota, RunFailed, Weekly
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 from tests.requirement import requirement
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.joining import REPLACED
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, Run, State
 from tests.chaos.history import Event
@@ -30,7 +30,7 @@ JOINED = ("saver", "pushed")
 class Evidence:
     events: list[Event]
     runs: list[Run]
-    decisions: list[Decided]
+    decisions: list[DecisionCount]
 
     def of(self, event: str) -> list[Event]:
         return [seen for seen in self.events if seen["event"] == event]

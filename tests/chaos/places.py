@@ -9,8 +9,8 @@ from typing import Literal
 
 import asyncpg
 
-from rota.testing.proxy import FaultProxy
-from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
+from storekit.proxy import FaultProxy
+from storekit.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
 
 StoreName = Literal["sqlite", "redis", "postgres"]
 
@@ -53,7 +53,7 @@ class ServerPlace(Place):
     def drop_clients(self) -> None:
         """The server closes some or all of its clients' connections."""
         if isinstance(self.server, RedisServer):
-            self.server.ask("CLIENT", "KILL", "TYPE", "normal")
+            self.server.send("CLIENT", "KILL", "TYPE", "normal")
         else:
             asyncio.run(terminate_some(self.server.url))
 

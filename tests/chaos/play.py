@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rota import Every, Rota
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.run import Run
 from rota.store import RowQuery, RunQuery
 from tests.chaos import history, tasks
@@ -88,7 +88,7 @@ async def drain(app: Rota) -> list[tuple[str, int]]:
             await client.news()
 
 
-async def read_all(app: Rota) -> tuple[list[Run], list[Decided]]:
+async def read_all(app: Rota) -> tuple[list[Run], list[DecisionCount]]:
     async with app.client() as client:
         store = await client.store()
         runs: list[Run] = []
@@ -97,7 +97,7 @@ async def read_all(app: Rota) -> tuple[list[Run], list[Decided]]:
         while page.cursor is not None and page.runs:
             page = await store.runs(RunQuery(limit=PAGE, cursor=page.cursor))
             runs += page.runs
-        decisions = (await store.rows(Decided, RowQuery())).items
+        decisions = (await store.rows(DecisionCount, RowQuery())).items
     return runs, decisions
 
 

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rota import StoreUnavailable
+from rota.client.handle import RunHandle
 from rota.domain.decision import Reason
-from rota.handle import RunHandle
 from tests.chaos import history, tasks
 
 KEYS = 8

@@ -7,9 +7,9 @@ import pytest
 from rota.stores.memory import MemoryBackend
 from rota.stores.postgres import PostgresBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.contract.crowding import crowd
-from rota.testing.contract.racing import MANNERS, Manner, race
-from rota.testing.servers import redis_kinds
+from storekit.contract.crowding import crowd
+from storekit.contract.racing import MANNERS, Manner, race
+from storekit.servers import redis_kinds
 from tests.contract.test_redis import a_namespace_of
 from tests.server_fixtures import Servers
 

@@ -5,7 +5,7 @@ import pytest
 from rota.domain.decision import Decision, Reason
 from rota.store import Backend
 from rota.stores.memory import MemoryBackend
-from rota.testing.contract import Stage, StoreContract, new_run
+from storekit.contract import Stage, StoreContract, new_run
 
 
 class TestMemory(StoreContract):

@@ -9,8 +9,8 @@ import pytest
 
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.comparison import Make, search, search_for
-from rota.testing.servers import postgres_kinds, redis_kinds
+from storekit.comparison import Make, search, search_for
+from storekit.servers import postgres_kinds, redis_kinds
 from tests.contract.test_redis import a_namespace_of
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers

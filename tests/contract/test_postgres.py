@@ -6,22 +6,22 @@ import pytest
 
 from rota.store import Backend
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import StoreContract
-from rota.testing.contract.claiming import ClaimContract
-from rota.testing.contract.crowding import crowd
-from rota.testing.contract.declaring_schedules import ScheduleDeclareContract
-from rota.testing.contract.firing import FireContract
-from rota.testing.contract.flowing import FlowContract, GroupContract
-from rota.testing.contract.guarding import UniqueContract
-from rota.testing.contract.hinting import HintContract
-from rota.testing.contract.keeping import SweepContract
-from rota.testing.contract.leasing import LeaseContract
-from rota.testing.contract.limiting import LimitContract
-from rota.testing.contract.needing import BehindContract
-from rota.testing.contract.planning import PlanContract
-from rota.testing.contract.putting import PutContract
-from rota.testing.contract.settling import SettleContract
-from rota.testing.servers import postgres_kinds
+from storekit.contract import StoreContract
+from storekit.contract.claiming import ClaimContract
+from storekit.contract.crowding import crowd
+from storekit.contract.declaring_schedules import ScheduleDeclareContract
+from storekit.contract.firing import FireContract
+from storekit.contract.flowing import FlowContract, GroupContract
+from storekit.contract.guarding import UniqueContract
+from storekit.contract.hinting import HintContract
+from storekit.contract.keeping import SweepContract
+from storekit.contract.leasing import LeaseContract
+from storekit.contract.limiting import LimitContract
+from storekit.contract.needing import BehindContract
+from storekit.contract.planning import PlanContract
+from storekit.contract.putting import PutContract
+from storekit.contract.settling import SettleContract
+from storekit.servers import postgres_kinds
 from tests.postgres_schemas import NEWEST, Schemas
 
 ELSEWHERE = [kind for kind in postgres_kinds() if kind != NEWEST]

@@ -7,24 +7,24 @@ import pytest
 
 from rota.store import Backend
 from rota.stores import connect
-from rota.testing.contract import StoreContract
-from rota.testing.contract.asking import AskContract
-from rota.testing.contract.claiming import ClaimContract
-from rota.testing.contract.deciding import RowContract
-from rota.testing.contract.declaring import DeclareContract
-from rota.testing.contract.firing import FireContract
-from rota.testing.contract.flowing import FlowContract, GroupContract
-from rota.testing.contract.guarding import UniqueContract
-from rota.testing.contract.hinting import HintContract
-from rota.testing.contract.keeping import SweepContract
-from rota.testing.contract.leasing import LeaseContract
-from rota.testing.contract.limiting import LimitContract
-from rota.testing.contract.marking import MarkContract
-from rota.testing.contract.needing import BehindContract
-from rota.testing.contract.planning import PlanContract
-from rota.testing.contract.putting import PutContract
-from rota.testing.contract.settling import SettleContract
-from rota.testing.servers import redis_kinds
+from storekit.contract import StoreContract
+from storekit.contract.claiming import ClaimContract
+from storekit.contract.controlling import ControlContract
+from storekit.contract.deciding import RowContract
+from storekit.contract.declaring import DeclareContract
+from storekit.contract.firing import FireContract
+from storekit.contract.flowing import FlowContract, GroupContract
+from storekit.contract.guarding import UniqueContract
+from storekit.contract.hinting import HintContract
+from storekit.contract.keeping import SweepContract
+from storekit.contract.leasing import LeaseContract
+from storekit.contract.limiting import LimitContract
+from storekit.contract.marking import MarkContract
+from storekit.contract.needing import BehindContract
+from storekit.contract.planning import PlanContract
+from storekit.contract.putting import PutContract
+from storekit.contract.settling import SettleContract
+from storekit.servers import redis_kinds
 from tests.server_fixtures import Servers
 
 _numbers = itertools.count()
@@ -68,7 +68,7 @@ class TestRedis62(
     LeaseContract,
     SettleContract,
     HintContract,
-    AskContract,
+    ControlContract,
     DeclareContract,
     FireContract,
     MarkContract,

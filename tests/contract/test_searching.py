@@ -15,7 +15,7 @@ from rota.domain.settlement import Settlement, Verdict
 from rota.store import Backend, Hint, Plan, Reply, Store
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import MemoryStore
-from rota.testing.comparison import Disagreement, search, tell
+from storekit.comparison import Disagreement, search, tell
 
 
 class Watched(MemoryStore):

@@ -10,7 +10,7 @@ from rota.domain.policy import Rate
 from rota.domain.run import State
 from rota.store import Backend, Retention
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.contract import Stage, StoreContract, new_run
+from storekit.contract import Stage, StoreContract, new_run
 
 
 class TestSqlite(StoreContract):

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from rota.testing.contract import StoreContract
-from rota.testing.contract.stage import Staged
+from storekit.contract import StoreContract
+from storekit.contract.stage import Staged
 
 
 def test_no_claim_hides_another_of_the_same_name() -> None:

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain.joining import REPLACED, afresh
-from rota.domain.run import Attempt, Standing, State
+from rota.domain.run import Attempt, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.stores.ledger import admitting, claiming, holding, settling
 from rota.stores.memory.lanes import Lanes
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.walk import WORLDS, Broken, Path, Walk, replay, walk
+from storekit.walk import WORLDS, Broken, Path, Walk, replay, walk
 from tests.contract.test_redis import a_namespace_of
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers
@@ -88,18 +88,18 @@ async def test_all_stores_tell_many_paths_of_the_walk_as_the_ledger_does(
 # What the walk must find: a rule of the ledger is broken on purpose, and a promise breaks.
 
 
-def without_fences(run: Standing | None, said: Settlement, now: float) -> Verdict:
+def without_fences(run: RunHead | None, said: Settlement, now: float) -> Verdict:
     """Whoever settles counts as the holder."""
     if run is None or run.state is not State.RUNNING:
         return rules_judge(run, said, now)
     return rules_judge(run, replace(said, fence=run.fence, worker=run.worker or ""), now)
 
 
-def without_leases(run: Standing | None, said: Settlement, now: float) -> Verdict:
+def without_leases(run: RunHead | None, said: Settlement, now: float) -> Verdict:
     return rules_judge(run, replace(said, lost=False), now)
 
 
-def twice(run: Standing | None, said: Settlement, now: float) -> Verdict:
+def twice(run: RunHead | None, said: Settlement, now: float) -> Verdict:
     """A resend is applied once more."""
     verdict = rules_judge(run, said, now)
     return Verdict.APPLIED if verdict is Verdict.ALREADY else verdict
@@ -132,7 +132,7 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "runs start early": ("unique", Lanes, "due", early, "before it was due"),
     "a cancel changes what has ended": ("limit", rules, "cancel", unfinal, "was final and changed"),
     "losses are not charged": ("limit", rules, "_charged", lambda run, said: run, "miscounted"),
-    "an ended run releases nobody": ("needs", holding, "let_go", lambda book, met: None, "never ends"),
+    "an ended run releases nobody": ("needs", holding, "meet_needs", lambda book, met: None, "never ends"),
     "an ended run frees no place": ("limit", holding, "freed", lambda book, run: None, "never ends"),
     "a resume does nothing": ("limit", rules, "resume", lambda run, note: run, "never ends"),
     "a retry waits beside its equal": ("unique", settling, "_give_way", lambda book, run: run, "two equal runs wait"),

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Guards, Mark, Rest, push_due, rest_reason
+from rota.domain.guards import Cooldown, Guards, Mark, cooldown_reason, push_due
 from rota.domain.run import Run, State
-from rota.domain.settlement import inherit, marked, pause, resume, supersede, too_late
+from rota.domain.settlement import inherit, mark_after, pause, resume, supersede, too_late
 
-SPACING, BREAKER = Rest(0, 60), Rest(3, 600, Reason.BREAKER)
+SPACING, BREAKER = Cooldown(0, 60), Cooldown(3, 600, Reason.BREAKER)
 times = st.floats(0, 1e6)
 
 
@@ -27,11 +27,11 @@ times = st.floats(0, 1e6)
     ],
 )
 def test_a_key_rests_by_the_first_rule_that_says_so(mark: Mark | None, now: float, reason: Reason | None) -> None:
-    assert rest_reason((BREAKER, SPACING), mark, now) == reason
+    assert cooldown_reason((BREAKER, SPACING), mark, now) == reason
 
 
 def test_without_rules_nothing_rests() -> None:
-    assert rest_reason((), Mark(100, 100, 9), 100.0) is None
+    assert cooldown_reason((), Mark(100, 100, 9), 100.0) is None
 
 
 @given(times, times, times, st.none() | times)
@@ -54,7 +54,7 @@ def test_a_push_moves_only_later_and_not_beyond_the_longest_wait(
         (Guards("queued"), False),
         (Guards("active", max_pending=3), False),
         (Guards("done"), True),
-        (Guards(rest=(SPACING,)), True),
+        (Guards(cooldowns=(SPACING,)), True),
     ],
 )
 def test_marks_are_kept_only_where_a_guard_reads_them(guards: Guards, reads: bool) -> None:
@@ -64,11 +64,11 @@ def test_marks_are_kept_only_where_a_guard_reads_them(guards: Guards, reads: boo
 def test_an_end_makes_its_mark() -> None:
     mark = Mark()
     for at, state in enumerate((State.FAILED, State.FAILED, State.CANCELLED)):
-        mark = marked(mark, Run(id="r", state=state), float(at))
+        mark = mark_after(mark, Run(id="r", state=state), float(at))
     assert mark == Mark(None, 1.0, 2)
-    mark = marked(mark, Run(id="r", state=State.SUCCEEDED), 5.0)
+    mark = mark_after(mark, Run(id="r", state=State.SUCCEEDED), 5.0)
     assert mark == Mark(5.0, 5.0, 0)
-    assert marked(mark, Run(id="r", state=State.FAILED), 6.0) == Mark(5.0, 6.0, 1)
+    assert mark_after(mark, Run(id="r", state=State.FAILED), 6.0) == Mark(5.0, 6.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_only_what_waits_or_runs_is_paused_and_resumed(state: State) -> None:
     run = Run(id="r", state=state)
     asked = pause(run, None)
     assert (asked.state is State.PAUSED) == (state in (State.QUEUED, State.PAUSED))
-    assert asked.pause_asked == (state is State.RUNNING)
+    assert asked.pause_requested == (state is State.RUNNING)
     back = resume(asked, None)
     assert back == (Run(id="r") if state is State.PAUSED else run)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
-def test_a_wish_to_pause_that_was_outrun_is_not_taken_back(state: State) -> None:
-    run = Run(id="r", state=state, pause_asked=True)
-    assert resume(run, None).pause_asked
+def test_a_command_to_pause_that_was_outrun_is_not_taken_back(state: State) -> None:
+    run = Run(id="r", state=state, pause_requested=True)
+    assert resume(run, None).pause_requested
 
 
 @pytest.mark.parametrize(

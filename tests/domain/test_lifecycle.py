@@ -24,7 +24,7 @@ from rota.domain.lifecycle import (
     Succeeded,
     TimedOut,
     Unbindable,
-    decide,
+    settlement_of,
 )
 from rota.domain.policy import Backoff, Policy, Retry
 from rota.domain.run import Failure, Note, Progress, Run, State
@@ -108,7 +108,7 @@ def step(run: Run, event: str, outcome: Outcome, now: float) -> Run:
         case "resume", _:
             return resume(run, "please")
         case "settle", _:
-            settlement = decide(run, outcome)
+            settlement = settlement_of(run, outcome)
             verdict = judge(run, settlement, now)
             assert (verdict is Verdict.APPLIED) == (run.state is State.RUNNING)
             return apply(run, settlement, now) if verdict is Verdict.APPLIED else run
@@ -121,8 +121,8 @@ def test_every_outcome_has_exactly_one_settlement(
     policy: Policy, outcome: Outcome, failures: int, losses: int, seconds: float | None
 ) -> None:
     run = running(policy, failures=failures, losses=losses, fence=9)
-    settlement = decide(run, outcome, seconds)
-    assert settlement == decide(run, outcome, seconds)
+    settlement = settlement_of(run, outcome, seconds)
+    assert settlement == settlement_of(run, outcome, seconds)
     assert (settlement.run, settlement.fence, settlement.seconds) == (run.id, 9, seconds)
     assert settlement.lost == isinstance(outcome, Lost)
     assert settlement.called != isinstance(outcome, Released | Unbindable)
@@ -136,7 +136,7 @@ def test_every_outcome_has_exactly_one_settlement(
 
 
 def ending(run: Run, outcome: Outcome) -> tuple[Finish | Requeue, Charge]:
-    settlement = decide(run, outcome)
+    settlement = settlement_of(run, outcome)
     return settlement.action, settlement.charge
 
 
@@ -157,7 +157,7 @@ def ending(run: Run, outcome: Outcome) -> tuple[Finish | Requeue, Charge]:
         (Discarded(BOOM), Finish(State.FAILED, Reason.DISCARDED), Charge.FAILURE),
         (Failed(BOOM, partial=True), Finish(State.FAILED, Reason.PARTIAL), Charge.FAILURE),
         (Skipped("nothing to do"), Finish(State.SUCCEEDED, Reason.SKIPPED), Charge.NONE),
-        (Paused(), Requeue(held=True), Charge.NONE),
+        (Paused(), Requeue(paused=True), Charge.NONE),
         (Crashed(BOOM), Requeue(), Charge.LOSS),
     ],
 )
@@ -191,9 +191,9 @@ def test_a_snooze_is_free_however_often() -> None:
 
 
 def test_what_was_skipped_says_why_and_leaves_no_mark() -> None:
-    settlement = decide(running(), Skipped("no odds today"))
+    settlement = settlement_of(running(), Skipped("no odds today"))
     assert (settlement.error, settlement.mark) == (Failure("Skipped", "no odds today"), False)
-    assert all(decide(running(), outcome).mark for outcome in OUTCOMES if not isinstance(outcome, Skipped))
+    assert all(settlement_of(running(), outcome).mark for outcome in OUTCOMES if not isinstance(outcome, Skipped))
 
 
 def test_a_crash_is_a_loss_but_no_lapsed_lease() -> None:
@@ -204,29 +204,29 @@ def test_a_crash_is_a_loss_but_no_lapsed_lease() -> None:
         Requeue(),
         Finish(State.FAILED, Reason.POISON),
     ]
-    crash, lost = decide(running(policy), Crashed(BOOM)), decide(running(policy), Lost())
+    crash, lost = settlement_of(running(policy), Crashed(BOOM)), settlement_of(running(policy), Lost())
     assert (crash.lost, crash.outcome, crash.error) == (False, "crashed", BOOM)
     assert [judge(running(policy), said, 110.0) for said in (crash, lost)] == [Verdict.APPLIED, Verdict.STALE]
     assert ending(running(Policy(lost="fail")), Crashed(BOOM))[0] == Finish(State.FAILED, Reason.LOST)
 
 
-def test_a_paused_run_is_held_while_the_wish_stands() -> None:
+def test_a_paused_run_is_held_while_the_command_stands() -> None:
     asked = pause(running(), "later")
-    held = apply(asked, decide(asked, Paused()), 110.0)
-    assert (held.state, held.pause_asked, held.due_at) == (State.PAUSED, False, asked.due_at)
+    paused = apply(asked, settlement_of(asked, Paused()), 110.0)
+    assert (paused.state, paused.pause_requested, paused.due_at) == (State.PAUSED, False, asked.due_at)
     taken_back = resume(asked, "go on")
-    assert apply(taken_back, decide(asked, Paused()), 110.0).state is State.QUEUED
+    assert apply(taken_back, settlement_of(asked, Paused()), 110.0).state is State.QUEUED
 
 
 def test_a_cancel_beats_a_pause() -> None:
     for run in (cancel(pause(running(), None), 110.0, None), pause(cancel(running(), 110.0, None), None)):
-        assert (run.cancel_asked, run.pause_asked) == (True, False)
-        assert apply(run, decide(run, Paused()), 110.0).state is State.CANCELLED
+        assert (run.cancel_requested, run.pause_requested) == (True, False)
+        assert apply(run, settlement_of(run, Paused()), 110.0).state is State.CANCELLED
 
 
 def test_a_settlement_carries_notes_and_warnings() -> None:
     note = Note(Progress(0.5, "halfway"), b"3")
-    run = apply(running(), decide(running(), Snoozed(5.0), note=note, warnings=("slow",)), 110.0)
+    run = apply(running(), settlement_of(running(), Snoozed(5.0), note=note, warnings=("slow",)), 110.0)
     assert (run.progress, run.saved, run.attempts[-1].warnings) == (note.progress, note.saved, ("slow",))
     assert noted(run, Note(saved=b"4")) == replace(run, saved=b"4")
     assert noted(run, Note(Progress(0.9))) == replace(run, progress=Progress(0.9))
@@ -255,19 +255,19 @@ def test_a_run_that_may_be_called_only_once_fails_when_its_worker_goes(outcome: 
 def test_arguments_that_do_not_fit_are_left_to_other_versions_three_times() -> None:
     run, now, delays = running(), 100.0, list[float]()
     for _ in range(UNBINDABLE_RELEASES):
-        settlement = decide(run, Unbindable(BOOM))
+        settlement = settlement_of(run, Unbindable(BOOM))
         run = apply(run, settlement, now)
         delays.append(run.due_at - now)
         run = claim(run, "bob", 30.0, now := run.due_at)
     assert delays == [5.0, 10.0, 20.0]
-    last = apply(run, decide(run, Unbindable(BOOM)), now)
+    last = apply(run, settlement_of(run, Unbindable(BOOM)), now)
     assert (last.state, last.reason, last.failures) == (State.FAILED, Reason.UNBINDABLE, 0)
 
 
 def test_other_releases_do_not_count_as_unbindable() -> None:
     run = running()
     for _ in range(5):
-        run = claim(apply(run, decide(run, Released()), 100.0), "bob", 30.0, 100.0)
+        run = claim(apply(run, settlement_of(run, Released()), 100.0), "bob", 30.0, 100.0)
     assert ending(run, Unbindable(BOOM))[0] == Requeue(5.0)
 
 

@@ -6,8 +6,8 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from rota.domain import wire
-from rota.domain.guards import Guards, Rest
+from rota.domain import codec
+from rota.domain.guards import Cooldown, Guards
 from rota.domain.planning import (
     BACKFILL_CAP,
     ON_TIME,
@@ -81,7 +81,7 @@ class TestOnTime:
     @pytest.mark.parametrize("catch_up", ["latest", "all", "skip"])
     @pytest.mark.parametrize("grace", [None, 600.0])
     def test_a_tick_makes_one_run_and_moves_on(self, catch_up: CatchUp, grace: float | None) -> None:
-        guards = Guards("active", rest=(Rest(3, 60.0),))
+        guards = Guards("active", cooldowns=(Cooldown(3, 60.0),))
         schedule = known(DAILY, catch_up=catch_up, grace=grace, guards=guards, priority=7)
         tick = plan_firing(schedule, NINE + 0.02)
         assert (tick.schedule, tick.version, tick.next_at) == ("report", 1, NINE)
@@ -95,7 +95,7 @@ class TestOnTime:
         )
         assert (run.guards, run.priority, run.needs) == (guards, 7, ())
         assert (run.at, run.expires_at) == (NINE, None if grace is None else NINE + grace)
-        body = wire.decode(run.wire)
+        body = codec.decode(run.body)
         assert (bytes(body.args), body.origin) == (b'{"name":"Ada"}', Origin("schedule", "report", NINE))
 
     def test_a_run_without_a_unique_guard_stands_beside_any(self) -> None:
@@ -198,7 +198,7 @@ class TestAMonthLater:
                 assert {nominal - NOON for nominal in tick.nominals} == wanted
 
     def test_a_chain_waits_and_none_of_it_is_refused_for_the_next(self) -> None:
-        guards = Guards("active", rest=(Rest(0, 3600.0),), max_pending=1)
+        guards = Guards("active", cooldowns=(Cooldown(0, 3600.0),), max_pending=1)
         tick = plan_firing(known(DAILY, catch_up="all", guards=guards, grace=MONTH, priority=3), NOON + 3 * DAY)
         first, second, third = tick.runs
         assert [run.needs for run in tick.runs] == [(), (first.id,), (second.id,)]
@@ -344,7 +344,7 @@ class TestBackfill:
         assert [run.id for run in runs] == [tick_id("report", first + day * DAY) for day in range(3)]
         assert [run.needs for run in runs] == [(), (runs[0].id,), (runs[1].id,)]
         assert {(run.at, run.expires_at, run.unique_key, run.guards) for run in runs} == {(None, None, None, Guards())}
-        origins = [wire.decode(run.wire).origin for run in runs]
+        origins = [codec.decode(run.body).origin for run in runs]
         assert origins == [Origin("schedule", "report", first + day * DAY) for day in range(3)]
 
     def test_the_first_waits_for_what_is_unfinished(self) -> None:
@@ -377,7 +377,7 @@ def test_a_run_now_is_beside_the_ticks_and_keeps_the_overlap() -> None:
     run = run_now(schedule, "some-id", NOON)
     assert (run.id, run.at, run.expires_at, run.priority) == ("some-id", None, None, 4)
     assert (run.guards, run.unique_key, run.needs) == (Guards("active"), "schedule:report", ())
-    assert wire.decode(run.wire).origin == Origin("run_now", "report", NOON)
+    assert codec.decode(run.body).origin == Origin("run_now", "report", NOON)
 
 
 def test_a_trigger_that_cannot_be_read_here_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Schedule: what declarations, ticks and wishes make of it. The stores' contract shows the same through a store."""
+"""Schedule: what declarations, ticks and commands make of it. The stores' contract shows the same through a store."""
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ def test_changed_times_begin_anew_and_a_pause_stays(other: Schedule) -> None:
 
 
 def step(schedule: Schedule, nominals: list[float], missed: Missed | None = None) -> Tick:
-    runs = tuple(NewRun(id=f"at {nominal:g}", task="greet", wire=b"") for nominal in nominals)
+    runs = tuple(NewRun(id=f"at {nominal:g}", task="greet", body=b"") for nominal in nominals)
     return Tick(schedule.id, schedule.version, schedule.next_at, NOON + 60, NOON + 61, runs, tuple(nominals), missed)
 
 

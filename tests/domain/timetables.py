@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.decision import Decision, Reason
 from rota.domain.planning import first_tick, plan_firing
 from rota.domain.policy import Policy
 from rota.domain.run import Origin
 from rota.domain.schedule import Schedule, Tick, advanced, declared
 
-BODY = wire.encode(b'{"name":"Ada"}', Origin(), Policy()).decode()
+BODY = codec.encode(b'{"name":"Ada"}', Origin(), Policy()).decode()
 DAY = 86_400.0
 
 

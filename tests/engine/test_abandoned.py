@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.arguments import Signature
 from rota.domain.policy import Policy
 from rota.domain.run import Origin, Run
@@ -27,7 +27,7 @@ def test_a_call_that_is_thrown_away_with_its_loop_has_no_outcome() -> None:
         await Nothing()
 
     handler = Handler(name="forever", fn=forever, signature=Signature(forever), executor="loop")
-    run = Run(id="r", task="forever", wire=wire.encode(b"{}", Origin(), Policy()))
+    run = Run(id="r", task="forever", body=codec.encode(b"{}", Origin(), Policy()))
     call = Runner({"forever": handler}).outcome(Seat(run, Context(run), math.inf))
     call.send(None)
     with pytest.raises(GeneratorExit):  # an outcome would raise StopIteration here

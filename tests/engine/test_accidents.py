@@ -11,7 +11,7 @@ import pytest
 
 from rota import Retry, Rota, RunCancelled, RunFailed, StoreCorrupt, StoreUnavailable, Unstorable
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 class Odd:
@@ -74,14 +74,14 @@ async def test_sys_exit_in_a_handler_with_a_timeout_is_its_own_failure_only() ->
 async def test_a_handler_that_ignores_a_cancel_is_settled_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.engine.runner.PATIENCE", 0.01)
     app = Rota("memory://")
-    started, let_go = asyncio.Event(), asyncio.Event()
+    started, release = asyncio.Event(), asyncio.Event()
 
     @app.task(timeout=30)
     async def stubborn() -> None:
         started.set()
-        while not let_go.is_set():
+        while not release.is_set():
             try:
-                await let_go.wait()
+                await release.wait()
             except asyncio.CancelledError:
                 continue
 
@@ -92,7 +92,7 @@ async def test_a_handler_that_ignores_a_cancel_is_settled_without_it(monkeypatch
         with pytest.raises(RunCancelled):
             await run.result(timeout=10)
         assert app.engine.overdue == 1, "it still takes a seat, and is shown"
-        let_go.set()
+        release.set()
 
 
 async def test_an_ending_that_cannot_be_written_does_not_hold_up_the_others() -> None:

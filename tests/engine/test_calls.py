@@ -11,11 +11,11 @@ from rota import Context, InvalidArguments, Rota, RunCancelled, RunFailed, State
 
 async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> None:
     app = Rota("memory://", concurrency=1)
-    let_go = threading.Event()
+    release = threading.Event()
 
     @app.task(timeout=0.01)
     def hang() -> None:
-        let_go.wait(60)
+        release.wait(60)
 
     @app.task
     def quick() -> str:
@@ -28,7 +28,7 @@ async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> Non
         waiting = await quick.submit()
         assert app.engine.overdue == 1
         assert (await waiting.refresh()).state is State.QUEUED, "its only seat is taken"
-        let_go.set()
+        release.set()
         assert await waiting.result(timeout=10) == "done"
         assert app.engine.overdue == 0
 
@@ -36,13 +36,13 @@ async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> Non
 async def test_a_coroutine_that_ignores_its_timeout_is_settled_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.engine.runner.CLEANUP", 0.01)
     app = Rota("memory://")
-    let_go = asyncio.Event()
+    release = asyncio.Event()
 
     @app.task(timeout=0.01)
     async def stubborn() -> None:
-        while not let_go.is_set():
+        while not release.is_set():
             try:
-                await let_go.wait()
+                await release.wait()
             except asyncio.CancelledError:
                 continue
 
@@ -50,7 +50,7 @@ async def test_a_coroutine_that_ignores_its_timeout_is_settled_without_it(monkey
         run = await stubborn.submit()
         with pytest.raises(RunFailed, match="took longer"):
             await run.result(timeout=10)
-        let_go.set()
+        release.set()
 
 
 async def test_a_timeout_error_of_the_handlers_own_is_a_plain_failure() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rota import Rota, RunCancelled, RunHandle, RunNotFound, State
-from rota.domain.lifecycle import Succeeded, decide
-from rota.fleet import Attendance
+from rota.client.fleet import Attendance
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.store import Page, RunQuery
 from rota.stores.memory.store import MemoryStore
 
@@ -121,7 +121,7 @@ async def test_a_result_that_comes_in_the_last_moment_counts() -> None:
 async def test_who_awaits_a_run_that_nobody_does_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rota.session.PATIENCE", 0.0)
+    monkeypatch.setattr("rota.client.session.PATIENCE", 0.0)
     app = Rota("memory://")
 
     @app.task
@@ -203,7 +203,7 @@ async def test_a_hint_about_one_run_reads_that_run_alone(monkeypatch: pytest.Mon
             await asyncio.sleep(0)
         store = await client.store()
         (run,) = (await store.claim("ada", 1, ["quick"], 1, 30)).runs
-        await store.settle([decide(run, Succeeded(b"0"))])
+        await store.settle([settlement_of(run, Succeeded(b"0"))])
         done, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         assert [task.result().id for task in done] == [run.id]
         assert [run.id] in asked

@@ -24,9 +24,9 @@ from rota import (
     State,
     TaskError,
 )
-from rota.domain.lifecycle import Lost, Succeeded, decide
+from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 async def test_a_paused_run_goes_on_from_its_checkpoint_elsewhere(tmp_path: Path) -> None:
@@ -330,9 +330,9 @@ async def test_a_killer_does_not_take_innocents_with_it() -> None:
             if guilty:  # the worker dies with all it holds
                 backend.skew += 31
                 lapsed = (await store.claim("rescuer", crash, ["work"], 0, 30)).lapsed
-                await store.settle([decide(run, Lost()) for run in lapsed])
+                await store.settle([settlement_of(run, Lost()) for run in lapsed])
             else:
-                await store.settle([decide(run, Succeeded()) for run in claim.runs])
+                await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
         runs = [await handle.refresh() for handle in handles]
     assert (runs[0].state, runs[0].reason, runs[0].losses) == (State.FAILED, Reason.POISON, 5)
     assert [run.state for run in runs[1:]] == [State.SUCCEEDED] * 4

@@ -6,11 +6,11 @@ import logging
 import pytest
 
 from rota import Every, Rota
-from rota.fleet import is_alive
+from rota.client.fleet import is_alive
 from rota.store import Report, WorkerSeen
 from rota.stores.memory import MemoryBackend
 from rota.testing import drain
-from rota.testing.contract import new_run
+from storekit.contract import new_run
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

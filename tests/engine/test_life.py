@@ -15,7 +15,7 @@ from rota.domain.spec import TaskSpec
 from rota.errors import NotRunning
 from rota.store import WorkerSeen
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 async def test_resources_are_opened_once_per_engine_and_closed_after_the_last_handler() -> None:
@@ -291,7 +291,7 @@ async def main():
             entered.set()
             never.wait(1)
 
-        held = asyncio.create_task(store._step(hold))
+        held = asyncio.create_task(store._transact(hold))
         await asyncio.to_thread(entered.wait)
         pid = os.fork()
         if pid == 0:

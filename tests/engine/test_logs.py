@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Discard, Every, Retry, RetryAfter, Rota, RunFailed, TaskError
-from rota.domain.lifecycle import Lost, decide
+from rota.domain.lifecycle import Lost, settlement_of
 from rota.domain.policy import Policy
 from rota.domain.run import Run, State
 from rota.domain.timing import shown
@@ -130,7 +130,7 @@ def test_a_lapsed_lease_says_what_becomes_of_the_run(
 ) -> None:
     policy = Policy(lost="fail") if lost == "fail" else Policy()
     run = Run(id="1", task="beat", state=State.RUNNING, worker="ada", fence=3, policy=policy)
-    tell_lost(run, decide(run, Lost()))
+    tell_lost(run, settlement_of(run, Lost()))
     (record,) = caplog.records
     assert record.levelname == level
     assert record.getMessage().startswith("beat 1: the lease of worker ada lapsed (fence 3), ")

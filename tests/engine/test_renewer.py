@@ -39,10 +39,10 @@ def flag_in(folder: Path) -> Generator[Path]:
     try:
         yield flag
     finally:
-        let_go(flag)
+        release(flag)
 
 
-def let_go(flag: Path) -> None:
+def release(flag: Path) -> None:
     with flag.open("r+b") as file:  # in its place: the memory of others ends where the file does
         file.write(b"\1")
 
@@ -80,7 +80,7 @@ async def test_a_call_that_holds_the_interpreter_keeps_its_run_although_a_renewe
                 second.wait_for("rota worker:")
                 seen = await until(app, run.id, lambda run: (run.until or 0) > (run.claimed_at or 0) + 2 * LEASE)
                 assert (seen.state, seen.fence, seen.losses) == (State.RUNNING, 1, 0)
-                let_go(flag)
+                release(flag)
                 assert await run.result(timeout=PATIENCE) == "done"
                 second.signal(signal.SIGTERM)
                 assert second.wait() == 0

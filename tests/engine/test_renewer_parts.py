@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from rota import Rota
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Run
 from rota.engine import renewer
 from rota.engine.slate import Line, RenewerAt, Slate
 from rota.engine.tuning import Tuning
 from rota.store import Store
-from rota.testing.contract.stage import new_run
+from storekit.contract.stage import new_run
 from tests.engine.renewer_side import SLOW, Slow, knowing, listening
 from tests.processes import PATIENCE
 
@@ -141,7 +141,7 @@ async def test_a_run_that_is_settled_during_a_renewal_is_no_alarm(
         async with knowing(slate, app.backend.url, Tuning(lease=LEASE), opener=SLOW) as worker:
             renewer.look(worker, time.monotonic())
             assert await asyncio.to_thread(Slow.asked.wait, PATIENCE)
-            await store.settle([decide(over, Succeeded())])
+            await store.settle([settlement_of(over, Succeeded())])
             slate.leave(over.lease)
             Slow.go.set()
             assert worker.renewal is not None

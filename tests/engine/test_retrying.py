@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rota import Activity, InvalidOptions, Reason, Rota, StoreUnavailable
-from rota.retrying import PAUSES, patiently
+from rota.client.retrying import PAUSES, patiently
 from rota.store import ID_MEMORY, RETRY_WINDOW
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
 from rota.testing.virtual_loop import VirtualLoop
+from storekit.faults import FaultyBackend
 from tests.requirement import requirement
 
 
@@ -80,9 +80,9 @@ async def test_touches_do_not_wait_for_a_store_that_has_just_not_answered(monkey
     for _ in range(5):
         assert (await index.touch()).reason is Reason.UNAVAILABLE
     assert backend.calls.count("put") == tried, "none of these asked the store"
-    monkeypatch.setattr("rota.client.time.monotonic", lambda: 1e9)
+    monkeypatch.setattr("rota.client.client.time.monotonic", lambda: 1e9)
     assert (await index.touch()).reason is Reason.UNAVAILABLE, "after a moment, one touch looks whether it is back"
     assert backend.calls.count("put") == tried + 1
-    monkeypatch.setattr("rota.client.time.monotonic", lambda: 2e9)
+    monkeypatch.setattr("rota.client.client.time.monotonic", lambda: 2e9)
     assert [(await index.touch()).reason for _ in range(2)] == [Reason.JOINED] * 2
     await app.stop()

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 
 from rota import Rota, StoreCorrupt, StoreUnavailable, Unstorable
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Note, State
 from rota.domain.settlement import Settlement
 from rota.engine.settler import Settler
 from rota.store import Renewal, Reply, RunQuery, Store
 from rota.stores.memory import MemoryBackend
-from rota.testing.contract import new_run
-from rota.testing.faults import FaultyBackend
+from storekit.contract import new_run
+from storekit.faults import FaultyBackend
 
 PATIENCE = 10.0
 
@@ -194,7 +194,7 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
         backend.errors[run.id] = RuntimeError("a bug")
         settler = Settler(store)
         first = asyncio.create_task(settler.run())
-        settler.settle(decide(run, Succeeded()), run)
+        settler.settle(settlement_of(run, Succeeded()), run)
         await refused(backend, 2)
         backend.errors.clear()
         backend.hold = asyncio.Event()

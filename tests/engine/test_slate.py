@@ -19,7 +19,7 @@ from rota.engine.tuning import Tuning
 from rota.engine.worker import Worker
 from rota.engine.world import World
 from rota.stores import connect
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 from tests.engine.renewer_side import knowing, use_the_processor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the renewer judges its workers as Linux shows them")

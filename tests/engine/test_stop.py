@@ -9,7 +9,7 @@ import pytest
 from rota import Rota, RunFailed, State
 from rota.engine import worker
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 async def test_stop_waits_for_running_handlers() -> None:
@@ -178,7 +178,7 @@ async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others
     monkeypatch.setattr(worker, "CLEANUP", 1000.0)
     caplog.set_level(logging.INFO, "rota")
     app = Rota("memory://")
-    begun, deaf_begun, let_go = asyncio.Event(), threading.Event(), threading.Event()
+    begun, deaf_begun, release = asyncio.Event(), threading.Event(), threading.Event()
 
     @app.task
     async def listens() -> None:
@@ -188,7 +188,7 @@ async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others
     @app.task
     def deaf() -> None:
         deaf_begun.set()
-        let_go.wait()
+        release.wait()
 
     await app.start()
     runs = [await listens.submit(), await deaf.submit()]
@@ -203,6 +203,6 @@ async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
-    let_go.set()
+    release.set()
     assert left
     assert caplog.records[-1].getMessage().endswith("stopped")

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-import rota.session
+import rota.client.session
 from rota import Rota
 from rota.domain.run import Lease, Run, State
 from rota.engine.handler import ExecutorName
@@ -32,7 +32,7 @@ class Heard(logging.Handler):
 async def test_a_worker_whose_seats_all_wait_for_a_seat_says_so_once(
     executor: ExecutorName, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rota.session, "PATIENCE", 0.0)
+    monkeypatch.setattr(rota.client.session, "PATIENCE", 0.0)
     app = Rota("memory://", concurrency=2)
 
     @app.task
@@ -62,7 +62,7 @@ async def test_a_worker_whose_seats_all_wait_for_a_seat_says_so_once(
 async def test_a_seat_that_is_left_for_the_child_is_enough(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rota.session, "PATIENCE", 0.0)
+    monkeypatch.setattr(rota.client.session, "PATIENCE", 0.0)
     app = Rota("memory://", concurrency=3)
 
     @app.task

@@ -10,7 +10,7 @@ import pytest
 
 from rota import Context, Limit, Refused, Retry, Rota, RunFailed, State, TaskError
 from rota.stores.memory import MemoryBackend
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 @pytest.mark.parametrize("said", [404, ["a"], "half a pair: \udcff", ValueError("no")])

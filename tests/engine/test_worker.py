@@ -11,7 +11,7 @@ from rota import Context, Retry, Rota, RunFailed, State
 from rota.store import Hint, WorkerSeen
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.store import MemoryStore
-from rota.testing.faults import FaultyBackend
+from storekit.faults import FaultyBackend
 
 
 async def test_a_worker_never_holds_more_runs_than_it_has_seats() -> None:

@@ -11,15 +11,15 @@ import sys
 import time
 import uuid
 
-from rota.domain import wire
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain import codec
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Origin
 from rota.domain.settlement import Verdict
 from rota.store import Store
 from rota.stores import connect
 
-WIRE = wire.encode(b"{}", Origin(), Policy())
+WIRE = codec.encode(b"{}", Origin(), Policy())
 
 
 class Hammer:
@@ -30,7 +30,7 @@ class Hammer:
 
     async def submit(self) -> None:
         while time.monotonic() < self.until:
-            runs = [NewRun(id=uuid.uuid4().hex, task="t", wire=WIRE) for _ in range(5)]
+            runs = [NewRun(id=uuid.uuid4().hex, task="t", body=WIRE) for _ in range(5)]
             reply = await self.store.put(runs)
             self.submitted += sum(map(bool, reply.items))
 
@@ -40,7 +40,7 @@ class Hammer:
             n += 1
             claim = await self.store.claim(worker, n, ["t"], 10, 60)
             if claim.runs:
-                reply = await self.store.settle([decide(run, Succeeded()) for run in claim.runs])
+                reply = await self.store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
                 self.applied += reply.items.count(Verdict.APPLIED)
                 self.refused += len(reply.items) - reply.items.count(Verdict.APPLIED)
 

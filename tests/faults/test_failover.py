@@ -10,13 +10,13 @@ from functools import partial
 import pytest
 
 from rota import StoreUnavailable
-from rota.domain.lifecycle import Lost, Succeeded, decide
+from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.domain.run import Run, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import RunQuery
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import GREET, LEASE
-from rota.testing.servers import RedisSentinel, RedisServer, valkey_of_wheel
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET, LEASE
+from storekit.servers import RedisSentinel, RedisServer, valkey_of_wheel
 from tests.faults.test_redis import persist
 from tests.stores.redis_stages import at, staged
 
@@ -77,7 +77,9 @@ class Load:
     async def _step(self, name: str, n: int) -> int:
         claim = await persist(partial(self.stage.store.claim, name, n, [GREET], 10, LEASE))
         self.executed += [run.id for run in claim.runs]
-        ends = [decide(run, Lost()) for run in claim.lapsed] + [decide(run, Succeeded()) for run in claim.runs]
+        ends = [settlement_of(run, Lost()) for run in claim.lapsed] + [
+            settlement_of(run, Succeeded()) for run in claim.runs
+        ]
         if ends:
             verdicts = (await persist(partial(self.stage.store.settle, ends))).items
             for said, verdict in zip(ends, verdicts, strict=True):
@@ -101,15 +103,15 @@ class Load:
 
 def cut_off(primary: RedisServer) -> None:
     """From here on its replica gets nothing, and may not follow again; clients notice nothing."""
-    primary.ask("ACL", "SETUSER", "default", "-psync", "-sync")
-    primary.ask("CLIENT", "KILL", "TYPE", "replica")
+    primary.send("ACL", "SETUSER", "default", "-psync", "-sync")
+    primary.send("CLIENT", "KILL", "TYPE", "replica")
 
 
 async def fail_over(group: RedisSentinel, load: Load, replicating: bool) -> tuple[set[str], set[str]]:
     """The primary dies under load. What was put, and what was executed or ended, since the replica had everything."""
     primary = group.primary
     put, executed, ended = len(load.put), len(load.executed), len(load.ended)
-    await asyncio.to_thread(primary.ask, "WAIT", "1", "4000")
+    await asyncio.to_thread(primary.send, "WAIT", "1", "4000")
     if not replicating:
         await asyncio.to_thread(cut_off, primary)
     await load.more(100)
@@ -185,7 +187,7 @@ async def test_a_primary_that_wants_a_replica_acknowledges_nothing_alone() -> No
         async with staged(at(group.url, "n")) as stage:
             kept, primary = new_run(), group.primary
             await persist(partial(stage.put, kept))
-            await asyncio.to_thread(primary.ask, "WAIT", "2", "4000")
+            await asyncio.to_thread(primary.send, "WAIT", "2", "4000")
             await asyncio.to_thread(cut_off, primary)
             with pytest.raises(StoreUnavailable, match="too few replicas follow it") as alone:
                 await stage.put(new_run())

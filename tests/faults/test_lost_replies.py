@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.guards import Mark
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Note
 from rota.domain.schedule import Schedule
 from rota.domain.settlement import Verdict
@@ -21,30 +21,30 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ID_MEMORY,
     Backend,
+    Command,
     Declared,
     Fired,
-    Marked,
+    MarkRow,
     Report,
     Retention,
     RunQuery,
+    Scope,
     Store,
-    Subject,
     Tally,
-    Wish,
     WorkerSeen,
 )
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import GREET, LEASE
-from rota.testing.contract.timetable import REPORT, Timetable, new_schedule, new_tick, tick_run
-from rota.testing.proxy import Fault, FaultProxy
-from rota.testing.servers import PostgresServer, RedisServer
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET, LEASE
+from storekit.contract.timetable import REPORT, Timetable, new_schedule, new_tick, tick_run
+from storekit.proxy import Fault, FaultProxy
+from storekit.servers import PostgresServer, RedisServer
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.requirement import requirement
 from tests.stores.redis_stages import at
 
 SUCCESS = Tally(GREET, succeeded=1)
-KEYED = Marked(GREET, "k", Mark(finished_at=1.0))
+KEYED = MarkRow(GREET, "k", Mark(finished_at=1.0))
 TINY = Retention(succeeded=0, failed=0, most=0, least=0)
 INSTANTS = 1e9
 """Numbers above it are points in time, which differ from store to store."""
@@ -83,7 +83,7 @@ async def fire(stage: Stage) -> Do:
 
 
 async def settle(stage: Stage) -> Do:
-    ending = decide(await stage.see(new_run(id="running")), Succeeded(b"1"))
+    ending = settlement_of(await stage.see(new_run(id="running")), Succeeded(b"1"))
     return lambda store: store.settle([ending])
 
 
@@ -111,15 +111,15 @@ VERBS = {
     "claim nothing": Verb(now(lambda store: store.claim("bob", 1, ["other"], 5, LEASE))),
     "renew": Verb(renew),
     "settle": Verb(settle, [Verdict.ALREADY]),
-    "cancel": Verb(now(lambda store: store.ask(Wish.CANCEL, ["queued", "running"], "no", "eve")), [0, 1]),
-    "pause tasks": Verb(now(lambda store: store.ask(Wish.PAUSE, [GREET], "no", of=Subject.TASKS)), [0]),
-    "drop tasks": Verb(now(lambda store: store.ask(Wish.DROP, [GREET], of=Subject.TASKS)), [0]),
-    "pause schedules": Verb(now(lambda store: store.ask(Wish.PAUSE, [REPORT], of=Subject.SCHEDULES)), [0]),
+    "cancel": Verb(now(lambda store: store.control(Command.CANCEL, ["queued", "running"], "no", "eve")), [0, 1]),
+    "pause tasks": Verb(now(lambda store: store.control(Command.PAUSE, [GREET], "no", of=Scope.TASKS)), [0]),
+    "drop tasks": Verb(now(lambda store: store.control(Command.DROP, [GREET], of=Scope.TASKS)), [0]),
+    "pause schedules": Verb(now(lambda store: store.control(Command.PAUSE, [REPORT], of=Scope.SCHEDULES)), [0]),
     "declare": Verb(
         now(lambda store: store.declare([TaskSpec("other"), new_schedule("daily", 2e9)])),
         [Declared.UNCHANGED, Declared.UNCHANGED],
     ),
-    "mark": Verb(now(lambda store: store.mark([KEYED, Marked(GREET, "x", None)])), [False, False]),
+    "mark": Verb(now(lambda store: store.mark([KEYED, MarkRow(GREET, "x", None)])), [False, False]),
     "sweep": Verb(now(lambda store: store.sweep(TINY)), {"expired": 0, "forgotten": 0, "more": False, "ended": []}),
     "runs": Verb(now(lambda store: store.runs(RunQuery())), is_read=True),
     "rows": Verb(now(lambda store: store.rows(Schedule)), is_read=True),
@@ -145,7 +145,7 @@ def plainly(value: object) -> Any:
 
 async def everything(store: Store) -> dict[str, Any]:
     """All that can be read of a store."""
-    rows = {kind.__name__: await store.rows(kind) for kind in (TaskSpec, WorkerSeen, Schedule, Marked, Decided)}
+    rows = {kind.__name__: await store.rows(kind) for kind in (TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount)}
     runs, stats, depths = await store.runs(RunQuery(limit=1000)), await store.stats(), await store.depths()
     return {name: plainly(part) for name, part in {**rows, "runs": runs, "stats": stats, "depths": depths}.items()}
 

@@ -8,14 +8,14 @@ from typing import TypeVar
 import pytest
 
 from rota import Every, Limit, Rota, StoreUnavailable
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import State
 from rota.store import RunQuery, Store
 from rota.testing import drain
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import GREET, LEASE
-from rota.testing.proxy import FaultProxy
-from rota.testing.servers import RedisSentinel, RedisServer, redis_of_wheel, valkey_of_wheel
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET, LEASE
+from storekit.proxy import FaultProxy
+from storekit.servers import RedisSentinel, RedisServer, redis_of_wheel, valkey_of_wheel
 from tests.stores.redis_stages import at, staged
 
 T = TypeVar("T")
@@ -24,9 +24,9 @@ T = TypeVar("T")
 async def test_scripts_that_the_server_has_forgotten_are_sent_again(valkey: RedisServer, namespace: str) -> None:
     async with staged(at(valkey.url, namespace)) as stage:
         for _ in range(3):
-            valkey.ask("SCRIPT", "FLUSH")
+            valkey.send("SCRIPT", "FLUSH")
             await stage.ended()
-        valkey.ask("SCRIPT", "FLUSH")
+        valkey.send("SCRIPT", "FLUSH")
         await asyncio.gather(*(stage.put(new_run()) for _ in range(20)))
         assert len((await stage.claim(free=50)).runs) == 20
 
@@ -58,12 +58,12 @@ async def test_a_full_server_refuses_puts_and_still_lets_work_end() -> None:
     with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
         async with staged(at(server.url, "n")) as stage:
             run = await stage.running()
-            server.ask("CONFIG", "SET", "maxmemory", "1000")
+            server.send("CONFIG", "SET", "maxmemory", "1000")
             with pytest.raises(StoreUnavailable, match="no memory left") as full:
                 await stage.put(new_run())
             assert full.value.passing
             assert await stage.end(run, Succeeded()) == "applied"
-            server.ask("CONFIG", "SET", "maxmemory", "200mb")
+            server.send("CONFIG", "SET", "maxmemory", "200mb")
             await stage.put(new_run())
 
 
@@ -71,12 +71,12 @@ async def test_an_old_server_that_is_full_changes_nothing_by_halves() -> None:
     with RedisServer(redis_of_wheel(), {"maxmemory": "200mb"}) as server:
         async with staged(at(server.url, "n")) as stage:
             run = await stage.running()
-            server.ask("CONFIG", "SET", "maxmemory", "1000")
+            server.send("CONFIG", "SET", "maxmemory", "1000")
             for refused in (stage.put(new_run()), stage.end(run, Succeeded())):
                 with pytest.raises(StoreUnavailable, match="no memory left"):
                     await refused
             assert await stage.see(run) == run
-            server.ask("CONFIG", "SET", "maxmemory", "200mb")
+            server.send("CONFIG", "SET", "maxmemory", "200mb")
             assert await stage.end(run, Succeeded()) == "applied"
 
 
@@ -84,11 +84,11 @@ async def test_a_replica_takes_no_writes_and_says_so(valkey: RedisServer) -> Non
     with RedisServer(valkey_of_wheel(), tcp=True) as primary, RedisServer(valkey_of_wheel(), tcp=True) as server:
         async with staged(at(server.url, "n")) as stage:
             await stage.put(new_run())
-            server.ask("REPLICAOF", "127.0.0.1", str(primary.port))
+            server.send("REPLICAOF", "127.0.0.1", str(primary.port))
             with pytest.raises(StoreUnavailable, match="replica") as refused:
                 await stage.put(new_run())
             assert refused.value.passing
-            server.ask("REPLICAOF", "NO", "ONE")
+            server.send("REPLICAOF", "NO", "ONE")
             await stage.put(new_run())
 
 
@@ -128,7 +128,7 @@ class Crowd:
             n += 1
             claim = await persist(partial(self.stage.store.claim, name, n, [GREET], 10, LEASE))
             if claim.runs:
-                ends = [decide(run, Succeeded()) for run in claim.runs]
+                ends = [settlement_of(run, Succeeded()) for run in claim.runs]
                 verdicts = await persist(partial(self.stage.store.settle, ends))
                 assert {*verdicts.items} <= {"applied", "already"}
                 self.applied += [run.id for run in claim.runs]
@@ -187,13 +187,13 @@ async def test_work_follows_a_failover(redis_sentinel: RedisSentinel, namespace:
         await asyncio.to_thread(redis_sentinel.failover)
         crowd = Crowd(stage)
         await crowd.produce("p", 1)
-        verdicts = await persist(partial(stage.store.settle, [decide(run, Succeeded())]))
+        verdicts = await persist(partial(stage.store.settle, [settlement_of(run, Succeeded())]))
         assert verdicts.items == ["applied"]
         assert (await everything(stage.store))["p-0"] == (State.QUEUED, 0)
 
 
 async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.retrying.PAUSES", ())
+    monkeypatch.setattr("rota.client.retrying.PAUSES", ())
     with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
         ran: list[int] = []
 
@@ -215,7 +215,7 @@ async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: 
         await store.claim("dead", 1, ["work"], 10, 0.001)  # and it dies
         await first.client().close()
 
-        server.ask("CONFIG", "SET", "maxmemory", "1000")
+        server.send("CONFIG", "SET", "maxmemory", "1000")
         second = release()
         with pytest.raises(StoreUnavailable, match="no memory left"):
             await second.tasks["work"].submit(1)
@@ -229,7 +229,7 @@ async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: 
 async def test_a_worker_starts_although_a_full_server_refuses_its_schedules(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rota.retrying.PAUSES", ())
+    monkeypatch.setattr("rota.client.retrying.PAUSES", ())
     monkeypatch.setattr("rota.engine.supervisor.DECLARE_AGAIN", 0.01)
     with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
         app = Rota(at(server.url, "n"), name="shop")
@@ -248,11 +248,11 @@ async def test_a_worker_starts_although_a_full_server_refuses_its_schedules(
         late = Rota(app.backend, name="shop")
         late.task(name="work")(work.fn)
         late.task(name="beat", schedule=Every(120))(beat.fn)
-        server.ask("CONFIG", "SET", "maxmemory", "1000")
+        server.send("CONFIG", "SET", "maxmemory", "1000")
         async with asyncio.timeout(20), late:
             assert "refuses the schedules of this app for now" in caplog.text
             await ran.wait()
-            server.ask("CONFIG", "SET", "maxmemory", "200mb")
+            server.send("CONFIG", "SET", "maxmemory", "200mb")
             while (await late.schedules.get("beat")).trigger != "every 2m":
                 await late.client().news(0.05)
         await app.client().close()

@@ -11,7 +11,7 @@ import pytest
 
 from rota import Rota, RunHandle, State
 from rota.store import RunQuery
-from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
+from storekit.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
 from tests.faults.conftest import in_place
 from tests.faults.tasks import work
 from tests.processes import Process
@@ -91,6 +91,6 @@ async def test_scripts_flushed_again_and_again_under_load_are_sent_again(flushes
             with load.worker() as worker:
                 for _ in range(flushes):
                     submitted = asyncio.create_task(load.submit())
-                    await asyncio.to_thread(server.ask, "SCRIPT", "FLUSH")
+                    await asyncio.to_thread(server.send, "SCRIPT", "FLUSH")
                     await submitted
                 await load.end(worker)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.testing.servers.places import private_folder
+from storekit.servers.places import private_folder
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import sys
 
-from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
+from storekit.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
 
 if __name__ == "__main__":
     made = PostgresServer(postgres_of_wheel()) if sys.argv[1] == "postgres" else RedisServer(valkey_of_wheel())

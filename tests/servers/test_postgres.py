@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from rota.testing.servers import HasUrl, PostgresServer, ServerFailed, postgres_of_machine, postgres_of_wheel
+from storekit.servers import HasUrl, PostgresServer, ServerFailed, postgres_of_machine, postgres_of_wheel
 from tests.servers.watching import alive, all_gone, family
 
 MACHINES = {f"postgres-{programs.major}": programs for programs in postgres_of_machine()}
@@ -21,7 +21,7 @@ def server(request: pytest.FixtureRequest, postgres_templates: Path) -> Iterator
         yield server
 
 
-async def ask(url: str, statement: str) -> object:
+async def read(url: str, statement: str) -> object:
     connection = await asyncpg.connect(url)
     try:
         return await connection.fetchval(statement)
@@ -39,7 +39,7 @@ async def test_it_keeps_its_data_however_it_ends(server: PostgresServer, end: Ca
     assert alive(pids) == []
     connection.terminate()
     await asyncio.to_thread(server.start)
-    assert await ask(server.url, "SELECT n FROM kept") == 42
+    assert await read(server.url, "SELECT n FROM kept") == 42
     assert server.url == url
 
 
@@ -63,16 +63,16 @@ def test_nothing_is_left_of_it(postgres_templates: Path, first: str) -> None:
 
 
 async def test_the_wheel_carries_the_version_we_promise(postgres: PostgresServer) -> None:
-    assert str(await ask(postgres.url, "SHOW server_version")).startswith("18.")
+    assert str(await read(postgres.url, "SHOW server_version")).startswith("18.")
 
 
 async def test_options_reach_the_server_and_nothing_is_synced_unless_asked(postgres: PostgresServer) -> None:
-    assert await ask(postgres.url, "SHOW fsync") == "off"
-    assert await ask(postgres.url, "SHOW synchronous_commit") == "on"
+    assert await read(postgres.url, "SHOW fsync") == "off"
+    assert await read(postgres.url, "SHOW synchronous_commit") == "on"
     with PostgresServer(postgres_of_wheel(), {"fsync": "on", "work_mem": "1MB"}, tcp=True) as server:
         assert server.url.startswith("postgresql://rota@127.0.0.1:")
-        assert await ask(server.url, "SHOW fsync") == "on"
-        assert await ask(server.url, "SHOW work_mem") == "1MB"
+        assert await read(server.url, "SHOW fsync") == "on"
+        assert await read(server.url, "SHOW work_mem") == "1MB"
 
 
 async def test_a_frozen_server_answers_when_it_is_thawed(server: PostgresServer) -> None:
@@ -95,4 +95,4 @@ def test_a_server_that_does_not_start_shows_its_log(postgres_templates: Path) ->
 
 
 async def test_each_kind_answers_through_the_fixture(any_postgres: HasUrl) -> None:
-    assert await ask(any_postgres.url, "SELECT 1") == 1
+    assert await read(any_postgres.url, "SELECT 1") == 1

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rota.testing.proxy import Fault, FaultProxy
-from rota.testing.servers import PostgresServer
+from storekit.proxy import Fault, FaultProxy
+from storekit.servers import PostgresServer
 
 Connection = Any  # asyncpg has no types
 LOST = (asyncpg.ConnectionDoesNotExistError, ConnectionResetError)

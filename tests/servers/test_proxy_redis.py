@@ -14,8 +14,8 @@ from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import TimeoutError as TimedOut
 from redis.retry import Retry as BlockingRetry
 
-from rota.testing.proxy import Fault, FaultProxy
-from rota.testing.servers import RedisServer
+from storekit.proxy import Fault, FaultProxy
+from storekit.servers import RedisServer
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def client(valkey: RedisServer, proxy: FaultProxy) -> AsyncIterator[Redis]
 
 
 async def count(server: RedisServer, key: str) -> int:
-    return int(str(await asyncio.to_thread(server.ask, "GET", key) or 0))
+    return int(str(await asyncio.to_thread(server.send, "GET", key) or 0))
 
 
 @pytest.mark.parametrize(("fault", "done"), [("cut before", 0), ("cut after", 1)])
@@ -80,7 +80,7 @@ async def test_a_request_of_many_packets_is_one_request(
     proxy.fail_next("cut after")
     with pytest.raises(Disconnected):
         await client.set(namespace, "x" * 3_000_000)
-    assert await asyncio.to_thread(valkey.ask, "STRLEN", namespace) == 3_000_000
+    assert await asyncio.to_thread(valkey.send, "STRLEN", namespace) == 3_000_000
 
 
 async def test_a_delayed_request_arrives_late_but_whole(proxy: FaultProxy, client: Redis, namespace: str) -> None:

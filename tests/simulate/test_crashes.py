@@ -8,8 +8,8 @@ import pytest
 
 from rota import Context, Rota, State, UsageError
 from rota.testing import Simulation, simulate
-from rota.testing.contract import new_run
 from rota.testing.virtual_store import VirtualBackend
+from storekit.contract import new_run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = START + timedelta(hours=1)

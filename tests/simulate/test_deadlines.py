@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import DailyAt, Event, InvalidOptions, Monthly, Period, Reason, Rota, Weekly
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.store import RowQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
@@ -82,7 +82,7 @@ def test_the_decision_is_kept() -> None:
     async def looks(simulation: Simulation) -> None:
         await asyncio.sleep(86_400)
         store = await app.client().store()
-        (row,) = (await store.rows(Decided, RowQuery(task="report"))).items
+        (row,) = (await store.rows(DecisionCount, RowQuery(task="report"))).items
         assert (row.reason, row.count, row.note) == (Reason.LATE, 1, "not done by 2026-11-15 07:00 Europe/Paris")
 
     simulate(app, START, START + timedelta(days=2), scenario=looks)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import InvalidOptions, Retry, Rota, Snooze, State
-from rota.drained import drained
+from rota.client.drain import drained
 from rota.errors import Restless
 from rota.testing import StoreClock, drain
 

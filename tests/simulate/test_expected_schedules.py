@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota import InvalidOptions, Period, Rota, ScheduleTaken
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.store import RowQuery
 from rota.testing import Simulation, simulate
 
@@ -49,7 +49,7 @@ def test_what_has_succeeded_in_time_is_not_late_and_what_failed_is() -> None:
         await asyncio.sleep(24 * 3600)
         assert scene.late == ["not done by 2026-11-16 07:00 UTC"]
         store = await scene.app.client().store()
-        decided = (await store.rows(Decided, RowQuery(task="report", key="schedule:dawn"))).items
+        decided = (await store.rows(DecisionCount, RowQuery(task="report", key="schedule:dawn"))).items
         assert [row.note for row in decided if row.reason is Reason.LATE] == scene.late
 
     scene.play(52, puts)

@@ -8,7 +8,7 @@ import pytest
 
 from rota import Context, DailyAt, Every, InvalidOptions, Period, Reason, Refused, Rota, State, TaskError
 from rota.domain.period import Unit
-from rota.store import Marked, RowQuery
+from rota.store import MarkRow, RowQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -18,7 +18,7 @@ START = datetime(2026, 11, 15, 12, 0, tzinfo=PARIS)
 
 async def marks(app: Rota, task: str) -> list[str]:
     store = await app.client().store()
-    return [row.key for row in (await store.rows(Marked, RowQuery(task=task))).items]
+    return [row.key for row in (await store.rows(MarkRow, RowQuery(task=task))).items]
 
 
 def test_a_task_is_done_once_a_day() -> None:

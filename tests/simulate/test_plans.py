@@ -10,12 +10,12 @@ import pytest
 from msgspec import Struct
 
 from rota import InvalidArguments, InvalidOptions, Limit, Period, PlanReport, Reason, Retry, Rota
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
-from rota.plans import normalize_instant
-from rota.store import Marked, RowQuery, RunQuery
+from rota.schedules.plans import normalize_instant
+from rota.store import MarkRow, RowQuery, RunQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -143,7 +143,7 @@ def test_what_an_earlier_plan_missed_is_found_and_recorded_once() -> None:
             assert report == PlanReport(past=("R2", "R3", "R1"), missed=("R2", "R1"))
             await asyncio.sleep(300)
         store = await track.app.client().store()
-        rows = (await store.rows(Decided, RowQuery(task="watch"))).items
+        rows = (await store.rows(DecisionCount, RowQuery(task="watch"))).items
         assert {(row.key, row.reason, row.count) for row in rows if row.reason is Reason.EXPIRED} == {
             ("watch_results/R1@2026-11-15", Reason.EXPIRED, 1),
             ("watch_results/R2@2026-11-15", Reason.EXPIRED, 1),
@@ -171,7 +171,7 @@ def test_what_is_done_is_not_missed_although_its_run_is_forgotten() -> None:
     async def plans() -> None:
         store = await track.app.client().store()
         mark = Mark(finished_at=1.0, succeeded_at=1.0)
-        await store.mark([Marked("watch", "watch_results/R1@2026-11-15", mark)])
+        await store.mark([MarkRow("watch", "watch_results/R1@2026-11-15", mark)])
         assert await track.plan([Race("R1", at(11))]) == PlanReport(past=("R1",))
 
     track.play(plans)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import Context, Cron, DailyAt, Every, InvalidOptions, Retry, Rota, State
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import CatchUp
 from rota.store import RowQuery
 from rota.testing import simulate
@@ -23,8 +23,8 @@ def nominals(simulation: Simulation, task: str) -> list[datetime]:
     return [datetime.fromtimestamp(run.origin.nominal or 0, UTC) for run in simulation.of(task)]
 
 
-async def decided(app: Rota, task: str, reason: Reason) -> list[Decided]:
-    rows = (await (await app.client().store()).rows(Decided, RowQuery(task=task))).items
+async def decided(app: Rota, task: str, reason: Reason) -> list[DecisionCount]:
+    rows = (await (await app.client().store()).rows(DecisionCount, RowQuery(task=task))).items
     return [row for row in rows if row.reason is reason]
 
 
@@ -61,7 +61,7 @@ def test_an_interval_keeps_its_anchor_however_often_the_process_restarts() -> No
 
 def test_a_tick_while_the_last_run_is_unfinished_is_skipped_and_recorded() -> None:
     app = Rota("memory://")
-    rows: list[Decided] = []
+    rows: list[DecisionCount] = []
 
     @app.task(schedule=Every(minutes=1))
     async def slow() -> None:
@@ -142,7 +142,7 @@ def test_a_backfill_of_joined_ticks_repeats_what_did_not_run_and_nothing_else() 
 )
 def test_down_for_days_each_policy_does_what_it_says(catch_up: CatchUp, made_up: int, missed: int) -> None:
     app = Rota("memory://")
-    rows: list[Decided] = []
+    rows: list[DecisionCount] = []
 
     @app.task(schedule=DailyAt(9), catch_up=catch_up)
     async def daily() -> None: ...
@@ -164,7 +164,7 @@ def test_down_for_days_each_policy_does_what_it_says(catch_up: CatchUp, made_up:
 @pytest.mark.parametrize("catch_up", ["latest", "all", "skip"])
 def test_thirty_days_down_with_a_one_second_schedule_is_bounded_work(catch_up: CatchUp) -> None:
     app = Rota("memory://")
-    rows: list[Decided] = []
+    rows: list[DecisionCount] = []
 
     @app.task(schedule=Every(1), catch_up=catch_up, overlap="allow")
     async def each_second() -> None: ...
@@ -333,7 +333,7 @@ def test_whoever_says_something_new_at_every_start_still_sees_it_fire() -> None:
 
 def test_overdue_ticks_of_a_schedule_that_is_changed_are_recorded() -> None:
     app = Rota("memory://")
-    rows: list[Decided] = []
+    rows: list[DecisionCount] = []
 
     @app.task
     async def report() -> None: ...

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import Stage
+from storekit.contract import Stage
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from random import Random
 from msgspec.structs import replace
 
 from rota.domain import needs
-from rota.domain.lifecycle import Discarded, Failed, Lost, Outcome, Released, Snoozed, Succeeded, decide
+from rota.domain.lifecycle import Discarded, Failed, Lost, Outcome, Released, Snoozed, Succeeded, settlement_of
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import Member, NewRun, Run
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Marked, Plan, Retention, RowQuery, Store, Subject, Wish
-from rota.testing.contract import new_run
-from rota.testing.contract.stage import BOOM
-from rota.testing.contract.timetable import new_schedule, new_tick
+from rota.store import Backend, Command, MarkRow, Plan, Retention, RowQuery, Scope, Store
+from storekit.contract import new_run
+from storekit.contract.stage import BOOM
+from storekit.contract.timetable import new_schedule, new_tick
 
 TASKS = ("a", "b", "c", "d")
 KEYS = ("k", "l", "m")
@@ -36,8 +36,8 @@ class Actor:
         self._seen: list[str] = []
 
     async def act(self) -> None:
-        acts = (self.put, self.step, self.plan, self.work, self.work, self.ask, self.declare, self.fire, self.mark)
-        await self._dice.choice((*acts, self.ask_task, self.sweep))()
+        acts = (self.put, self.step, self.plan, self.work, self.work, self.control, self.declare, self.fire, self.mark)
+        await self._dice.choice((*acts, self.control_task, self.sweep))()
 
     async def put(self) -> None:
         dice = self._dice
@@ -81,21 +81,23 @@ class Actor:
         runs = self._dice.sample(claim.runs, len(claim.runs))
         await asyncio.gather(*(self._settle(part) for part in (runs[::2], runs[1::2])))
         if claim.lapsed:
-            await self._store.settle([decide(run, Lost()) for run in claim.lapsed])
+            await self._store.settle([settlement_of(run, Lost()) for run in claim.lapsed])
         self._seen += [run.id for run in claim.runs]
 
     async def _settle(self, runs: list[Run]) -> None:
         if runs:
             await self._store.renew([run.lease for run in runs], 30.0)
-            await self._store.settle([decide(run, self._dice.choice(OUTCOMES)) for run in runs])
+            await self._store.settle([settlement_of(run, self._dice.choice(OUTCOMES)) for run in runs])
 
-    async def ask(self) -> None:
+    async def control(self) -> None:
         found = self._dice.sample(self._seen, min(5, len(self._seen)))
-        await self._store.ask(self._dice.choice(tuple(Wish)), found)
+        await self._store.control(self._dice.choice(tuple(Command)), found)
 
-    async def ask_task(self) -> None:
+    async def control_task(self) -> None:
         tasks = self._dice.sample(TASKS, 2)
-        await self._store.ask(self._dice.choice((Wish.PAUSE, Wish.RESUME, Wish.RESUME)), tasks, of=Subject.TASKS)
+        await self._store.control(
+            self._dice.choice((Command.PAUSE, Command.RESUME, Command.RESUME)), tasks, of=Scope.TASKS
+        )
 
     async def declare(self) -> None:
         """Tasks and schedules of the same names, in any order, as apps declare them when they start."""
@@ -128,7 +130,7 @@ class Actor:
     async def mark(self) -> None:
         group = self._dice.choice(GROUPS)
         pairs = [(task, f"{step}@{group}") for task in TASKS for step in STEPS]
-        await self._store.mark([Marked(task, key, None) for task, key in self._dice.sample(pairs, 5)])
+        await self._store.mark([MarkRow(task, key, None) for task, key in self._dice.sample(pairs, 5)])
 
     async def sweep(self) -> None:
         await self._store.sweep(SHORT)

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from rota.stores.redis import RedisBackend
-from rota.testing.contract import Stage
+from storekit.contract import Stage
 
 
 def at(url: str, namespace: str, **options: str) -> RedisBackend:

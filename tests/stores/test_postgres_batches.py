@@ -7,7 +7,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import NewRun
 from rota.store import Store
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import new_run
+from storekit.contract import new_run
 
 KEYS = [f"k{place}" for place in Random(7).sample(range(100), 40)]
 

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Rest
-from rota.domain.lifecycle import Discarded, Failed, Succeeded, decide
+from rota.domain.guards import Cooldown
+from rota.domain.lifecycle import Discarded, Failed, Succeeded, settlement_of
 from rota.domain.policy import Policy, Retry
 from rota.domain.run import NewRun, State
 from rota.domain.settlement import Verdict
@@ -16,16 +16,16 @@ from rota.errors import StoreCorrupt
 from rota.store import RunQuery, Store
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import BOOM
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import BOOM
 
 AT_ONCE = Policy(retry=Retry(1000, backoff="fixed", delay=0, jitter=0))
-RULES = (Rest(0, 60), Rest(2, 3600, Reason.BREAKER))
+RULES = (Cooldown(0, 60), Cooldown(2, 3600, Reason.BREAKER))
 CLAIM = "SELECT FROM {schema}.claim('other', 0, 0, 'bob', 1, '{{greet}}', 1, 30, NULL, '{{}}', '{{}}', '{{}}', '{{}}')"
 
 
-def behind(key: str = "k", rest: tuple[Rest, ...] = (), policy: Policy = AT_ONCE) -> NewRun:
-    return new_run(key=key, unique="queued", behind=True, rest=rest, policy=policy)
+def behind(key: str = "k", cooldowns: tuple[Cooldown, ...] = (), policy: Policy = AT_ONCE) -> NewRun:
+    return new_run(key=key, unique="queued", behind=True, cooldowns=cooldowns, policy=policy)
 
 
 async def until_it_waits(connection: asyncpg.Connection) -> None:
@@ -38,7 +38,7 @@ async def until_it_waits(connection: asyncpg.Connection) -> None:
 async def test_one_that_meets_a_claim_of_its_equal_waits_for_the_end_of_that(
     stage: Stage, beside: asyncpg.Connection, postgres_backend: PostgresBackend, first: str
 ) -> None:
-    ahead, second = behind(), behind(rest=RULES)
+    ahead, second = behind(), behind(cooldowns=RULES)
     schema = postgres_backend.schema
     if first == "is there":
         await stage.put(ahead)
@@ -50,7 +50,7 @@ async def test_one_that_meets_a_claim_of_its_equal_waits_for_the_end_of_that(
         await until_it_waits(beside)
     await put
     waits = await stage.see(second)
-    assert (waits.needs, waits.rest) == ((ahead.id,), RULES)
+    assert (waits.needs, waits.cooldowns) == ((ahead.id,), RULES)
     assert (await stage.claim()).runs == []
     held = await stage.see(ahead)
     assert held.awaited is True
@@ -73,7 +73,7 @@ async def test_one_that_meets_the_end_of_its_equal_waits_for_nobody(
 async def test_it_waits_behind_in_a_transaction_of_the_caller_as_well(
     stage: Stage, beside: asyncpg.Connection, postgres_backend: PostgresBackend
 ) -> None:
-    run, second = await stage.running(behind(rest=RULES)), behind(rest=RULES)
+    run, second = await stage.running(behind(cooldowns=RULES)), behind(cooldowns=RULES)
     await beside.execute(f"SELECT {postgres_backend.schema}.submit($1)", as_payload([second]))
     assert (await stage.see(second)).needs == (run.id,)
     await stage.end(run, Discarded(BOOM))
@@ -84,15 +84,15 @@ async def test_a_broken_row_that_an_ending_meets_is_no_proof_against_the_ending(
     stage: Stage, beside: asyncpg.Connection, postgres_backend: PostgresBackend
 ) -> None:
     """The run that waits has rules that are no JSON any more: the one ahead has succeeded all the same."""
-    run, second = await stage.running(behind(rest=RULES)), behind(rest=RULES)
+    run, second = await stage.running(behind(cooldowns=RULES)), behind(cooldowns=RULES)
     await stage.put(second)
-    good = await beside.fetchval(f"SELECT rest FROM {postgres_backend.schema}.queue WHERE id = $1", second.id)
-    change = f"UPDATE {postgres_backend.schema}.queue SET rest = $1 WHERE id = $2"
+    good = await beside.fetchval(f"SELECT cooldowns FROM {postgres_backend.schema}.queue WHERE id = $1", second.id)
+    change = f"UPDATE {postgres_backend.schema}.queue SET cooldowns = $1 WHERE id = $2"
     await beside.execute(change, "[{", second.id)
     with pytest.raises(StoreCorrupt, match="in the call or in a row"):
-        await stage.store.settle([decide(run, Succeeded())])
+        await stage.store.settle([settlement_of(run, Succeeded())])
     await beside.execute(change, good, second.id)
-    assert (await stage.store.settle([decide(run, Succeeded())])).items == [Verdict.APPLIED]
+    assert (await stage.store.settle([settlement_of(run, Succeeded())])).items == [Verdict.APPLIED]
 
 
 async def test_a_big_batch_waits_behind_what_runs(stage: Stage) -> None:
@@ -106,26 +106,26 @@ async def test_a_big_batch_waits_behind_what_runs(stage: Stage) -> None:
 
 
 async def test_the_rules_stay_with_a_run_to_its_end(stage: Stage) -> None:
-    first = await stage.running(behind(rest=RULES))
-    assert first.rest == ()
-    await stage.put(second := behind(rest=RULES, policy=Policy(retry=Retry(1, backoff="fixed", delay=5))))
+    first = await stage.running(behind(cooldowns=RULES))
+    assert first.cooldowns == ()
+    await stage.put(second := behind(cooldowns=RULES, policy=Policy(retry=Retry(1, backoff="fixed", delay=5))))
     await stage.end(first, Succeeded())
     waits = await stage.see(second)
-    assert (waits.rest, waits.due_at) == (RULES, ((await stage.see(first)).finished_at or 0.0) + 60)
+    assert (waits.cooldowns, waits.due_at) == (RULES, ((await stage.see(first)).finished_at or 0.0) + 60)
     stage.wait(61)
     run = await stage.take()
-    assert run.rest == RULES
+    assert run.cooldowns == RULES
     await stage.end(run, Failed(BOOM))
     again = await stage.see(second)
-    assert (again.state, again.rest) == (State.QUEUED, RULES)
+    assert (again.state, again.cooldowns) == (State.QUEUED, RULES)
     assert await stage.cancel(again)
-    assert (await stage.see(second)).rest == RULES
+    assert (await stage.see(second)).cooldowns == RULES
 
 
 async def test_the_mark_counts_that_is_there_when_the_last_need_has_ended(stage: Stage) -> None:
     """A paused one is judged as well, and one of two ends judges nothing."""
-    run, other = await stage.running(behind(rest=RULES)), new_run("elsewhere")
-    second = new_run(key="k", unique="queued", behind=True, rest=RULES, needs=[other.id])
+    run, other = await stage.running(behind(cooldowns=RULES)), new_run("elsewhere")
+    second = new_run(key="k", unique="queued", behind=True, cooldowns=RULES, needs=[other.id])
     await stage.put(other, second)
     due_at = (await stage.see(second)).due_at
     assert await stage.pause(second)
@@ -166,7 +166,7 @@ class Crowd:
                 await self.store.renew([run.lease], 30)
                 self.running.discard(run.key or "")
                 outcome = Failed(BOOM) if self.chance.random() < 0.3 else Succeeded()
-                await self.store.settle([decide(run, outcome)])
+                await self.store.settle([settlement_of(run, outcome)])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 
 from rota import Rota, StoreCorrupt, StoreError, StoreUnavailable, Unstorable
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import State
 from rota.store import RunQuery
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import CALL_PATIENCE, Fault, explain, fault_of
-from rota.testing.contract import new_run
-from rota.testing.proxy import FaultProxy
-from rota.testing.servers import PostgresServer, postgres_of_wheel
+from storekit.contract import new_run
+from storekit.proxy import FaultProxy
+from storekit.servers import PostgresServer, postgres_of_wheel
 
 CUTS = 40
 BETWEEN = 5
@@ -160,7 +160,7 @@ async def test_idle_connections_that_were_ended_are_not_used_again(
             claim = await store.claim("ada", 1, ["greet"], 100, 30)
             assert sorted(run.id for run in claim.runs) == sorted(new.id for new in news)
             assert await killer.fetch(END_ALL)
-            await store.settle([decide(run, Succeeded()) for run in claim.runs])
+            await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
             await killer.execute("DELETE FROM rota.workers")
 
 
@@ -178,7 +178,7 @@ async def test_a_verb_and_its_resends_share_one_patience(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that does not answer, and then cuts the connection: the resend has only what is left of the time."""
-    monkeypatch.setattr("rota.stores.postgres.lines.CALL_PATIENCE", 0.5)
+    monkeypatch.setattr("rota.stores.postgres.pool.CALL_PATIENCE", 0.5)
     listen = server.folder / ".s.PGSQL.6001"
     async with (
         FaultProxy(server.address, listen) as proxy,
@@ -207,7 +207,7 @@ async def test_the_wait_for_a_free_line_is_part_of_the_patience_of_a_verb(
         proxy.black_hole()
         holds = asyncio.create_task(store.runs(RunQuery(ids=[])))
         await asyncio.sleep(0)  # it has begun, with the patience of a verb
-        monkeypatch.setattr("rota.stores.postgres.lines.CALL_PATIENCE", 0.5)
+        monkeypatch.setattr("rota.stores.postgres.pool.CALL_PATIENCE", 0.5)
         accepted = proxy.accepted
         with pytest.raises(StoreUnavailable, match="has not answered"):
             await store.put([new_run()])

@@ -14,9 +14,9 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from rota.client import patiently
+from rota.client.client import patiently
 from rota.domain.decision import Decision, Reason
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Run, State
 from rota.domain.settlement import Verdict
 from rota.errors import InvalidOptions, SchemaTooNew, StoreCorrupt, StoreUnavailable
@@ -25,10 +25,10 @@ from rota.stores import connect
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
 from rota.stores.postgres.driver import Connection, connect_plainly
-from rota.stores.postgres.lines import Lines
-from rota.testing.contract import Stage, new_run
-from rota.testing.proxy import FaultProxy
-from rota.testing.servers import PgBouncer, PostgresServer, postgres_kinds, postgres_of_wheel
+from rota.stores.postgres.pool import Pool
+from storekit.contract import Stage, new_run
+from storekit.proxy import FaultProxy
+from storekit.servers import PgBouncer, PostgresServer, postgres_kinds, postgres_of_wheel
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers
 
@@ -83,7 +83,7 @@ class Load:
             last = last and not claim.runs
 
     async def settle(self, runs: list[Run]) -> None:
-        said = [decide(run, Succeeded()) for run in runs]
+        said = [settlement_of(run, Succeeded()) for run in runs]
         reply = await patiently(lambda: self.store.settle(said))
         assert Verdict.STALE not in reply.items
         self.applied += [run.id for run in runs]
@@ -134,7 +134,7 @@ async def test_a_verb_that_the_server_rolls_back_for_a_deadlock_is_sent_again(se
         await connection.execute("SET deadlock_timeout = '1h'")  # settle waits first, looks first, and gives way
         async with connection.transaction():
             await connection.execute(lock, "b")
-            settle = asyncio.create_task(store.settle([decide(run, Succeeded()) for run in runs]))
+            settle = asyncio.create_task(store.settle([settlement_of(run, Succeeded()) for run in runs]))
             await waiters(connection)
             await connection.execute(lock, "a")  # settle has this one and waits for the other: a ring
         assert (await settle).items == [Verdict.APPLIED] * 2
@@ -248,11 +248,11 @@ class TestBehindAPooler:
             return schemas.backend(pooler)
         postgres_backend = schemas.backend(NEWEST)
 
-        async def opened(lines: Lines) -> Connection:
-            lines.pooled = True
-            return await connect_plainly(lines.dsn)
+        async def opened(pool: Pool) -> Connection:
+            pool.pooled = True
+            return await connect_plainly(pool.dsn)
 
-        monkeypatch.setattr(Lines, "open", opened)
+        monkeypatch.setattr(Pool, "open", opened)
         return postgres_backend
 
     async def test_the_verbs_work_without_prepared_statements(self, pooled: PostgresBackend) -> None:
@@ -260,8 +260,8 @@ class TestBehindAPooler:
             stage = Stage(pooled, store)
             ended = await stage.ended()
             assert (ended.state, ended.result) == (State.SUCCEEDED, b'"hello Ada"')
-            lines = [store.put([new_run()]) for _ in range(10)]
-            assert all(reply.items[0] for reply in await asyncio.gather(*lines))
+            pool = [store.put([new_run()]) for _ in range(10)]
+            assert all(reply.items[0] for reply in await asyncio.gather(*pool))
             assert len((await stage.claim(free=20)).runs) == 10
 
     async def test_one_process_after_the_other_finds_out_about_it(self, pooled: PostgresBackend, pooler: str) -> None:
@@ -312,7 +312,7 @@ class TestBehindAPooler:
             runs = [run for claim in await asyncio.gather(*claims) for run in claim.runs]
             runs += (await stores[0].claim("last", 1, ["greet"], 200, 30)).runs
             assert sorted(run.id for run in runs) == sorted(new.id for batch in news for new in batch)
-            ends = [stores[place % 4].settle([decide(run, Succeeded())]) for place, run in enumerate(runs)]
+            ends = [stores[place % 4].settle([settlement_of(run, Succeeded())]) for place, run in enumerate(runs)]
             assert {reply.items[0] for reply in await asyncio.gather(*ends)} == {Verdict.APPLIED}
 
 

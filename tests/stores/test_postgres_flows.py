@@ -9,15 +9,15 @@ import pytest
 
 from rota.domain import needs
 from rota.domain.guards import Mark
-from rota.domain.lifecycle import Discarded, Succeeded, decide
+from rota.domain.lifecycle import Discarded, Succeeded, settlement_of
 from rota.domain.policy import Limit
 from rota.domain.run import Member, NewRun, Run, State
 from rota.domain.settlement import Settlement
-from rota.store import Marked, Plan, Retention, RunQuery
+from rota.store import MarkRow, Plan, Retention, RunQuery
 from rota.stores.postgres import PostgresBackend, columns
 from rota.stores.postgres.driver import placeholders
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import BOOM, GREET, ids
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import BOOM, GREET, ids
 
 DAY = "day@1"
 FAR = 2_000_000_000.0
@@ -45,7 +45,7 @@ class Beside:
     async def settle(self, *said: Settlement) -> None:
         await self._verb("settle", *columns.of_settlements(said))
 
-    async def mark(self, *edits: Marked) -> None:
+    async def mark(self, *edits: MarkRow) -> None:
         await self._verb("mark", *columns.of_marks(edits))
 
     async def count(self, table: str) -> int:
@@ -97,7 +97,7 @@ async def test_a_mark_waits_for_the_child_that_is_coming_in(stage: Stage, beside
     child = step("two", "one")
     async with beside.transaction():
         await beside.put(child)
-        mark = asyncio.create_task(stage.store.mark([Marked(GREET, "one", Mark(1.0, 1.0, 0))]))
+        mark = asyncio.create_task(stage.store.mark([MarkRow(GREET, "one", Mark(1.0, 1.0, 0))]))
         await beside.until_it_waits(mark)
     await mark
     await released(stage, child)
@@ -109,8 +109,8 @@ async def test_a_child_that_comes_in_waits_for_the_end_of_its_parent(stage: Stag
     if joins:
         await stage.put(child := step("two", "never"))
     async with beside.transaction():
-        await beside.settle(decide(parent, Succeeded()))
-        put = asyncio.create_task(stage.ask_for(step("two", "one") if joins else child))
+        await beside.settle(settlement_of(parent, Succeeded()))
+        put = asyncio.create_task(stage.admit(step("two", "one") if joins else child))
         await beside.until_it_waits(put)
     await put
     await released(stage, child)
@@ -118,7 +118,7 @@ async def test_a_child_that_comes_in_waits_for_the_end_of_its_parent(stage: Stag
 
 async def test_a_child_that_comes_in_waits_for_the_mark(stage: Stage, beside: Beside) -> None:
     async with beside.transaction():
-        await beside.mark(Marked(GREET, "one", Mark(1.0, 1.0, 0)))
+        await beside.mark(MarkRow(GREET, "one", Mark(1.0, 1.0, 0)))
         put = asyncio.create_task(stage.put(child := step("two", "one")))
         await beside.until_it_waits(put)
     await put
@@ -129,7 +129,7 @@ async def test_ends_do_not_wait_for_each_other(stage: Stage, beside: Beside) -> 
     await stage.put(step("one"), step("two"))
     one, two = (await stage.claim(free=2)).runs
     async with beside.transaction():
-        await beside.settle(decide(one, Succeeded()))
+        await beside.settle(settlement_of(one, Succeeded()))
         await stage.end(two, Succeeded())
     assert {run.state for run in await stage.find(one, two)} == {State.SUCCEEDED}
 
@@ -153,8 +153,8 @@ async def test_batches_that_let_the_same_ones_go_meet_in_no_ring(stage: Stage, b
         await stage.put(*(step(f"{name}{side}") for name in names for side in "ab"))
         await stage.put(*(step(name, f"{name}a", f"{name}b") for name in names))
         running = {run.key: run for run in (await stage.claim(free=100)).runs}
-        ones = [decide(running[f"{name}a"], Succeeded()) for name in names]
-        others = [decide(running[f"{name}b"], Succeeded()) for name in reversed(names)]
+        ones = [settlement_of(running[f"{name}a"], Succeeded()) for name in names]
+        others = [settlement_of(running[f"{name}b"], Succeeded()) for name in reversed(names)]
         await asyncio.gather(near.settle(*ones), far.settle(*others))
         started = (await stage.claim(free=100)).runs
         assert sorted(run.key or "" for run in started) == sorted(names)
@@ -162,13 +162,13 @@ async def test_batches_that_let_the_same_ones_go_meet_in_no_ring(stage: Stage, b
 
 
 async def end_all(stage: Stage, runs: list[Run]) -> None:
-    await stage.store.settle([decide(run, Succeeded()) for run in runs])
+    await stage.store.settle([settlement_of(run, Succeeded()) for run in runs])
 
 
 async def test_nothing_is_left_of_waits_and_groups(stage: Stage, beside: Beside) -> None:
     await stage.put(one := step("one"), two := step("two", "one"), three := step("three", "one", "never"))
     await stage.put(lone := new_run("elsewhere"), new_run("elsewhere", needs=[lone.id]))
-    await stage.ask_for(step("two", "other"))
+    await stage.admit(step("two", "other"))
     assert (await beside.count("waits"), await beside.count("grouped")) == (4, 3)
     await stage.end(await stage.take(), Succeeded())
     await stage.cancel(two)

@@ -12,8 +12,8 @@ import pytest
 
 from rota.domain.guards import Join
 from rota.domain.policy import Limit
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import ids
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import ids
 
 GAP = 4711
 SOURCE = "SELECT pg_get_functiondef(to_regproc($1))"
@@ -85,7 +85,7 @@ async def test_a_run_that_is_moved_to_later_beside_a_claim_is_not_taken(
         await claim.stage.declare(Limit(5))
     async with claim.in_the_gap():
         later = new_run(key="k", unique="queued", join=join, delay=60)
-        put = asyncio.ensure_future(claim.other.ask_for(later))
+        put = asyncio.ensure_future(claim.other.admit(later))
         if not limited:
             await put
     await put
@@ -103,6 +103,6 @@ async def test_a_run_that_expires_beside_a_claim_is_not_taken(claim: Claim, besi
 
 async def test_a_run_that_is_joined_beside_a_claim_is_taken_with_the_newest_arguments(claim: Claim) -> None:
     async with claim.in_the_gap():
-        await claim.other.ask_for(new_run(key="k", unique="queued", args=b'{"name":"Bob"}'))
+        await claim.other.admit(new_run(key="k", unique="queued", args=b'{"name":"Bob"}'))
     assert claim.found == ids([claim.neighbour, claim.run])
     assert (await claim.stage.see(claim.run)).args == b'{"name":"Bob"}'

@@ -5,8 +5,8 @@ import pytest
 
 from rota.domain.policy import Limit
 from rota.stores.postgres.columns import as_payload
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import ids
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import ids
 
 FIRST_LOOK, LAST_LOOK = 0.02, 1.0
 

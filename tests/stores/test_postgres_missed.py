@@ -3,11 +3,11 @@
 import asyncpg
 
 from rota.domain.policy import Limit, Rate
-from rota.store import Subject, Wish
+from rota.store import Command, Scope
 from rota.stores.postgres.columns import as_payload, of_put
 from rota.stores.postgres.driver import placeholders
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import GREET
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET
 
 
 async def missed(beside: asyncpg.Connection, *names: str) -> list[str]:
@@ -48,7 +48,7 @@ async def test_nothing_is_missed_that_may_not_start(stage: Stage, beside: asyncp
     await stage.put(
         new_run("off"), new_run("full"), new_run("full"), new_run("slow"), new_run("slow"), new_run(delay=60)
     )
-    await stage.store.ask(Wish.PAUSE, ["off"], of=Subject.TASKS)
+    await stage.store.control(Command.PAUSE, ["off"], of=Scope.TASKS)
     await stage.declare(Limit(1), task="full")
     await stage.declare(rate=Rate(1, 3600), task="slow")
     claim = await stage.claim("ada", 5, tasks=["off", "full", "slow", GREET])

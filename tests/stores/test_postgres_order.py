@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from rota.stores.postgres import PostgresBackend
-from rota.testing.servers import PostgresServer
+from storekit.servers import PostgresServer
 from tests.stores.postgres_builds import checked, install, unordered
 from tests.stores.postgres_crowd import mingle
 

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from rota.domain.guards import Guards, Mark, Rest
+from rota.domain.guards import Cooldown, Guards, Mark
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Marked, Retention
+from rota.store import MarkRow, Retention
 from rota.stores.postgres import PostgresBackend
 from rota.stores.retention import MARK_MEMORY
-from rota.testing.contract import Stage
-from rota.testing.contract.stage import GREET
-from rota.testing.contract.timetable import MINUTE, Timetable
+from storekit.contract import Stage
+from storekit.contract.stage import GREET
+from storekit.contract.timetable import MINUTE, Timetable
 
 DAY = 86_400.0
 
@@ -27,16 +27,16 @@ async def stage(postgres_backend: PostgresBackend) -> AsyncIterator[Stage]:
 
 async def kept(stage: Stage) -> list[str]:
     await stage.store.sweep(Retention())
-    return [row.task for row in (await stage.store.rows(Marked)).items]
+    return [row.task for row in (await stage.store.rows(MarkRow)).items]
 
 
 async def test_marks_are_kept_as_long_as_a_policy_of_their_task_reads_them(stage: Stage) -> None:
-    rest = Guards(rest=(Rest(0, 20 * DAY), Rest(3, 5 * DAY)))
+    rest = Guards(cooldowns=(Cooldown(0, 20 * DAY), Cooldown(3, 5 * DAY)))
     specs = [TaskSpec("done", guards=Guards("done")), TaskSpec("rests", guards=rest), TaskSpec("usual")]
     await stage.store.declare(specs)
     mark = Mark(succeeded_at=await stage.now(), finished_at=await stage.now())
     tasks = ["done", "rests", "unknown", "usual"]
-    await stage.store.mark([Marked(task, "k", mark) for task in tasks])
+    await stage.store.mark([MarkRow(task, "k", mark) for task in tasks])
     stage.wait(MARK_MEMORY - 1)
     assert await kept(stage) == tasks
     stage.wait(2)
@@ -52,12 +52,12 @@ async def test_marks_are_kept_as_long_as_a_policy_of_their_task_reads_them(stage
 
 
 async def test_a_mark_may_come_many_times_in_one_call(stage: Stage) -> None:
-    one, two = Marked(GREET, "k", Mark(finished_at=1.0)), Marked(GREET, "k", Mark(2.0, 2.0, 0))
-    gone = Marked(GREET, "k", None)
+    one, two = MarkRow(GREET, "k", Mark(finished_at=1.0)), MarkRow(GREET, "k", Mark(2.0, 2.0, 0))
+    gone = MarkRow(GREET, "k", None)
     assert (await stage.store.mark([one, one, two, gone, gone, one])).items == [True, False, True, True, False, True]
-    assert (await stage.store.rows(Marked)).items == [one]
+    assert (await stage.store.rows(MarkRow)).items == [one]
     assert (await stage.store.mark([])).items == []
-    assert (await stage.store.mark([Marked(GREET, "never", Mark())])).items == [False]
+    assert (await stage.store.mark([MarkRow(GREET, "never", Mark())])).items == [False]
 
 
 @pytest.fixture

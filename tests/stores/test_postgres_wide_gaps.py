@@ -11,13 +11,13 @@ from random import Random
 import asyncpg
 import pytest
 
-from rota.domain.lifecycle import Succeeded, decide
+from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.store import Backend, Store
 from rota.stores.postgres import PostgresBackend
-from rota.testing.contract import StoreContract, new_run
-from rota.testing.contract.crowding import crowd
-from rota.testing.contract.racing import MANNERS, Manner, race
-from rota.testing.servers import PostgresServer
+from storekit.contract import StoreContract, new_run
+from storekit.contract.crowding import crowd
+from storekit.contract.racing import MANNERS, Manner, race
+from storekit.servers import PostgresServer
 from tests.stores.postgres_builds import install, widened
 from tests.stores.postgres_crowd import mingle
 
@@ -64,7 +64,7 @@ async def push_and_claim(backends: list[PostgresBackend], rounds: int) -> None:
             claim = await store.claim(name, n, ["a", "b"], 3, 30)
             early = [run.id for run in claim.runs if run.due_at > claim.now]
             assert not early, "claimed before it is due"
-            await store.settle([decide(run, Succeeded()) for run in claim.runs])
+            await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
 
     async with (
         backends[0].open() as one,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rota.testing.contract import new_run
-from rota.testing.servers import RedisServer
+from storekit.contract import new_run
+from storekit.servers import RedisServer
 from tests.stores.redis_stages import at, staged
 
 YEAR = 365 * 86_400.0

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from rota.stores.redis.hearing import Ears
-from rota.stores.redis.link import Link
-from rota.testing.servers import RedisSentinel, RedisServer
+from rota.stores.redis.client import RedisClient
+from rota.stores.redis.subscriber import Subscriber
+from storekit.servers import RedisSentinel, RedisServer
 from tests.stores.redis_stages import at
 
 HINT = msgspec.msgpack.encode((["ada"], [])).decode("latin-1")
@@ -20,23 +20,23 @@ async def test_a_hint_that_arrives_while_the_store_closes_does_not_keep_it_open(
     valkey: RedisServer, namespace: str, steps: int
 ) -> None:
     """In Python 3.11 `wait_for` forgets that it was cancelled if what it waited for came at the same time."""
-    place = at(valkey.url, namespace).place
-    link = Link(place)
-    ears = Ears(link)
-    async with ears.listening():
-        assert valkey.ask("PUBLISH", f"{place.root}hints", HINT) == 1  # this loop stands still until it is sent
+    address = at(valkey.url, namespace).address
+    link = RedisClient(address)
+    subscriber = Subscriber(link)
+    async with subscriber.listening():
+        assert valkey.send("PUBLISH", f"{address.root}hints", HINT) == 1  # this loop stands still until it is sent
         for _ in range(steps):
             await asyncio.sleep(0)
         async with asyncio.timeout(20):
-            await ears.close()
+            await subscriber.close()
     await link.close()
 
 
 @pytest.mark.parametrize("steps", range(40))
 async def test_a_search_for_the_primary_ends_when_it_is_cancelled(redis_sentinel: RedisSentinel, steps: int) -> None:
     """However far it has come. The driver waits in the same way, if it is given a time to wait."""
-    finder = Link(at(redis_sentinel.url, "n").place).finder
-    search = asyncio.create_task(finder.connection())
+    resolver = RedisClient(at(redis_sentinel.url, "n").address).resolver
+    search = asyncio.create_task(resolver.connection())
     for _ in range(steps):
         await asyncio.sleep(0)
     if search.done():

@@ -4,9 +4,9 @@ from rota.domain import needs
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Member, NewRun
 from rota.store import Plan, Retention, RunQuery
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import GREET
-from rota.testing.servers import RedisServer
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET
+from storekit.servers import RedisServer
 from tests.stores.redis_stages import at, staged
 
 DAY = "day@1"
@@ -21,7 +21,7 @@ def step(name: str, *after: str) -> NewRun:
 def kept(server: RedisServer, namespace: str) -> set[str]:
     """What there is of waits and groups."""
     root = f"{{{namespace}}}"
-    keys = server.ask("KEYS", f"{root}*")
+    keys = server.send("KEYS", f"{root}*")
     assert isinstance(keys, list)
     names = {str(key).removeprefix(root) for key in keys}
     return {name for name in names if name.startswith(("awaits:", "g:", "grouped"))}
@@ -38,7 +38,7 @@ async def test_waits_go_with_whatever_ends_them(valkey: RedisServer, namespace: 
         await stage.put(step("one"), two := step("two", "one"), step("three", "never"), lone := new_run("elsewhere"))
         await stage.put(new_run("elsewhere", needs=[lone.id]))
         assert len(kept(valkey, namespace)) == 7
-        await stage.ask_for(step("two", "other"))
+        await stage.admit(step("two", "other"))
         assert f"awaits:{needs.done(GREET, 'one')}" not in kept(valkey, namespace)
         await stage.end(await stage.take(), Succeeded())
         await stage.cancel(two)

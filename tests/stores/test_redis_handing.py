@@ -12,9 +12,9 @@ from rota.domain.policy import Limit
 from rota.domain.run import NewRun
 from rota.store import Hint, Store
 from rota.stores.redis import RedisBackend
-from rota.testing.contract import Stage, new_run
-from rota.testing.faults import FaultyBackend
-from rota.testing.servers import RedisServer
+from storekit.contract import Stage, new_run
+from storekit.faults import FaultyBackend
+from storekit.servers import RedisServer
 from tests.stores.redis_stages import at, staged
 
 _row = msgspec.msgpack.Decoder(tuple[int, str, float, bool, str | bool | None, str | bool, float])
@@ -94,7 +94,7 @@ async def test_a_message_that_no_claim_asked_for_starts_nothing(valkey: RedisSer
 
 async def _deaf(server: RedisServer, channel: str, store: Store) -> None:
     """Ends the connection that hears; returns when the server knows."""
-    await store._ears.close()  # type: ignore[attr-defined]
+    await store._subscriber.close()  # type: ignore[attr-defined]
     async with asyncio.timeout(10), Redis.from_url(server.url) as client:
         while (await client.pubsub_numsub(channel))[0][1]:
             pass
@@ -148,6 +148,6 @@ async def test_lost_replies_and_handed_runs_together_run_each_once(valkey: Redis
     async with outside.client(), apps[0], apps[1], apps[2]:
         for first in range(0, 60, 3):
             backends[first % 2].fail("claim", "reply lost" if first % 4 else "request lost")
-            for handle in [await outside.tasks["note"].submit(first + place) for place in range(3)]:
+            for handle in [await outside.tasks["note"].submit(first + address) for address in range(3)]:
                 await handle.result(timeout=60)
     assert Counter(done) == Counter(range(60))

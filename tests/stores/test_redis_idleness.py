@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from rota import Rota, Task
-from rota.stores.redis import backend, hearing
+from rota.stores.redis import backend, subscriber
 from rota.stores.redis.scripts import script
-from rota.testing.servers import RedisServer, valkey_of_wheel
+from storekit.servers import RedisServer, valkey_of_wheel
 from tests.stores.redis_stages import at
 
 FASTER = 50
@@ -40,7 +40,7 @@ class Monitor:
     async def until_now(self) -> list[str]:
         """What was sent before this call, and not yet told."""
         token, seen = uuid.uuid4().hex, list[str]()
-        await asyncio.to_thread(self._server.ask, "ECHO", token)
+        await asyncio.to_thread(self._server.send, "ECHO", token)
         while token not in (words := (await self.next())[1]):
             seen.append(words)
         return seen
@@ -64,7 +64,7 @@ async def monitored(server: RedisServer) -> AsyncGenerator[Monitor]:
 
 async def test_an_idle_worker_sends_less_than_a_command_in_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "POLL", backend.POLL / FASTER)
-    monkeypatch.setattr(hearing, "SILENCE", hearing.SILENCE / FASTER)
+    monkeypatch.setattr(subscriber, "SILENCE", subscriber.SILENCE / FASTER)
     with RedisServer(valkey_of_wheel()) as server:
         app = Rota(at(server.url, "n"))
         usual = app.tuning

@@ -10,9 +10,9 @@ from rota import StoreUnavailable
 from rota.domain.lifecycle import Succeeded
 from rota.store import Retention
 from rota.stores.redis import RedisBackend
-from rota.testing.contract import new_run
-from rota.testing.servers import RedisServer, redis_of_wheel, valkey_of_wheel
-from rota.testing.servers.places import free_port
+from storekit.contract import new_run
+from storekit.servers import RedisServer, redis_of_wheel, valkey_of_wheel
+from storekit.servers.places import free_port
 from tests.stores.redis_stages import at, staged
 
 PAGE = Path(__file__).parents[2] / "docs" / "redis.md"
@@ -80,7 +80,7 @@ def test_the_documented_acl_names_every_command_of_the_scripts() -> None:
 async def test_the_documented_acl_is_enough_and_without_channels_workers_poll(namespace: str) -> None:
     for program in (redis_of_wheel(), valkey_of_wheel()):
         with RedisServer(program, tcp=True) as server:
-            server.ask("ACL", "SETUSER", "rota", *documented_acl(namespace, program.major >= 7))
+            server.send("ACL", "SETUSER", "rota", *documented_acl(namespace, program.major >= 7))
             url = server.url.replace("redis://", "redis://rota:secret@")
             backend = at(url, namespace)
             async with staged(backend) as stage:
@@ -91,7 +91,7 @@ async def test_the_documented_acl_is_enough_and_without_channels_workers_poll(na
                 await stage.store.sweep(Retention())
                 await stage.store.depths()
             assert backend.poll == 5.0
-            server.ask("ACL", "SETUSER", "rota", "resetchannels")
+            server.send("ACL", "SETUSER", "rota", "resetchannels")
             deaf = at(url, namespace)
             async with deaf.open():
                 assert deaf.poll == 1.0
@@ -99,7 +99,7 @@ async def test_the_documented_acl_is_enough_and_without_channels_workers_poll(na
 
 async def test_a_login_that_is_refused_is_no_passing_trouble() -> None:
     with RedisServer(valkey_of_wheel(), tcp=True) as server:
-        server.ask("CONFIG", "SET", "requirepass", "deep")
+        server.send("CONFIG", "SET", "requirepass", "deep")
         for url in (server.url, server.url.replace("redis://", "redis://:wrong@")):
             with pytest.raises(StoreUnavailable, match="login") as refused:
                 async with RedisBackend.from_url(url).open():

@@ -6,10 +6,10 @@ import pytest
 
 from rota.domain.decision import Reason
 from rota.domain.lifecycle import Succeeded
-from rota.store import ID_MEMORY, Hint, Retention, Wish
-from rota.stores.redis import hearing
-from rota.testing.contract import new_run
-from rota.testing.servers import RedisServer, valkey_of_wheel
+from rota.store import ID_MEMORY, Command, Hint, Retention
+from rota.stores.redis import subscriber
+from storekit.contract import new_run
+from storekit.servers import RedisServer, valkey_of_wheel
 from tests.stores.redis_stages import at, staged
 
 BIG = b'{"name":"' + b"x" * 5000 + b'"}'
@@ -28,7 +28,7 @@ async def test_submits_that_come_together_share_requests_and_a_lone_one_leaves_a
             await stage.put(new_run())
             assert calls(server, "evalsha") == before + 1
             news = [new_run() for _ in range(50)]
-            decisions = await asyncio.gather(*(stage.ask_for(new) for new in news))
+            decisions = await asyncio.gather(*(stage.admit(new) for new in news))
             assert [decision.run for decision in decisions] == [new.id for new in news]
             assert calls(server, "evalsha") <= before + 4
 
@@ -37,12 +37,12 @@ async def test_a_refusal_goes_to_the_one_who_asked(valkey: RedisServer, namespac
     async with staged(at(valkey.url, namespace)) as stage:
         await stage.put(new_run(key="k", unique="active", join="refuse"))
         asked = [new_run(key=key, unique="active", join="refuse") for key in ("a", "k", "b", "a")]
-        reasons = [(await decided).reason for decided in [asyncio.create_task(stage.ask_for(new)) for new in asked]]
+        reasons = [(await decided).reason for decided in [asyncio.create_task(stage.admit(new)) for new in asked]]
         accepted, refused = Reason.ACCEPTED, Reason.ALREADY_QUEUED
         assert reasons == [accepted, refused, accepted, refused]
 
 
-async def test_a_wish_about_many_runs_is_several_short_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_about_many_runs_is_several_short_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server does nothing else while one of them runs."""
     monkeypatch.setattr("rota.stores.redis.store.PART", 10)
     with RedisServer(valkey_of_wheel()) as server:
@@ -51,12 +51,12 @@ async def test_a_wish_about_many_runs_is_several_short_scripts(monkeypatch: pyte
             await stage.put(*news)
             before = calls(server, "evalsha")
             asked = [news[0].id, "nobody", *(new.id for new in news[1:])]
-            assert (await stage.store.ask(Wish.CANCEL, asked)).items == [1, 0, *[1] * 24]
+            assert (await stage.store.control(Command.CANCEL, asked)).items == [1, 0, *[1] * 24]
             assert calls(server, "evalsha") == before + 3
 
 
 async def test_a_long_silence_is_broken_by_a_question_and_hints_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hearing, "SILENCE", 0.02)
+    monkeypatch.setattr(subscriber, "SILENCE", 0.02)
     with RedisServer(valkey_of_wheel()) as server:
         async with staged(at(server.url, "n")) as stage, stage.store.changes() as hints:
             asked = calls(server, "ping")
@@ -82,14 +82,14 @@ async def test_big_arguments_are_kept_apart_and_go_with_their_run(valkey: RedisS
         await stage.put(first)
         assert (await stage.see(first)).args == BIG
         for args in (b'{"name":"small"}', BIG, BIG[:-2] + b'y"}'):
-            assert (await stage.ask_for(new_run(key="k", unique="queued", args=args))).run == first.id
+            assert (await stage.admit(new_run(key="k", unique="queued", args=args))).run == first.id
             assert (await stage.see(first)).args == args
         run = await stage.take()
         await stage.end(run, Succeeded())
         assert (await stage.see(run)).args == run.args == BIG[:-2] + b'y"}'
         stage.wait(ID_MEMORY + 1)
         await stage.store.sweep(Retention(succeeded=0, most=0, least=0))
-        kept = valkey.ask("KEYS", f"{{{namespace}}}[rb]:*")
+        kept = valkey.send("KEYS", f"{{{namespace}}}[rb]:*")
         assert kept == []
 
 
@@ -100,7 +100,7 @@ async def test_what_is_done_leaves_nothing_behind_but_what_is_remembered(valkey:
         stage.wait(10 * 86_400)
         for _ in range(3):
             await stage.store.sweep(Retention(succeeded=0, most=0, least=0))
-        keys = valkey.ask("KEYS", f"{{{namespace}}}*")
+        keys = valkey.send("KEYS", f"{{{namespace}}}*")
         assert isinstance(keys, list)
         left = {str(key).partition("}")[2].partition(":")[0] for key in keys}
         assert left <= {"clock", "seq", "workers", "seen", "crews", "c", "i", "idle", "batch", "reports"}

@@ -10,10 +10,10 @@ from rota.domain.policy import Limit
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.store import Declared, RunQuery
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import LEASE
-from rota.testing.contract.timetable import Timetable, new_schedule
-from rota.testing.servers import RedisServer
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import LEASE
+from storekit.contract.timetable import Timetable, new_schedule
+from storekit.servers import RedisServer
 from tests.stores.redis_stages import at, staged
 
 MARKED = """
@@ -37,18 +37,18 @@ class Spoiler:
         self._server = server
         self.root = f"{{{namespace}}}"
 
-    def ask(self, *words: str) -> None:
-        self._server.ask(*words)
+    def send(self, *words: str) -> None:
+        self._server.send(*words)
 
     def newer(self, run: str) -> None:
         """`marked` as a text: the scripts do not mind, the reader does."""
-        self._server.ask("EVAL", MARKED, "1", self.root, run, "perhaps")
+        self._server.send("EVAL", MARKED, "1", self.root, run, "perhaps")
 
     def as_it_was(self, run: str) -> None:
-        self._server.ask("EVAL", MARKED, "1", self.root, run, "")
+        self._server.send("EVAL", MARKED, "1", self.root, run, "")
 
     def newer_schedule(self, id: str, old: str, new: str) -> None:
-        self._server.ask("EVAL", NEWER_SCHEDULE, "1", self.root, id, old, new)
+        self._server.send("EVAL", NEWER_SCHEDULE, "1", self.root, id, old, new)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def test_a_run_that_is_spoilt_or_lost_holds_up_nobody(
         await stage.declare(Limit(total=5, per_key=5))
     spoilt, plain = new_run(key="k"), new_run(key="k")
     await stage.put(spoilt, plain)
-    spoiler.ask(words[0], f"{spoiler.root}r:{spoilt.id}", *words[1:])
+    spoiler.send(words[0], f"{spoiler.root}r:{spoilt.id}", *words[1:])
     run = await stage.take()
     assert run.id == plain.id
     assert [run.id for run in (await stage.store.runs(RunQuery())).runs] == [plain.id]
@@ -151,7 +151,7 @@ async def test_a_schedule_that_cannot_be_read_is_left_out_and_set_aside_for_a_mi
     if how == "newer":
         spoiler.newer_schedule("odd", "queue", "sometimes")
     else:
-        spoiler.ask("HSET", f"{spoiler.root}schedules", "odd", "rubbish")
+        spoiler.send("HSET", f"{spoiler.root}schedules", "odd", "rubbish")
     assert [row.id for row in (await stage.store.rows(Schedule)).items] == ["plain"]
     stage.wait(3600)
     assert await timetable.offered() == ["plain"]

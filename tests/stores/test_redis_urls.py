@@ -8,34 +8,37 @@ from rota import InvalidOptions
 from rota.domain.masking import masked
 from rota.errors import MissingExtra
 from rota.stores import connect
-from rota.stores.redis.place import Place, parse
+from rota.stores.redis.address import RedisAddress, parse
 from tests.requirement import requirement
 
 
 @requirement("4.10")
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "address"),
     [
-        ("redis://", Place(kind="server", hosts=(("localhost", 6379),))),
-        ("valkey://box:7000/3", Place(kind="server", hosts=(("box", 7000),), db=3)),
-        ("redis://box?db=2&namespace=a.b", Place(kind="server", hosts=(("box", 6379),), db=2, namespace="a.b")),
-        ("rediss://ada:s%40crt@[::1]:1", Place(kind="server", hosts=(("::1", 1),), tls=True, username="ada")),
-        ("unix:///run/r.sock?db=1", Place(kind="socket", path="/run/r.sock", db=1)),
-        ("redis+cluster://a:1,b?strict=true", Place(kind="cluster", hosts=(("a", 1), ("b", 6379)), strict=True)),
-        ("redis+sentinel://a,b:2/prim/4", Place(kind="sentinel", hosts=(("a", 26379), ("b", 2)), service="prim", db=4)),
-        ("redis://?max_connections=5", Place(kind="server", hosts=(("localhost", 6379),), max_connections=5)),
+        ("redis://", RedisAddress(kind="server", hosts=(("localhost", 6379),))),
+        ("valkey://box:7000/3", RedisAddress(kind="server", hosts=(("box", 7000),), db=3)),
+        ("redis://box?db=2&namespace=a.b", RedisAddress(kind="server", hosts=(("box", 6379),), db=2, namespace="a.b")),
+        ("rediss://ada:s%40crt@[::1]:1", RedisAddress(kind="server", hosts=(("::1", 1),), tls=True, username="ada")),
+        ("unix:///run/r.sock?db=1", RedisAddress(kind="socket", path="/run/r.sock", db=1)),
+        ("redis+cluster://a:1,b?strict=true", RedisAddress(kind="cluster", hosts=(("a", 1), ("b", 6379)), strict=True)),
+        (
+            "redis+sentinel://a,b:2/prim/4",
+            RedisAddress(kind="sentinel", hosts=(("a", 26379), ("b", 2)), service="prim", db=4),
+        ),
+        ("redis://?max_connections=5", RedisAddress(kind="server", hosts=(("localhost", 6379),), max_connections=5)),
     ],
 )
-def test_a_url_says_where_the_store_is(url: str, place: Place) -> None:
+def test_a_url_says_where_the_store_is(url: str, address: RedisAddress) -> None:
     found = parse(url)
     names = ("kind", "hosts", "path", "service", "db", "tls", "username", "namespace", "max_connections", "strict")
-    assert [getattr(found, name) for name in names] == [getattr(place, name) for name in names]
+    assert [getattr(found, name) for name in names] == [getattr(address, name) for name in names]
 
 
 def test_a_password_is_read_and_never_shown() -> None:
-    place = parse("rediss://ada:s%40crt@box/0?sentinel_password=deep")
-    assert (place.password, place.sentinel_password) == ("s@crt", "deep")
-    assert place.shown == "rediss://ada:***@box/0?sentinel_password=***"
+    address = parse("rediss://ada:s%40crt@box/0?sentinel_password=deep")
+    assert (address.password, address.sentinel_password) == ("s@crt", "deep")
+    assert address.shown == "rediss://ada:***@box/0?sentinel_password=***"
     assert masked("redis://:p:w@d@box") == "redis://:***@box"
 
 

@@ -14,8 +14,8 @@ from rota import Rota
 from rota.store import Hint, Retention, Store, WorkerSeen
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.sqlite.bells import CROWD, Bells
-from rota.testing.contract import Stage, new_run
-from rota.testing.faults import FaultyBackend
+from storekit.contract import Stage, new_run
+from storekit.faults import FaultyBackend
 from tests.processes import Process
 
 NEVER = 3600.0
@@ -171,7 +171,7 @@ async def test_a_crowd_of_rings_is_followed_by_a_look_since_some_may_be_lost(tmp
     assert ear.heard.index(None) < CROWD
 
 
-async def test_a_wish_rings_the_worker_that_holds_the_run_and_nobody_elses(tmp_path: Path) -> None:
+async def test_a_command_rings_the_worker_that_holds_the_run_and_nobody_elses(tmp_path: Path) -> None:
     path = tmp_path / "rota.db"
     ada, bob, there = quiet(path), quiet(path), quiet(path)
     async with (

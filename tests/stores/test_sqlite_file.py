@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota import InvalidOptions, Rota, SchemaTooNew, State, StoreCorrupt, StoreUnavailable
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Origin
 from rota.store import RunQuery
@@ -20,7 +20,7 @@ from rota.stores.sqlite.connection import migrate, migrations
 
 
 def new_run(id: str, payload: str = "") -> NewRun:
-    return NewRun(id=id, task="t", wire=wire.encode(f'{{"x":"{payload}"}}'.encode(), Origin(), Policy()))
+    return NewRun(id=id, task="t", body=codec.encode(f'{{"x":"{payload}"}}'.encode(), Origin(), Policy()))
 
 
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_one_bad_job_does_not_spoil_those_that_share_its_commit(tmp_path: 
 
     backend = SqliteBackend(tmp_path / "rota.db")
     async with backend.open() as store:
-        bad = NewRun(id="bad", task="t", wire=b"\xff\xfe")  # not text: SQLite cannot take it
+        bad = NewRun(id="bad", task="t", body=b"\xff\xfe")  # not text: SQLite cannot take it
         answers = await asyncio.gather(
             store.put([new_run("a")]), store.put([bad]), store.put([new_run("b")]), return_exceptions=True
         )

@@ -14,14 +14,14 @@ from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Marked, Report, Retention, RunQuery, Subject, Tally, Wish, WorkerSeen
+from rota.store import Backend, Command, MarkRow, Report, Retention, RunQuery, Scope, Tally, WorkerSeen
 from rota.stores.postgres import PostgresBackend
 from rota.stores.retention import MARK_MEMORY
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.unreadable import gathered
 from rota.testing import drain
-from rota.testing.contract import Stage, new_run
-from rota.testing.servers import RedisServer
+from storekit.contract import Stage, new_run
+from storekit.servers import RedisServer
 from tests.stores.redis_stages import at
 
 BAD_SPEC = '{"name":"bad","enabled":null,"limit":{"total":0}}'
@@ -72,13 +72,13 @@ def on_redis(server: RedisServer, namespace: str) -> Place:
     async def spoil(kind: str, name: str) -> None:
         if kind == "spec" and name == "bad":
             row = msgspec.msgpack.encode([BAD_SPEC, False, True, False, False, False, False, False, "", "", 0])
-            server.ask("HSET", f"{root}specs", name, row.decode("latin-1"))
+            server.send("HSET", f"{root}specs", name, row.decode("latin-1"))
         elif kind == "spec":
-            server.ask("HSET", f"{root}specs", name, "no messagepack at all")
+            server.send("HSET", f"{root}specs", name, "no messagepack at all")
         elif kind == "worker":
-            server.ask("HSET", f"{root}reports", name, "[7]")
+            server.send("HSET", f"{root}reports", name, "[7]")
         else:
-            server.ask("EVAL", SPOIL_SCHEDULE if kind == "schedule" else SPOIL_RUN, "1", root, name)
+            server.send("EVAL", SPOIL_SCHEDULE if kind == "schedule" else SPOIL_RUN, "1", root, name)
 
     return Place(at(server.url, namespace), spoil)
 
@@ -184,13 +184,13 @@ async def test_the_sweep_goes_on_beside_rows_that_cannot_be_read(place: Place, b
     async with place.backend.open() as store:
         stage = Stage(place.backend, store)
         await place.spoil("spec", bad)
-        await store.mark([Marked(task, "k", Mark(finished_at=await stage.now())) for task in (bad, "other")])
-        await store.ask(Wish.PAUSE, ["beat"], of=Subject.SCHEDULES)
+        await store.mark([MarkRow(task, "k", Mark(finished_at=await stage.now())) for task in (bad, "other")])
+        await store.control(Command.PAUSE, ["beat"], of=Scope.SCHEDULES)
         await place.spoil("schedule", "beat")
         place.backend.skew += 2 * MARK_MEMORY
         swept = await store.sweep(Retention())
         assert (swept.expired, swept.forgotten, swept.more) == (0, 0, False)
-        kept = {marked.task for marked in (await store.rows(Marked)).items}
+        kept = {marked.task for marked in (await store.rows(MarkRow)).items}
         assert "other" not in kept
         if isinstance(place.backend, SqliteBackend):  # the servers hold the memory of marks beside the spec
             assert kept == {bad}, "nobody knows how long its marks are needed"
@@ -242,7 +242,7 @@ async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot
     async with backend.open() as store:
         for worker in ("ada", "bob"):
             await store.claim(worker, 1, [], 0, 30, report)
-        await store.mark([Marked("greet", key, Mark(failures=1)) for key in ("good", "odd")])
+        await store.mark([MarkRow("greet", key, Mark(failures=1)) for key in ("good", "odd")])
         connection = sqlite3.connect(backend.path)
         with connection:
             connection.execute("UPDATE workers SET report = 'no json at all' WHERE name = 'ada'")
@@ -250,11 +250,11 @@ async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot
             connection.execute("UPDATE stats SET tally = 'no json at all'")
         connection.close()
         assert [worker.name for worker in (await store.rows(WorkerSeen)).items] == ["bob"]
-        assert [marked.key for marked in (await store.rows(Marked)).items] == ["good"]
+        assert [marked.key for marked in (await store.rows(MarkRow)).items] == ["good"]
         assert (await store.stats()).items == []
         with gathered() as odd:
             await store.rows(WorkerSeen)
-            await store.rows(Marked)
+            await store.rows(MarkRow)
             await store.stats()
         assert {name.partition(" of minute")[0] for _, name in odd} == {"worker ada", "mark greet odd", "tally greet"}
         await store.claim("bob", 2, [], 0, 30, report)

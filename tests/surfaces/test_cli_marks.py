@@ -7,7 +7,7 @@ import pytest
 
 from rota import Period, Rota
 from rota.domain.guards import Mark
-from rota.store import Marked
+from rota.store import MarkRow
 from tests.surfaces.called import Called
 from tests.surfaces.days import Day
 from tests.surfaces.timetables import beside, on_terminal
@@ -38,8 +38,8 @@ def keys(rota: Called, *arguments: str) -> list[str]:
 
 
 def test_marks_are_listed_by_task_and_key(rota: Called, shop: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = [Marked(task, key, Mark(succeeded_at=100.0)) for task in ("report", "other") for key in ("a", "b")]
-    failed = Marked("report", "c", Mark(finished_at=100.0, failures=2))
+    done = [MarkRow(task, key, Mark(succeeded_at=100.0)) for task in ("report", "other") for key in ("a", "b")]
+    failed = MarkRow("report", "c", Mark(finished_at=100.0, failures=2))
     rota.store(lambda store: store.mark([*done, failed]))
 
     assert [(row["task"], row["key"]) for row in rota.json("marks", "ls")] == [
@@ -94,7 +94,7 @@ def test_a_mark_that_is_set_lets_those_go_who_wait_for_it(rota: Called, day: Day
 
 def test_a_reset_forgets_all_of_a_task_in_a_period_and_nothing_else(rota: Called, shop: Rota) -> None:
     said = (PERIOD, f"a@{PERIOD}", f"b@{PERIOD}", "a@2026-11-14", f"{PERIOD}-not", "2026-11-14")
-    rota.store(lambda store: store.mark([Marked("report", key, Mark(succeeded_at=1.0)) for key in said]))
+    rota.store(lambda store: store.mark([MarkRow("report", key, Mark(succeeded_at=1.0)) for key in said]))
 
     told = rota("reset", "report", "--period", PERIOD)
 

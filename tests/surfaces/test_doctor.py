@@ -13,8 +13,8 @@ import pytest
 from rota.cli.postgres_checks import postgres_checks
 from rota.cli.redis_checks import TRIED
 from rota.stores.postgres import PostgresBackend
-from rota.testing.servers import HasUrl, PostgresServer, RedisServer, redis_of_wheel, valkey_of_wheel
-from rota.testing.servers.places import free_port
+from storekit.servers import HasUrl, PostgresServer, RedisServer, redis_of_wheel, valkey_of_wheel
+from storekit.servers.places import free_port
 from tests.faults.conftest import in_place
 from tests.stores.test_redis_opening import documented_acl
 from tests.surfaces.called import Called
@@ -52,7 +52,7 @@ def test_a_sound_valkey_is_found_sound(rota: Called, careful: RedisServer, names
     assert {"store", "clock", "writable"} <= found.keys()
     assert found["server"]["detail"].startswith("Valkey 9.")
     assert "appendfsync always" in found["persistence"]["detail"]
-    assert careful.ask("KEYS", "*doctor*") == [], "nothing is left behind"
+    assert careful.send("KEYS", "*doctor*") == [], "nothing is left behind"
 
 
 def test_every_redis_can_be_examined(rota: Called, any_redis: HasUrl, namespace: str) -> None:
@@ -76,9 +76,9 @@ def test_a_redis_that_forgets_is_warned_about_and_fails_where_it_is_refused(rota
         strictly = doctor(rota, in_place(server.url, namespace) + "&strict=true", code=1)
         assert {"persistence": "fail", "eviction": "fail"}.items() <= unwell(strictly).items()
 
-        server.ask("CONFIG", "SET", "appendonly", "yes")
-        server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-        server.ask("CONFIG", "SET", "maxmemory", "1000")
+        server.send("CONFIG", "SET", "appendonly", "yes")
+        server.send("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        server.send("CONFIG", "SET", "maxmemory", "1000")
         full = doctor(rota, in_place(server.url, namespace), code=1)
         assert (full["memory"]["verdict"], full["persistence"]["verdict"]) == ("fail", "warn")  # appendfsync no
 
@@ -86,17 +86,17 @@ def test_a_redis_that_forgets_is_warned_about_and_fails_where_it_is_refused(rota
 def test_a_redis_user_without_a_command_or_a_channel_is_told_which(
     rota: Called, careful: RedisServer, namespace: str
 ) -> None:
-    careful.ask("ACL", "SETUSER", "rota", *documented_acl(namespace, modern=True))
+    careful.send("ACL", "SETUSER", "rota", *documented_acl(namespace, modern=True))
     url = in_place(careful.url.replace("redis://", "redis://rota:secret@"), namespace)
     assert unwell(doctor(rota, url)) == {}
     assert "secret" not in rota("doctor")
 
-    careful.ask("ACL", "SETUSER", "rota", "resetchannels", "&{other}*")
+    careful.send("ACL", "SETUSER", "rota", "resetchannels", "&{other}*")
     deaf = doctor(rota, url, code=1)
     assert "may not use publish" in deaf["permissions"]["detail"]
     assert deaf["hints"]["verdict"] == "warn"
 
-    careful.ask("ACL", "SETUSER", "rota", f"&{{{namespace}}}*", "-zadd", "-hset")
+    careful.send("ACL", "SETUSER", "rota", f"&{{{namespace}}}*", "-zadd", "-hset")
     found = doctor(rota, url, code=1)
     assert found["permissions"]["detail"].startswith("this user may not use hset, zadd in namespace")
     assert "store" not in found, "the rest is not looked at"
@@ -110,7 +110,7 @@ def test_the_doctor_tries_every_command_of_the_scripts() -> None:
 
 def test_a_replica_is_no_place_for_a_store(rota: Called, careful: RedisServer, namespace: str) -> None:
     with RedisServer(valkey_of_wheel()) as server:
-        server.ask("REPLICAOF", "127.0.0.1", str(careful.port))
+        server.send("REPLICAOF", "127.0.0.1", str(careful.port))
         assert doctor(rota, in_place(server.url, namespace), code=1)["role"]["verdict"] == "fail"
 
 

@@ -10,8 +10,8 @@ import pytest
 from rota.domain.policy import Rate
 from rota.store import Store, WorkerSeen
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import ids
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import ids
 from tests.surfaces.called import Called
 
 

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from rota import DailyAt, Every, Rota, State
 from rota.cli import run as command
+from rota.client.transfer import PAGE, move
 from rota.domain.guards import Mark
-from rota.domain.lifecycle import Crashed, decide
+from rota.domain.lifecycle import Crashed, settlement_of
 from rota.domain.run import Failure, Run
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreUnavailable
-from rota.moving import PAGE, move
-from rota.store import Marked, Reply, RunQuery, Store, Subject, Wish
+from rota.store import Command, MarkRow, Reply, RunQuery, Scope, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.faults import Fault, FaultyBackend
+from storekit.faults import Fault, FaultyBackend
 from tests.surfaces.called import Called
 from tests.surfaces.called import waiting as waiting_run
 from tests.surfaces.project import Project
@@ -48,7 +48,7 @@ class Office:
         await self.held.pause()
         await app.schedules.backfill("daily", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, 23, tzinfo=UTC))
         store = await app.client().store()
-        await store.mark([Marked("work", "k", Mark(succeeded_at=1.0, finished_at=1.0))])
+        await store.mark([MarkRow("work", "k", Mark(succeeded_at=1.0, finished_at=1.0))])
         return store
 
 
@@ -82,12 +82,12 @@ async def test_schedules_keep_their_next_tick_runs_their_due_time_and_marks_thei
         }
         assert there[office.held.id].state is State.PAUSED
         assert [run.state for run in there.values()].count(State.PAUSED) == 1
-        assert (await new.rows(Marked)).items == (await old.rows(Marked)).items
+        assert (await new.rows(MarkRow)).items == (await old.rows(MarkRow)).items
     assert await waiting(old) == []
     assert await office.app.schedules.list() == []
 
 
-@pytest.mark.parametrize("verb", ["ask", "declare", "put", "mark"])
+@pytest.mark.parametrize("verb", ["control", "declare", "put", "mark"])
 @pytest.mark.parametrize("fault", ["request lost", "reply lost"])
 @pytest.mark.parametrize("after", range(4))
 async def test_interrupted_anywhere_it_moves_the_rest_the_next_time(verb: str, fault: Fault, after: int) -> None:
@@ -180,10 +180,10 @@ class Busy:
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._store, verb)
 
-    async def ask(self, wish: Wish, subjects: Sequence[str], *said: Any) -> Reply[int]:
-        if wish is Wish.PAUSE and Subject.SCHEDULES not in said:
+    async def control(self, command: Command, names: Sequence[str], *said: Any) -> Reply[int]:
+        if command is Command.PAUSE and Scope.SCHEDULES not in said:
             await self._meanwhile()
-        return await self._store.ask(wish, subjects, *said)
+        return await self._store.control(command, names, *said)
 
 
 async def test_what_a_run_was_given_while_it_was_looked_at_goes_with_it(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def test_what_an_interrupted_move_held_waits_again_if_it_is_not_taken() ->
     office = Office(source)
     run = await office.work.submit(1)
     async with source.open() as old, small.open() as new:
-        source.fail("ask", "reply lost")
+        source.fail("control", "reply lost")
         with pytest.raises(StoreUnavailable):
             await move(old, new)
         source.heal()
@@ -215,7 +215,7 @@ def test_the_command_tells_how_many_begin_afresh(
 ) -> None:
     async def try_one(store: Store) -> None:
         (run,) = (await store.claim("w", 1, ["greet"], 1, 30)).runs
-        await store.settle([decide(run, Crashed(Failure("WorkerLost", "killed")))])
+        await store.settle([settlement_of(run, Crashed(Failure("WorkerLost", "killed")))])
 
     rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
     rota.store(try_one)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rota import Rota, State
-from rota.moving import move
+from rota.client.transfer import move
 from rota.store import RunQuery
 from rota.stores.memory import MemoryBackend
 from tests.surfaces.called import Called

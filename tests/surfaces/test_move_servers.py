@@ -8,15 +8,15 @@ import pytest
 
 from rota import DailyAt, Every, Retry, Rota, State
 from rota.cli import run as command
+from rota.client.transfer import move
 from rota.domain import needs
-from rota.domain.lifecycle import Failed, Paused, Succeeded, decide
+from rota.domain.lifecycle import Failed, Paused, Succeeded, settlement_of
 from rota.domain.run import Failure, Member, Note, Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.moving import move
-from rota.store import Marked, RunQuery, Store, Wish
+from rota.store import Command, MarkRow, RunQuery, Store
 from rota.stores import connect
-from rota.testing.contract import new_run
+from storekit.contract import new_run
 from tests.faults.conftest import in_place
 from tests.requirement import requirement
 from tests.server_fixtures import Servers
@@ -83,7 +83,7 @@ async def test_what_has_moved_is_worked_on_there(urls: tuple[str, str]) -> None:
         done: list[str] = []
         for n in range(1, 4):  # the backfill: each lets the next one go
             (run,) = (await new.claim("w", n, ["work"], 10, 30)).runs
-            assert (await new.settle([decide(run, Succeeded())])).items == ["applied"]
+            assert (await new.settle([settlement_of(run, Succeeded())])).items == ["applied"]
             done.append(run.id)
         assert (await new.claim("w", 4, ["work"], 10, 30)).runs == [], "the others are paused, or due later"
         assert len(set(done)) == 3
@@ -100,12 +100,12 @@ async def test_schedules_and_marks_stand_as_they_stood(urls: tuple[str, str], re
         old = await app.client().store()
         await work.using(unique="done", key="k").submit(1)
         (run,) = (await old.claim("w", 1, ["other"], 1, 30)).runs
-        assert (await old.settle([decide(run, Succeeded())])).items == ["applied"]
-        marks = (await old.rows(Marked)).items
+        assert (await old.settle([settlement_of(run, Succeeded())])).items == ["applied"]
+        marks = (await old.rows(MarkRow)).items
         assert [mark.task for mark in marks] == ["other"]
 
         assert (await move(old, new)).marks == 1
-        assert (await new.rows(Marked)).items == marks
+        assert (await new.rows(MarkRow)).items == marks
         after = (await new.rows(Schedule)).items
         assert [(s.id, s.since, s.paused, s.note, s.recent) for s in after] == [
             (s.id, s.since, s.paused, s.note, s.recent) for s in schedules
@@ -143,9 +143,9 @@ async def test_steps_move_with_their_group_and_what_they_wait_for(urls: tuple[st
         there = {run.id: run for run in (await new.runs(RunQuery(group="day@1"))).runs}
         assert {id: run.needs for id, run in there.items()} == {run.id: run.needs for run in (first, second)}
         assert [run.id for run in (await old.runs(RunQuery(group="day@1", states=[State.QUEUED]))).runs] == [third.id]
-        await old.settle([decide(running, Succeeded())])
+        await old.settle([settlement_of(running, Succeeded())])
         (run,) = (await new.claim("w", 1, ["work"], 9, 30)).runs
-        await new.settle([decide(run, Succeeded())])
+        await new.settle([settlement_of(run, Succeeded())])
         await move(old, new)
         assert {run.id for run in (await new.claim("w", 2, ["work"], 9, 30)).runs} == {second.id, third.id}
 
@@ -170,8 +170,8 @@ async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str
         old = await app.client().store()
         tried, saved, new_one = [await work.using(priority=n).submit(n) for n in (3, 2, 1)]
         first, second = (await old.claim("w", 1, ["work"], 2, 30)).runs
-        failure = decide(first, Failed(Failure("ValueError", "no")))
-        pause = decide(second, Paused(), note=Note(saved=b'"page 7"'))
+        failure = settlement_of(first, Failed(Failure("ValueError", "no")))
+        pause = settlement_of(second, Paused(), note=Note(saved=b'"page 7"'))
         assert (await old.settle([failure, pause])).items == ["applied", "applied"]
 
         moved = await move(old, new)
@@ -186,7 +186,7 @@ async def test_a_paused_run_starts_nowhere_on_its_way(urls: tuple[str, str]) -> 
     async with connect(urls[0]).open() as old, connect(urls[1]).open() as new, new.changes():
         await new.claim("w", 1, ["work"], 1, 30, None, "token")
         await old.put([run])
-        await old.ask(Wish.PAUSE, [run.id])
+        await old.control(Command.PAUSE, [run.id])
         assert (await move(old, new)).runs == 1
         assert [one.state for one in (await waiting(new)).values()] == [State.PAUSED]
         assert not any(spec.paused for spec in (await new.rows(TaskSpec)).items), "its task is open again"

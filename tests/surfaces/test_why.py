@@ -4,7 +4,7 @@ import pytest
 
 from rota import Every, Rota, UnknownTask
 from rota.domain.lifecycle import Snoozed
-from rota.store import Report, Subject, Wish
+from rota.store import Command, Report, Scope
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
 from tests.surfaces.why_scene import Scene
@@ -62,7 +62,7 @@ async def test_its_task_is_paused_and_by_whom(scene: Scene) -> None:
     await scene.publish()
     await scene.work()
     store = await scene.store()
-    await store.ask(Wish.PAUSE, ["fetch"], "the site is down", "ops@host", Subject.TASKS)
+    await store.control(Command.PAUSE, ["fetch"], "the site is down", "ops@host", Scope.TASKS)
     answer = await scene.told("fetch")
     assert "fetch is paused" in answer
     assert "ops@host" in answer
@@ -75,7 +75,7 @@ async def test_a_key_and_a_run_of_a_paused_task_name_who_paused_it_and_why(scene
     await scene.work()
     run = await scene.fetch.submit(1)
     store = await scene.store()
-    await store.ask(Wish.PAUSE, ["fetch"], "the site is down", "ops@host", Subject.TASKS)
+    await store.control(Command.PAUSE, ["fetch"], "the site is down", "ops@host", Scope.TASKS)
     scene.backend.skew += 600
     await scene.work()
     expected = "fetch is paused (10 minutes ago by ops@host) (the site is down); `rota tasks resume fetch`"
@@ -88,8 +88,8 @@ async def test_the_pause_of_a_run_is_not_taken_for_that_of_its_task(scene: Scene
     await scene.work()
     run = await scene.mail.submit("ann")
     store = await scene.store()
-    await store.ask(Wish.PAUSE, ["mail"], "the server is down", "ops@host", Subject.TASKS)
-    await store.ask(Wish.PAUSE, [run.id], "not her", "eve@host")
+    await store.control(Command.PAUSE, ["mail"], "the server is down", "ops@host", Scope.TASKS)
+    await store.control(Command.PAUSE, [run.id], "not her", "eve@host")
     assert await scene.told("mail") == "mail is paused; `rota tasks resume mail`"
 
 

@@ -15,11 +15,11 @@ from rota.domain.lifecycle import (
     Snoozed,
     Succeeded,
     Unbindable,
-    decide,
+    settlement_of,
 )
 from rota.domain.run import Failure, State
 from rota.errors import Refused
-from rota.store import Report, RunQuery, Wish
+from rota.store import Command, Report, RunQuery
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 from tests.surfaces.why_scene import START, Scene
@@ -83,7 +83,7 @@ async def test_the_last_run_is_the_one_that_ended_last(scene: Scene) -> None:
     scene.backend.skew += 1
     await slow.cancel("enough")
     store = await scene.store()
-    await store.settle([decide(await slow.refresh(), Cancelled())])
+    await store.settle([settlement_of(await slow.refresh(), Cancelled())])
     assert without_clock(await scene.told("boom")) == "its last run was cancelled 0 seconds ago (…) (enough)"
 
 
@@ -180,13 +180,13 @@ async def test_runs_of_a_dead_worker_beside_one_that_runs(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "fate"), [(Wish.CANCEL, "is cancelled"), (Wish.PAUSE, "is paused"), (None, "starts again")]
+    ("control", "fate"), [(Command.CANCEL, "is cancelled"), (Command.PAUSE, "is paused"), (None, "starts again")]
 )
-async def test_what_a_rescue_makes_of_a_run_that_was_lost(scene: Scene, ask: Wish | None, fate: str) -> None:
+async def test_what_a_rescue_makes_of_a_run_that_was_lost(scene: Scene, control: Command | None, fate: str) -> None:
     run = await scene.boom.submit(1)
     await scene.work()
-    if ask is not None:
-        await (await scene.store()).ask(ask, [run.id])
+    if control is not None:
+        await (await scene.store()).control(control, [run.id])
     scene.backend.skew += 40
     assert f"it {fate} once a worker runs" in await scene.told(run.id)
 
@@ -334,7 +334,7 @@ async def test_ticks_that_were_refused_by_a_run_that_has_ended_since(scene: Scen
     store = await scene.store()
     (running,) = (await store.runs(RunQuery(states=[State.RUNNING]))).runs
     scene.backend.skew -= 1
-    await store.settle([decide(running, Succeeded())])
+    await store.settle([settlement_of(running, Succeeded())])
     scene.backend.skew += 1
     told = await scene.app.why("beat")
     assert not told.held

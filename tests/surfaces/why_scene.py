@@ -1,7 +1,7 @@
 """A stage for questions of why: an app on a store whose clock a test moves, and workers that are claims."""
 
 from rota import Activity, Breaker, Every, Limit, Rate, Retry, Rota
-from rota.domain.lifecycle import Failed, Outcome, Succeeded, decide
+from rota.domain.lifecycle import Failed, Outcome, Succeeded, settlement_of
 from rota.domain.planning import plan_firing
 from rota.domain.run import Failure
 from rota.store import Report, Store
@@ -65,7 +65,7 @@ class Scene:
         store = await self.store()
         runs = (await store.claim("ada", self._claims, list(self.app.tasks), 10, 30)).runs
         how = outcome or (Failed(Failure("Boom", "no")) if fail else Succeeded())
-        await store.settle([decide(run, how) for run in runs])
+        await store.settle([settlement_of(run, how) for run in runs])
 
     async def fire(self) -> None:
         """Every due schedule makes its tick."""

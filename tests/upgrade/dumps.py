@@ -17,8 +17,8 @@ from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.schema import migrations, newest
 from rota.stores.redis import RedisBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.contract import Stage
-from rota.testing.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
+from storekit.contract import Stage
+from storekit.servers import PostgresServer, RedisServer, postgres_of_wheel, valkey_of_wheel
 from tests.upgrade.old_store import fill
 
 FOLDER = Path(__file__).parent
@@ -142,7 +142,7 @@ async def main() -> None:
     with RedisServer(valkey_of_wheel()) as valkey:
         backend = RedisBackend.from_url(valkey.url)
         await filled(backend)
-        REDIS.write_text(redis_dump(redis.Redis.from_url(valkey.url), backend.place.root))
+        REDIS.write_text(redis_dump(redis.Redis.from_url(valkey.url), backend.address.root))
     with PostgresServer(postgres_of_wheel()) as postgres:
         await filled(PostgresBackend.from_url(postgres.url))
         connection = await asyncpg.connect(postgres.url)

@@ -5,9 +5,9 @@ from rota.domain.lifecycle import Failed, Succeeded
 from rota.domain.policy import Limit, Policy, Rate
 from rota.domain.run import NewRun, Note, Progress, Run
 from rota.domain.spec import TaskSpec
-from rota.store import Marked, Report, Subject, Tally, Wish
-from rota.testing.contract.stage import BOOM, LEASE, Stage, new_run
-from rota.testing.contract.timetable import Timetable
+from rota.store import Command, MarkRow, Report, Scope, Tally
+from storekit.contract.stage import BOOM, LEASE, Stage, new_run
+from storekit.contract.timetable import Timetable
 
 RESIZE, ONCE, MAIL, OFF = "resize", "once", "mail", "off"
 FAR = 4e9
@@ -24,13 +24,13 @@ SPECS = (
 async def fill(stage: Stage) -> None:
     store = stage.store
     await store.declare(SPECS)
-    await store.ask(Wish.PAUSE, [OFF], "until Monday", "eve", of=Subject.TASKS)
+    await store.control(Command.PAUSE, [OFF], "until Monday", "eve", of=Scope.TASKS)
     await end_some(stage)
     await hold_some(stage)
     await Timetable(stage).add("report")
     await Timetable(stage).add("held", catch_up="all")
-    await Timetable(stage).ask(Wish.PAUSE, "held", note="too loud", by="eve")
-    await store.mark([Marked(ONCE, "by hand", Mark(succeeded_at=1e9, finished_at=1e9))])
+    await Timetable(stage).control(Command.PAUSE, "held", note="too loud", by="eve")
+    await store.mark([MarkRow(ONCE, "by hand", Mark(succeeded_at=1e9, finished_at=1e9))])
     await stage.claim(
         "reporter", tasks=["none"], report=Report(host="h", seats=2, tallies=(Tally(RESIZE, succeeded=5),))
     )
@@ -42,7 +42,7 @@ async def end_some(stage: Stage) -> None:
     await stage.end(await take(stage, new_run(ONCE, id="bad", key="15", unique="done", policy=Policy())), Failed(BOOM))
     await stage.put(new_run(ONCE, id="unwanted"))
     await stage.cancel(new_run(id="unwanted"), "not today")
-    assert not await stage.ask_for(new_run(ONCE, id="again", key="14", unique="done", join="refuse"))
+    assert not await stage.admit(new_run(ONCE, id="again", key="14", unique="done", join="refuse"))
 
 
 async def hold_some(stage: Stage) -> None:

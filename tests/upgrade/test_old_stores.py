@@ -14,19 +14,19 @@ import pytest
 import redis
 
 from rota import At, Rota
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.lifecycle import Lost, Succeeded
 from rota.domain.run import Progress, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Marked, Retention, RunQuery, WorkerSeen
+from rota.store import Backend, MarkRow, Retention, RunQuery, WorkerSeen
 from rota.stores.postgres import PostgresBackend
 from rota.stores.sqlite import SqliteBackend
-from rota.testing.contract import Stage, new_run
-from rota.testing.contract.stage import BOOM
-from rota.testing.contract.timetable import Timetable, new_schedule, new_tick, tick_run
-from rota.testing.servers import PostgresServer, RedisServer
+from storekit.contract import Stage, new_run
+from storekit.contract.stage import BOOM
+from storekit.contract.timetable import Timetable, new_schedule, new_tick, tick_run
+from storekit.servers import PostgresServer, RedisServer
 from tests.stores.redis_stages import at
 from tests.upgrade.dumps import FOLDER, postgres_load, redis_load, sqlite_load
 from tests.upgrade.old_store import BIG, MAIL, OFF, ONCE, RESIZE, SPECS
@@ -43,7 +43,7 @@ def on_sqlite(path: Path, dump: str) -> Backend:
 def on_redis(server: RedisServer, namespace: str, dump: str) -> Backend:
     backend = at(server.url, namespace)
     with redis.Redis.from_url(server.url) as client:
-        redis_load(client, backend.place.root, dump)
+        redis_load(client, backend.address.root, dump)
     return backend
 
 
@@ -115,10 +115,10 @@ async def test_all_else_is_there_as_it_was(stage: Stage) -> None:
         ("held", "every 1m", True, "too loud"),
         ("report", "every 1m", False, None),
     ]
-    marks = {(row.task, row.key): row.mark for row in (await store.rows(Marked)).items}
+    marks = {(row.task, row.key): row.mark for row in (await store.rows(MarkRow)).items}
     assert marks[ONCE, "by hand"] == Mark(succeeded_at=1e9, finished_at=1e9)
     assert marks.keys() == {(ONCE, "by hand"), (ONCE, "14"), (ONCE, "15")}
-    decided = {(row.task, row.key, row.reason): (row.count, row.by) for row in (await store.rows(Decided)).items}
+    decided = {(row.task, row.key, row.reason): (row.count, row.by) for row in (await store.rows(DecisionCount)).items}
     assert decided[ONCE, "14", Reason.ALREADY_DONE] == (1, None)
     assert decided[OFF, "", Reason.PAUSED] == (1, "eve")
     assert [(seen.name, seen.report.host) for seen in (await store.rows(WorkerSeen)).items] == [
@@ -153,7 +153,7 @@ async def test_the_work_goes_on_to_its_end(stage: Stage) -> None:
 async def test_its_limits_marks_and_schedules_are_obeyed(stage: Stage) -> None:
     claim = await stage.claim("new", 10, tasks=[RESIZE])
     assert [run.id for run in claim.runs] == ["queued"], "the limit of two counts the old lease"
-    assert not await stage.ask_for(new_run(ONCE, key="14", unique="done", join="refuse")), "its mark is known"
+    assert not await stage.admit(new_run(ONCE, key="14", unique="done", join="refuse")), "its mark is known"
     timetable = Timetable(stage)
     same = [new_schedule("report", 1e9), new_schedule("held", 1e9, catch_up="all")]
     assert await timetable.declare(*same) == ["unchanged", "unchanged"]

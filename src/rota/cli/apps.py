@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import rota
-from rota.app import Rota
-from rota.client import Client
+from rota.app.app import Rota
+from rota.client.client import Client
 from rota.errors import InvalidOptions, RotaError
 from rota.settings import (
     app_reference,

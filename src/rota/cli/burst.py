@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.signals import Stop
-from rota.drained import drained
+from rota.client.drain import drained
 
 LOOK_AGAIN = 0.2
 

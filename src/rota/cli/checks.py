@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.text import plural, span
 from rota.errors import RotaError

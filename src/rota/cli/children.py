@@ -60,7 +60,7 @@ def ending(code: int) -> str:
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
 
 
-def hold_tether(let_go: Callable[[], None]) -> None:
+def hold_tether(on_parent_end: Callable[[], None]) -> None:
     """Calls back on this loop once the parent is gone: then our standard input, a pipe from it, has ended."""
     loop = asyncio.get_running_loop()
 
@@ -68,7 +68,7 @@ def hold_tether(let_go: Callable[[], None]) -> None:
         while os.read(0, 1024):
             pass
         try:
-            loop.call_soon_threadsafe(let_go)
+            loop.call_soon_threadsafe(on_parent_end)
         except RuntimeError:  # closed: we have ended before
             return
 

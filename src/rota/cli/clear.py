@@ -12,9 +12,9 @@ from rota.cli.known import check_known_somewhere
 from rota.cli.show import Show
 from rota.cli.text import plural
 from rota.cli.who import who
-from rota.client import Client
+from rota.client.client import Client
 from rota.errors import RotaError
-from rota.store import Subject, Wish
+from rota.store import Command, Scope
 
 
 def clear(
@@ -35,21 +35,21 @@ def clear(
     task
         The task's name.
     """
-    count = target.run(_clear(target, task, note, ask=not yes and sys.stdin.isatty()), code=True)
+    count = target.run(_clear(target, task, note, confirm=not yes and sys.stdin.isatty()), code=True)
     if show.json:
         show.value({"task": task, "cleared": count})
     else:
         show.line(f"{plural(count, 'run')} of {task} ended")
 
 
-async def _clear(target: Target, task: str, note: str | None, ask: bool) -> int:
+async def _clear(target: Target, task: str, note: str | None, confirm: bool) -> int:
     async with target.client() as client:
         await check_known_somewhere([task], client, target)
-        if ask:
+        if confirm:
             await _confirm(client, task)
         store = await client.store()
         total = 0
-        while ended := (await store.ask(Wish.DROP, [task], note, who(), of=Subject.TASKS)).items[0]:
+        while ended := (await store.control(Command.DROP, [task], note, who(), of=Scope.TASKS)).items[0]:
             total += ended
         return total
 

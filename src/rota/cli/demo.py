@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.children import either
 from rota.cli.demo_board import Board
@@ -18,7 +18,7 @@ from rota.cli.groups import Shared
 from rota.cli.logs import route
 from rota.cli.show import Show
 from rota.cli.signals import Stop, stop_signals
-from rota.client import Client
+from rota.client.client import Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions
 from rota.settings import project_folder

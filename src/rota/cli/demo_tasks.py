@@ -6,11 +6,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from rota.app import Rota
+from rota.app.app import Rota
+from rota.client.handle import RunHandle
 from rota.domain.policy import Retry
 from rota.domain.triggers import Every
 from rota.engine.context import Context
-from rota.handle import RunHandle
 
 NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Katherine", "Linus", "Margaret")
 CITIES = ("Lisbon", "Nairobi", "Osaka", "Oslo", "Paris", "Quito", "Toronto")

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target, check_shared
 from rota.cli.diff_view import change_page, change_record, owed_record
 from rota.cli.groups import Flag, Shared

@@ -1,6 +1,6 @@
 """Tasks that the code or the settings here disable: who says so, and what to do about it."""
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.domain.spec import TaskSpec
 from rota.settings.model import fold

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.known import unknown
 from rota.cli.text import iso
@@ -28,7 +28,7 @@ LOOKED_BACK = 1000
 """Runs of a step in which the periods are found that only a function can name."""
 
 
-class Standing(Struct, frozen=True):
+class FlowPeriod(Struct, frozen=True):
     """A flow in a period; `recheck` is the schedule that looks after it, if the store has one."""
 
     flow: Flow
@@ -70,10 +70,10 @@ def find_step(flow: Flow, name: str) -> str:
     return name
 
 
-async def standing(app: Rota, store: Store, flow: Flow, period: str | None = None) -> Standing:
+async def standing(app: Rota, store: Store, flow: Flow, period: str | None = None) -> FlowPeriod:
     rows = (await store.rows(Schedule, RowQuery(names=[flow.name]))).items
     ours = [row for row in rows if row.task == flow.name]
-    return Standing(flow, await flow.status(period), ours[0] if ours else None, zone_of_flow(app, flow))
+    return FlowPeriod(flow, await flow.status(period), ours[0] if ours else None, zone_of_flow(app, flow))
 
 
 def zone_of_flow(app: Rota, flow: Flow) -> str:
@@ -97,7 +97,7 @@ async def last_periods(store: Store, flow: Flow, count: int) -> list[str]:
     return list(found)[:count][::-1]
 
 
-def brief(standing: Standing) -> dict[str, object]:
+def brief(standing: FlowPeriod) -> dict[str, object]:
     """A flow and its period of now, as JSON has it."""
     status = standing.status
     return {

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.flow_facts import Standing
+from rota.cli.flow_facts import FlowPeriod
 from rota.cli.instants import wall
 from rota.cli.run_view import outcome, short_id
 from rota.cli.show import Column, Record, console, table_of
@@ -44,10 +44,10 @@ def state_text(state: StepState, words: bool = True) -> Text:
     return Text(f"{glyph} {SAID.get(state, state)}" if words else glyph, style=style)
 
 
-def flow_columns(listed: Sequence[Standing]) -> list[Column]:
+def flow_columns(listed: Sequence[FlowPeriod]) -> list[Column]:
     by_name = {standing.flow.name: standing for standing in listed}
 
-    def of(record: Record) -> Standing:
+    def of(record: Record) -> FlowPeriod:
         return by_name[str(record["flow"])]
 
     def count(name: str, style: str) -> Column:
@@ -72,7 +72,7 @@ def strip(status: FlowStatus) -> Text:
     return Text.assemble(*(state_text(step.state, words=False) for step in status.steps.values()))
 
 
-def recheck_text(standing: Standing) -> Text:
+def recheck_text(standing: FlowPeriod) -> Text:
     if standing.recheck is not None and standing.recheck.paused:
         return Text("paused", style="magenta")
     at = standing.next_recheck
@@ -84,7 +84,7 @@ def recheck_text(standing: Standing) -> Text:
 class Grid:
     """One row per step, one column per period; as many of the last periods as there is room for."""
 
-    def __init__(self, standing: Standing, statuses: Sequence[FlowStatus]) -> None:
+    def __init__(self, standing: FlowPeriod, statuses: Sequence[FlowStatus]) -> None:
         self.standing = standing
         self.statuses = statuses
 
@@ -135,7 +135,7 @@ def depths(status: FlowStatus) -> dict[str, int]:
     return found
 
 
-def period_label(standing: Standing, period: str) -> str:
+def period_label(standing: FlowPeriod, period: str) -> str:
     """Two short lines."""
     once = standing.flow.once
     if not isinstance(once, Period):
@@ -184,7 +184,7 @@ def legend(states: Iterable[StepState]) -> Text:
     return Text("   ").join(parts)
 
 
-def closing(standing: Standing) -> list[Text]:
+def closing(standing: FlowPeriod) -> list[Text]:
     """What to do next, where there is something to do."""
     flow, period, healed = standing.flow.name, standing.status.period, standing.healing
     bad = [step for step in standing.status.steps.values() if step.state in ("failed", "cancelled")]
@@ -198,7 +198,7 @@ def closing(standing: Standing) -> list[Text]:
     return [Text(line, style="dim") for line in lines]
 
 
-def healed_words(standing: Standing) -> str:
+def healed_words(standing: FlowPeriod) -> str:
     """Who does what is missing of a period, and when."""
     flow, period = standing.flow.name, standing.status.period
     start = f"`rota flows start {flow} --period {period}`"
@@ -207,11 +207,11 @@ def healed_words(standing: Standing) -> str:
     return f"no recheck looks at {period} any more: {start} does what is missing"
 
 
-def _clock(at: float, standing: Standing) -> str:
+def _clock(at: float, standing: FlowPeriod) -> str:
     return f"{relative(at, standing.status.now)} ({wall(at, ZoneInfo(standing.zone), standing.status.now)})"
 
 
-def step_columns(standing: Standing | None = None) -> list[Column]:
+def step_columns(standing: FlowPeriod | None = None) -> list[Column]:
     """The steps of one period, or of several in a pipe."""
     steps = {} if standing is None else standing.status.steps
     levels = {} if standing is None else depths(standing.status)
@@ -237,7 +237,7 @@ def blocking(record: Record) -> list[str]:
     return cast("list[str]", record["blocked_by"])
 
 
-def period_page(standing: Standing, records: Sequence[Record]) -> RenderableType:
+def period_page(standing: FlowPeriod, records: Sequence[Record]) -> RenderableType:
     """One period, a line per step."""
     status = standing.status
     head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {standing.zone} time", "dim"))
@@ -246,7 +246,7 @@ def period_page(standing: Standing, records: Sequence[Record]) -> RenderableType
     return Group(head, Text(), table, Text(), done, *closing(standing))
 
 
-def wall_time(at: float | None, standing: Standing | None) -> str:
+def wall_time(at: float | None, standing: FlowPeriod | None) -> str:
     """The time of day; the day as well, where it is another than the store's."""
     if at is None or standing is None:
         return ""
@@ -255,7 +255,7 @@ def wall_time(at: float | None, standing: Standing | None) -> str:
     return f"{moment:%H:%M:%S}" if moment.date() == today.date() else f"{moment:%d %b %H:%M:%S}"
 
 
-def remark(step: StepStatus, standing: Standing | None) -> Text:
+def remark(step: StepStatus, standing: FlowPeriod | None) -> Text:
     now = 0.0 if standing is None else standing.status.now
     if step.state == "blocked":
         return Text(one_line(f"blocked by {', '.join(step.blocked_by)}"), style="magenta")

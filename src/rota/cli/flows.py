@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 from rota.cli.apps import Target, check_shared
 from rota.cli.flow_facts import (
     FlowName,
+    FlowPeriod,
     PeriodName,
-    Standing,
     StepName,
     brief,
     find_flow,
@@ -45,7 +45,7 @@ flows = App(name="flows", help="Look at flows; start, rerun, reset and backfill 
 def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's flows, each with how its period of now stands."""
 
-    async def read() -> list[Standing]:
+    async def read() -> list[FlowPeriod]:
         async with opened_app(target) as (app, store):
             return [await standing(app, store, flow) for flow in app.flows.values()]
 
@@ -79,7 +79,7 @@ def show_flow(
     )
 
 
-async def _read(target: Target, name: str, period: str | None, last: int) -> tuple[Standing, list[FlowStatus]]:
+async def _read(target: Target, name: str, period: str | None, last: int) -> tuple[FlowPeriod, list[FlowStatus]]:
     async with opened_app(target) as (app, store):
         flow = find_flow(app, name)
         found = await standing(app, store, flow, period)
@@ -101,14 +101,14 @@ def why_flow(
 ) -> None:
     """Say in words why a step is not done: what it waits for, what blocks that, since when, and what to do."""
 
-    async def ask() -> tuple[Standing, Why]:
+    async def read() -> tuple[FlowPeriod, Why]:
         async with opened_app(target) as (app, store):
             chosen = find_flow(app, flow)
             name = find_step(chosen, step)
             found = await standing(app, store, chosen, period)
             return found, await why_step(store, found.status, name)
 
-    found, answer = target.run(ask(), code=True)
+    found, answer = target.run(read(), code=True)
     tell_why(show, answer)
     if not show.json and found.status.steps[step].state not in ("done", "skipped", "running"):
         show.line(f"- recheck: {healed_words(found)}")
@@ -164,7 +164,7 @@ def reset(
 ) -> None:
     """Forget that steps are done: the next recheck or start of the period does them again."""
 
-    async def clear() -> tuple[Standing, Sequence[str]]:
+    async def clear() -> tuple[FlowPeriod, Sequence[str]]:
         async with opened_app(target) as (app, store):
             chosen = find_flow(app, flow)
             check_shared(app.backend)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rota.client import Client
+from rota.client.client import Client
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import RunQuery
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable
 
 from rota.cli.apps import Target
-from rota.client import Client
+from rota.client.client import Client
 from rota.domain.spec import TaskSpec
 from rota.errors import UnknownTask
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, is_typeddict
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.domain.arguments import type_hints
 from rota.domain.lint import Finding
 from rota.domain.lint.returns import returns_a_status

@@ -12,7 +12,7 @@ from rota.cli.text import iso, relative
 from rota.domain.guards import Mark
 from rota.domain.keys import check_key
 from rota.errors import InvalidOptions
-from rota.store import Marked, Reply, RowQuery
+from rota.store import MarkRow, Reply, RowQuery
 
 MOST = 100_000
 
@@ -36,11 +36,11 @@ def ls(
     if not 1 <= limit <= MOST:
         raise InvalidOptions(f"--limit {limit}: from 1 to {MOST:,}")
 
-    async def read() -> Reply[Marked]:
+    async def read() -> Reply[MarkRow]:
         async with target.client() as client:
             if task is not None:
                 await check_known_somewhere([task], client, target)
-            return await (await client.store()).rows(Marked, RowQuery(task=task, key=key, limit=limit + 1))
+            return await (await client.store()).rows(MarkRow, RowQuery(task=task, key=key, limit=limit + 1))
 
     found = target.run(read(), code=True)
     show.records([_record(row) for row in found.items[:limit]], _columns(found), "No marks: nothing is remembered.")
@@ -66,7 +66,7 @@ def set_mark(
             if not unknown_ok:
                 await check_known_somewhere([task], client, target)
             now = await client.now()
-            await (await client.store()).mark([Marked(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
+            await (await client.store()).mark([MarkRow(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
 
     target.run(put(), code=True)
     _tell(show, task, key, True, "counts as done from now on")
@@ -79,10 +79,10 @@ def clear_mark(task: TaskName, key: Key, /, *, target: Shared[Target], show: Sha
     async def drop() -> bool:
         async with target.client() as client:
             store = await client.store()
-            known = (await store.rows(Marked, RowQuery(task=task, limit=1))).items
+            known = (await store.rows(MarkRow, RowQuery(task=task, limit=1))).items
             if not known:
                 await check_known_somewhere([task], client, target)
-            return (await store.mark([Marked(task, _key(key), None)])).items[0]
+            return (await store.mark([MarkRow(task, _key(key), None)])).items[0]
 
     changed = target.run(drop(), code=True)
     _tell(show, task, key, changed, "is forgotten, so that it may run again" if changed else "was not marked")
@@ -102,7 +102,7 @@ def _tell(show: Show, task: str, key: str, changed: bool, words: str) -> None:
         show.line(f"{task} {key} {words}")
 
 
-def _record(row: Marked) -> dict[str, object]:
+def _record(row: MarkRow) -> dict[str, object]:
     mark = row.mark or Mark()
     return {
         "task": row.task,
@@ -113,7 +113,7 @@ def _record(row: Marked) -> dict[str, object]:
     }
 
 
-def _columns(found: Reply[Marked]) -> list[Column]:
+def _columns(found: Reply[MarkRow]) -> list[Column]:
     rows = {(row.task, row.key): row.mark or Mark() for row in found.items}
 
     def ago(record: Record, name: str) -> str:

@@ -9,9 +9,9 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.show import Show
 from rota.cli.text import plural
 from rota.cli.who import who
+from rota.client.fleet import is_alive
+from rota.client.transfer import Moved, count, move
 from rota.errors import InvalidOptions, RotaError
-from rota.fleet import is_alive
-from rota.moving import Moved, count, move
 from rota.settings import masked
 from rota.store import Backend, Store, WorkerSeen
 from rota.stores import connect

@@ -10,7 +10,7 @@ from rota.cli.checks import Check, Verdict, good, latency
 from rota.errors import RotaError
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import ERRORS, Connection, connect_plainly, explain
-from rota.stores.postgres.schema import FUNCTIONS, newest, standing_of
+from rota.stores.postgres.schema import FUNCTIONS, newest, schema_version
 
 OLDEST = 140000
 PROOF = 3.0
@@ -175,7 +175,7 @@ def _forbidden(backend: PostgresBackend, detail: str) -> Check:
 async def _version(backend: PostgresBackend, connection: Connection) -> Check:
     schema = backend.address.schema
     try:
-        found = await standing_of(connection, schema, backend.url)
+        found = await schema_version(connection, schema, backend.url)
     except RotaError as error:
         advice = "upgrade rota, or give it a schema of its own (schema=)"
         return Check("schema", Verdict.FAIL, str(error), advice, blocks=True)

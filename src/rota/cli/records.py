@@ -32,7 +32,7 @@ INSTANTS = frozenset(
 def run_record(run: Run) -> dict[str, object]:
     """Everything a store tells of a run, the telling things first."""
     found = record(run)
-    del found["wire"]
+    del found["body"]
     return {name: found[name] for name in FIRST} | found
 
 

@@ -7,8 +7,8 @@ from rota.cli.checks import Check, Verdict, good, latency
 from rota.cli.text import size
 from rota.errors import RotaError, StoreError
 from rota.stores.redis import RedisBackend
-from rota.stores.redis.hearing import prove
-from rota.stores.redis.link import Link
+from rota.stores.redis.client import RedisClient
+from rota.stores.redis.subscriber import prove
 
 OLDEST = (6, 2)
 NEARLY_FULL = 0.9
@@ -78,31 +78,31 @@ return refused
 
 async def redis_checks(backend: RedisBackend) -> list[Check]:
     """The server, then what it does with what it is given; the first that blocks is the last."""
-    link = Link(backend.place)
+    client = RedisClient(backend.address)
     try:
-        checks = [await _server(backend, link)]
+        checks = [await _server(backend, client)]
         if not checks[-1].blocks:
             checks += [
-                await _latency(link),
-                await _role(link),
-                await _persistence(backend, link),
-                await _eviction(backend, link),
-                await _memory(link),
-                await _permissions(link),
-                await _hints(link),
+                await _latency(client),
+                await _role(client),
+                await _persistence(backend, client),
+                await _eviction(backend, client),
+                await _memory(client),
+                await _permissions(client),
+                await _hints(client),
             ]
     except RotaError as error:
         return [
             Check("server", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)", blocks=True)
         ]
     finally:
-        await link.close()
+        await client.close()
     return checks
 
 
-async def _server(backend: RedisBackend, link: Link) -> Check:
-    await link.ask("PING")
-    facts = await _facts(link, "server")
+async def _server(backend: RedisBackend, client: RedisClient) -> Check:
+    await client.send("PING")
+    facts = await _facts(client, "server")
     name = "Valkey" if "valkey_version" in facts else "Redis"
     spelled = facts.get("valkey_version") or facts.get("redis_version", "?")
     detail = f"{name} {spelled} at {backend.url}"
@@ -112,26 +112,26 @@ async def _server(backend: RedisBackend, link: Link) -> Check:
     return good("server", detail)
 
 
-async def _latency(link: Link) -> Check:
-    return await latency(lambda: link.ask("PING"))
+async def _latency(client: RedisClient) -> Check:
+    return await latency(lambda: client.send("PING"))
 
 
-async def _role(link: Link) -> Check:
-    facts = await _facts(link, "replication")
+async def _role(client: RedisClient) -> Check:
+    facts = await _facts(client, "replication")
     role = facts.get("role", "master")
     if role != "master":
         return Check("role", Verdict.FAIL, "a replica: it takes no writes", "name its primary, or its Sentinels")
     return good("role", f"primary, {facts.get('connected_slaves', '0')} replicas follow")
 
 
-async def _persistence(backend: RedisBackend, link: Link) -> Check:
-    facts = await _facts(link, "persistence")
+async def _persistence(backend: RedisBackend, client: RedisClient) -> Check:
+    facts = await _facts(client, "persistence")
     if facts.get("aof_enabled") == "0":
         detail = "appendonly no: a restart forgets what came since the last snapshot"
         return Check("persistence", _doubt(backend), detail, "set appendonly yes and appendfsync everysec")
     if (failed := facts.get("aof_last_write_status", "ok")) != "ok":
         return Check("persistence", Verdict.FAIL, f"the last write to its file: {failed}", "is its disk full?")
-    policy = await _setting(link, "appendfsync")
+    policy = await _setting(client, "appendfsync")
     if policy is None:
         return good("persistence", "appendonly yes; appendfsync may not be asked for (CONFIG GET)")
     if policy not in APPENDFSYNC:
@@ -140,16 +140,16 @@ async def _persistence(backend: RedisBackend, link: Link) -> Check:
     return good("persistence", f"appendonly yes, appendfsync {policy}: {APPENDFSYNC[policy]}")
 
 
-async def _eviction(backend: RedisBackend, link: Link) -> Check:
-    policy = (await _facts(link, "memory")).get("maxmemory_policy", "noeviction")
+async def _eviction(backend: RedisBackend, client: RedisClient) -> Check:
+    policy = (await _facts(client, "memory")).get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return good("eviction", policy)
     detail = f"maxmemory-policy {policy}: runs may be thrown away when memory runs out"
     return Check("eviction", _doubt(backend), detail, "set maxmemory-policy noeviction")
 
 
-async def _memory(link: Link) -> Check:
-    facts = await _facts(link, "memory")
+async def _memory(client: RedisClient) -> Check:
+    facts = await _facts(client, "memory")
     used, limit = int(facts.get("used_memory", 0)), int(facts.get("maxmemory", 0))
     if not limit:
         return good("memory", f"{size(used)} used; no limit is set (maxmemory)")
@@ -162,42 +162,42 @@ async def _memory(link: Link) -> Check:
     return good("memory", detail)
 
 
-async def _permissions(link: Link) -> Check:
+async def _permissions(client: RedisClient) -> Check:
     """Every command that a verb may use, on a key that is not there before and after."""
     words = [word for command in TRIED.items() for word in command]
     try:
-        answer: Any = await link.ask("EVAL", TRY, 1, f"{link.place.root}doctor", *words)
+        answer: Any = await client.send("EVAL", TRY, 1, f"{client.address.root}doctor", *words)
     except StoreError as error:
         return Check("permissions", Verdict.FAIL, str(error), DOCS, blocks=True)
     refused = [bytes(name).decode() for name in answer]
     if refused:
-        detail = f"this user may not use {', '.join(refused)} in namespace {link.place.namespace}"
+        detail = f"this user may not use {', '.join(refused)} in namespace {client.address.namespace}"
         return Check("permissions", Verdict.FAIL, detail, DOCS, blocks=True)
-    return good("permissions", f"all that rota needs in namespace {link.place.namespace}")
+    return good("permissions", f"all that rota needs in namespace {client.address.namespace}")
 
 
-async def _hints(link: Link) -> Check:
-    if await prove(link):
+async def _hints(client: RedisClient) -> Check:
+    if await prove(client):
         return good("hints", "a message to oneself arrived")
     detail = "messages do not arrive: idle workers look every second"
-    return Check("hints", Verdict.WARN, detail, f"allow &{link.place.root}* (ACL), or go round the proxy")
+    return Check("hints", Verdict.WARN, detail, f"allow &{client.address.root}* (ACL), or go round the proxy")
 
 
 def _doubt(backend: RedisBackend) -> Verdict:
     """Where `strict=true` makes a store refuse the server, nothing works."""
-    return Verdict.FAIL if backend.place.strict else Verdict.WARN
+    return Verdict.FAIL if backend.address.strict else Verdict.WARN
 
 
-async def _facts(link: Link, part: str) -> Mapping[str, str]:
-    info: bytes = await link.ask("INFO", part)
+async def _facts(client: RedisClient, part: str) -> Mapping[str, str]:
+    info: bytes = await client.send("INFO", part)
     lines = info.decode(errors="replace").splitlines()
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
-async def _setting(link: Link, name: str) -> str | None:
+async def _setting(client: RedisClient, name: str) -> str | None:
     """None where nobody may ask: managed servers have no CONFIG."""
     try:
-        answer: Any = await link.ask("CONFIG", "GET", name)
+        answer: Any = await client.send("CONFIG", "GET", name)
     except StoreError:
         return None
     return bytes(answer[1]).decode() if answer else None

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.children import FIRST_PAUSE, LAST_PAUSE, ending
 from rota.cli.logs import Level
 from rota.engine import renewer

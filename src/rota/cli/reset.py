@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.flow_facts import standing
 from rota.cli.flow_view import healed_words
@@ -14,13 +14,13 @@ from rota.cli.groups import Flag, Shared
 from rota.cli.known import check_known, known_somewhere
 from rota.cli.show import Show
 from rota.cli.text import one_line
-from rota.client import Client, patiently
+from rota.client.client import Client, patiently
 from rota.domain.flow import group_of, key_of
 from rota.domain.once import check_period
 from rota.domain.period import Period
 from rota.errors import InvalidOptions
 from rota.flow import Flow
-from rota.store import Marked, RowQuery, RunQuery, Store
+from rota.store import MarkRow, RowQuery, RunQuery, Store
 
 ALL = 10_000_000
 
@@ -28,7 +28,7 @@ ALL = 10_000_000
 class Reset(Struct, frozen=True):
     """What was forgotten, and who does it again."""
 
-    marks: list[Marked]
+    marks: list[MarkRow]
     then: list[str]
 
 
@@ -66,7 +66,7 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
     async with target.client() as client:
         store = await client.store()
         wanted = await _marks(app, client, target, name, period, downstream)
-        edits = [Marked(row.task, row.key, None) for row in wanted]
+        edits = [MarkRow(row.task, row.key, None) for row in wanted]
         changed = (await patiently(lambda: store.mark(edits))).items
         cleared = [row for row, was in zip(wanted, changed, strict=True) if was]
         if app is None:
@@ -76,7 +76,7 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
 
 async def _marks(
     app: Rota | None, client: Client, target: Target, name: str, period: str, downstream: bool
-) -> list[Marked]:
+) -> list[MarkRow]:
     flows = {} if app is None else app.flows
     if name in flows:
         return list(_of_steps(flows[name], flows[name].steps, _of(flows[name], period)))
@@ -84,7 +84,7 @@ async def _marks(
     if (await (await client.store()).runs(RunQuery(group=group_of(name, period), limit=1))).runs:
         where = "say which app with -A" if app is None else f"{target.reference} does not define it"
         raise InvalidOptions(f"{name} is a flow, and which steps it has stands in its code: {where}")
-    rows = (await (await client.store()).rows(Marked, RowQuery(task=name, limit=ALL))).items
+    rows = (await (await client.store()).rows(MarkRow, RowQuery(task=name, limit=ALL))).items
     found = {(row.task, row.key): row for row in rows if row.key == period or row.key.endswith(f"@{period}")}
     for flow in flows.values() if downstream else ():
         for step in flow.steps.values():
@@ -93,12 +93,12 @@ async def _marks(
     return list(found.values())
 
 
-def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[Marked]:
+def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[MarkRow]:
     for step in steps:
-        yield Marked(flow.steps[step].plan.task, key_of(flow.name, step, period), None)
+        yield MarkRow(flow.steps[step].plan.task, key_of(flow.name, step, period), None)
 
 
-async def _then(app: Rota, store: Store, cleared: list[Marked], name: str, period: str) -> list[str]:
+async def _then(app: Rota, store: Store, cleared: list[MarkRow], name: str, period: str) -> list[str]:
     """Who does it again: for each flow that has something to do, its recheck or a start; else whoever submits."""
     said: list[str] = []
     async with app.client():

@@ -162,8 +162,8 @@ def _facts(run: "Run", now: float) -> Table:
         ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
         ("waits for", needs_words(run) if run.needs else None),
         ("parked", "waits for a limit or rate" if run.parked else None),
-        ("cancel asked", "yes" if run.cancel_asked else None),
-        ("pause asked", "yes" if run.pause_asked else None),
+        ("cancel asked", "yes" if run.cancel_requested else None),
+        ("pause asked", "yes" if run.pause_requested else None),
         ("reason", run.reason),
         ("note", run.note),
     )

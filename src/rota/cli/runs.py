@@ -20,12 +20,12 @@ from rota.cli.spans import seconds_of
 from rota.cli.stored_schedules import find_schedule
 from rota.cli.text import plural
 from rota.cli.who import who
+from rota.client.handle import RunHandle
 from rota.domain.flow import group_of
 from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
-from rota.handle import RunHandle
-from rota.schedules import Schedules
-from rota.store import Page, RunQuery, Store, Wish
+from rota.schedules.schedules import Schedules
+from rota.store import Command, Page, RunQuery, Store
 
 MOST = 1000
 
@@ -109,33 +109,33 @@ def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) 
 @runs.command
 def cancel(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Cancel runs: queued ones end at once, running ones are told to."""
-    _ask(Wish.CANCEL, (id, *ids), note, target, show, "had ended before; what has ended stays as it is")
+    _control(Command.CANCEL, (id, *ids), note, target, show, "had ended before; what has ended stays as it is")
 
 
 @runs.command
 def pause(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Hold runs: queued ones at once; running ones are stopped and go on from their checkpoint."""
-    _ask(Wish.PAUSE, (id, *ids), note, target, show, "had ended or been paused before")
+    _control(Command.PAUSE, (id, *ids), note, target, show, "had ended or been paused before")
 
 
 @runs.command
 def resume(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Let paused runs go on."""
-    _ask(Wish.RESUME, (id, *ids), note, target, show, "could not be resumed: only what is paused can be")
+    _control(Command.RESUME, (id, *ids), note, target, show, "could not be resumed: only what is paused can be")
 
 
-def _ask(wish: Wish, given: tuple[str, ...], note: str | None, target: Target, show: Show, late: str) -> None:
-    """Says for each run whether the wish changed anything; exits with 1 if one came too late."""
+def _control(command: Command, given: tuple[str, ...], note: str | None, target: Target, show: Show, late: str) -> None:
+    """Says for each run whether the command changed anything; exits with 1 if one came too late."""
 
-    async def ask() -> list[dict[str, object]]:
+    async def control() -> list[dict[str, object]]:
         async with target.client() as client:
             found = await find_all(client, given)
             store = await client.store()
-            heard = (await store.ask(wish, found, note, who())).items
+            heard = (await store.control(command, found, note, who())).items
             states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
             return [{"id": i, "asked": bool(yes), "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
 
-    answers = target.run(ask())
+    answers = target.run(control())
     show.records(answers, [Column("id", whole=True), Column("asked"), Column("state")])
     missed = sum(not answer["asked"] for answer in answers)
     if missed:

@@ -7,14 +7,14 @@ from msgspec import Struct
 from rota.cli.instants import zone_of
 from rota.cli.records import from_json, plain_value
 from rota.cli.text import iso
-from rota.domain import wire
+from rota.client.tick_outcomes import TickOutcome, outcomes_of
+from rota.domain import codec
 from rota.domain.planning import ON_TIME
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
 from rota.domain.triggers import Trigger
 from rota.store import Store
-from rota.tick_outcomes import TickOutcome, outcomes_of
 
 NEXT_SHOWN = 5
 
@@ -85,11 +85,11 @@ def coming(facts: Facts, count: int = NEXT_SHOWN) -> list[float]:
 
 
 def args_of(schedule: Schedule) -> object:
-    return from_json(bytes(wire.decode_or_blank(schedule.body).args))
+    return from_json(bytes(codec.decode_or_blank(schedule.body).args))
 
 
 def policy_of(schedule: Schedule) -> Policy:
-    return wire.decode_or_blank(schedule.body).policy or Policy()
+    return codec.decode_or_blank(schedule.body).policy or Policy()
 
 
 def brief(facts: Facts) -> dict[str, object]:

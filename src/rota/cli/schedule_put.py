@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target, check_shared
 from rota.cli.groups import Flag, Shared
 from rota.cli.instants import clock, own_zone, read_instant
@@ -23,8 +23,8 @@ from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
-from rota.published import schedule_by_spec
 from rota.store import RowQuery, Store
+from rota.task.remote import schedule_by_spec
 
 
 class Call(Struct, frozen=True):

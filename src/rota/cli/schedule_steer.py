@@ -15,12 +15,12 @@ from rota.cli.show import Column, Show
 from rota.cli.stored_schedules import ScheduleId, find_schedule, opened
 from rota.cli.text import iso, one_line, plural
 from rota.cli.who import who
+from rota.client.handle import RunHandle
 from rota.domain.intake import instant
 from rota.domain.planning import ticks_between
 from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
-from rota.handle import RunHandle
-from rota.schedules import Schedules, check_working
+from rota.schedules.schedules import Schedules, check_working
 from rota.store import RunQuery
 
 UNASKED = 20
@@ -31,13 +31,13 @@ Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in i
 
 def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
-    changed, schedule = target.run(_asked(target, id, lambda stored: stored.pause(id, note, who())))
+    changed, schedule = target.run(_changed(target, id, lambda stored: stored.pause(id, note, who())))
     _tell(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Let a paused schedule fire again from now on; what was missed meanwhile is not made up."""
-    changed, schedule = target.run(_asked(target, id, lambda stored: stored.resume(id, note, who())))
+    changed, schedule = target.run(_changed(target, id, lambda stored: stored.resume(id, note, who())))
     _tell(show, schedule, changed, "fires again" if changed else "was not paused")
 
 
@@ -135,11 +135,11 @@ async def _confirm(what: str) -> None:
         raise RotaError("nothing was made")
 
 
-async def _asked(target: Target, id: str, ask: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:
+async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:
     """Whether it changed anything, and the schedule after it."""
     async with opened(target) as (stored, _):
         await find_schedule(stored, id)
-        changed = await ask(stored)
+        changed = await change(stored)
         return changed, await stored.get(id)
 
 

@@ -14,9 +14,9 @@ from rota.cli.run_view import STATE_STYLE, outcome, short_id
 from rota.cli.schedule_facts import Facts, about_of, args_of, coming, policy_of, words_of
 from rota.cli.show import Column, to_json
 from rota.cli.text import clean, coarse, one_line, relative, span
-from rota.domain.decision import Decided, Reason
+from rota.client.tick_outcomes import TickOutcome
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
-from rota.tick_outcomes import TickOutcome
 
 OVERLAP = {
     "skip": "skip: a tick makes no run while an earlier one is unfinished",
@@ -96,7 +96,7 @@ def _passed(facts: Facts) -> str:
     return relative(facts.last.firing.nominal, facts.now) if facts.last else ""
 
 
-def schedule_page(facts: Facts, decided: Sequence[Decided]) -> RenderableType:
+def schedule_page(facts: Facts, decided: Sequence[DecisionCount]) -> RenderableType:
     """Everything about one schedule."""
     schedule = facts.schedule
     parts: list[RenderableType] = [
@@ -116,7 +116,7 @@ def schedule_page(facts: Facts, decided: Sequence[Decided]) -> RenderableType:
     return Group(*parts)
 
 
-def _facts(facts: Facts, decided: Sequence[Decided]) -> Table:
+def _facts(facts: Facts, decided: Sequence[DecisionCount]) -> Table:
     schedule = facts.schedule
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -181,7 +181,7 @@ def owner_words(schedule: Schedule) -> str:
     return f"declared by the code of the app {schedule.owner!r}" if schedule.owner else "put at run time"
 
 
-def _decided_words(word: Decided, now: float) -> str:
+def _decided_words(word: DecisionCount, now: float) -> str:
     by = f" by {word.by}" if word.by else ""
     note = f": {one_line(word.note)}" if word.note else ""
     return f"{relative(word.last_at, now)}{by}{note}"

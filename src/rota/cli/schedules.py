@@ -13,7 +13,7 @@ from rota.cli.schedule_view import schedule_columns, schedule_page
 from rota.cli.show import Show
 from rota.cli.stored_schedules import ScheduleId, find_schedule, opened
 from rota.cli.text import iso, plural
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import FIRINGS_KEPT
 from rota.store import RowQuery
 
@@ -62,7 +62,7 @@ def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Sho
 async def _listed(target: Target, task: str | None) -> list[Facts]:
     async with opened(target) as (stored, store):
         found = await stored.list(task)
-        now = (await store.rows(Decided, RowQuery(limit=1))).now
+        now = (await store.rows(DecisionCount, RowQuery(limit=1))).now
         listed = await facts_of(store, found, target.tz(), now, most=1)
     return sorted(listed, key=_order)
 
@@ -75,10 +75,10 @@ def _order(facts: Facts) -> tuple[int, float, str]:
     return 0, schedule.next_at, schedule.id
 
 
-async def _one(target: Target, id: str) -> tuple[Facts, list[Decided]]:
+async def _one(target: Target, id: str) -> tuple[Facts, list[DecisionCount]]:
     async with opened(target) as (stored, store):
         schedule = await find_schedule(stored, id)
-        about = await store.rows(Decided, RowQuery(task=schedule.task, key=schedule.key))
+        about = await store.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
         (facts,) = await facts_of(store, [schedule], target.tz(), about.now, FIRINGS_KEPT)
         said = Reason.PAUSED if schedule.paused else Reason.RESUMED
         return facts, [word for word in about.items if word.reason is said]

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from rota.cli.checks import Check, Verdict, good
 from rota.cli.text import coarse, one_line, plural, span
-from rota.client import Client
-from rota.domain.decision import Decided
+from rota.client.client import Client
+from rota.client.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
-from rota.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
-from rota.store import Backend, Marked, RowQuery, RunQuery, Store, WorkerSeen
+from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
 from rota.stores.unreadable import CURES, gathered
 
 T = TypeVar("T")
@@ -146,8 +146,8 @@ async def _legible(store: Store) -> Check:
         await _every(store, TaskSpec, lambda spec: spec.name)
         await _every(store, Schedule, lambda schedule: schedule.id)
         await _every(store, WorkerSeen, lambda worker: worker.name)
-        await store.rows(Marked, RowQuery(limit=MOST))
-        await store.rows(Decided, RowQuery(limit=MOST))
+        await store.rows(MarkRow, RowQuery(limit=MOST))
+        await store.rows(DecisionCount, RowQuery(limit=MOST))
         await store.stats()
         await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING, State.PAUSED], limit=MOST))
     if not odd:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rota.cli.apps import Target
 from rota.domain.schedule import Schedule
 from rota.errors import ScheduleNotFound
-from rota.schedules import Schedules
+from rota.schedules.schedules import Schedules
 from rota.store import Store
 
 ScheduleId = Annotated[str, Parameter(help="The schedule's name.")]

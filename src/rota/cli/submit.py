@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target, check_shared
 from rota.cli.disabled import refused_words
 from rota.cli.endings import judge, tell_result, too_late
@@ -18,15 +18,15 @@ from rota.cli.records import run_record
 from rota.cli.show import Show
 from rota.cli.spans import seconds_of
 from rota.cli.values import Given, gather, gather_for
-from rota.client import Client
+from rota.client.client import Client
+from rota.client.handle import accept
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
 from rota.domain.run import NewRun, Run
 from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
-from rota.handle import accept
-from rota.published import unchecked_run
 from rota.task import WAIT, Bound
+from rota.task.remote import unchecked_run
 
 
 class Submitted(Struct, frozen=True):

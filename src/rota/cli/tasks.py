@@ -21,7 +21,7 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers.durations import spell_duration
 from rota.flow import Flow
-from rota.store import Depth, Subject, Wish
+from rota.store import Command, Depth, Scope
 from rota.task import Task
 
 TaskName = Annotated[str, Parameter(help="The task's name.")]
@@ -50,7 +50,7 @@ COLUMNS = [
 ]
 
 
-class Standing(Struct, frozen=True):
+class TaskRow(Struct, frozen=True):
     """What the store knows of a task."""
 
     depth: Depth
@@ -84,45 +84,45 @@ def pause(
     show: Shared[Show],
 ) -> None:
     """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken."""
-    _ask(Wish.PAUSE, (name, *names), note, unknown_ok, target, show)
+    _control(Command.PAUSE, (name, *names), note, unknown_ok, target, show)
 
 
 @tasks.command
 def resume(name: TaskName, /, *names: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Let paused tasks go on."""
-    _ask(Wish.RESUME, (name, *names), note, False, target, show)
+    _control(Command.RESUME, (name, *names), note, False, target, show)
 
 
-def _ask(wish: Wish, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show) -> None:
+def _control(
+    command: Command, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show
+) -> None:
     """Asking for what is so already changes nothing, and is no error."""
 
-    async def ask() -> list[dict[str, object]]:
+    async def control() -> list[dict[str, object]]:
         async with target.client() as client:
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
             store = await client.store()
-            changed = (await store.ask(wish, names, note, who(), of=Subject.TASKS)).items
+            changed = (await store.control(command, names, note, who(), of=Scope.TASKS)).items
             specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
             return [
                 {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}
                 for name, yes in zip(names, changed, strict=True)
             ]
 
-    show.records(target.run(ask(), code=True), [Column("task", whole=True), Column("changed"), Column("paused")])
+    show.records(target.run(control(), code=True), [Column("task", whole=True), Column("changed"), Column("paused")])
 
 
-async def _standings(target: Target) -> dict[str, Standing]:
+async def _standings(target: Target) -> dict[str, TaskRow]:
     async with target.client() as client:
         store = await client.store()
         depths = {depth.task: depth for depth in (await store.depths()).items}
         specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
-    return {
-        name: Standing(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})
-    }
+    return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
 
 
 def _record(
-    name: str, task: Task[..., ..., Any, Any] | None, stored: Standing | None, flow: Flow | None
+    name: str, task: Task[..., ..., Any, Any] | None, stored: TaskRow | None, flow: Flow | None
 ) -> dict[str, object]:
     depth = stored.depth if stored else Depth(name, 0, 0)
     spec = _spec(name, task, stored.spec if stored else None)

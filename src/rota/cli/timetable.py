@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.stored_schedules import opened
+from rota.client.fleet import is_alive
 from rota.domain.difference import started
 from rota.domain.flow import group_of
 from rota.domain.once import period_at
@@ -15,7 +16,6 @@ from rota.domain.rehearsal import FlowShape
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions
-from rota.fleet import is_alive
 from rota.flow import Flow
 from rota.store import RunQuery, Stat, Store, WorkerSeen, bucket_seconds
 

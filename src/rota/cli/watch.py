@@ -16,11 +16,11 @@ from rota.cli.records import from_json, record
 from rota.cli.show import Column, Show
 from rota.cli.spans import seconds_of
 from rota.cli.text import iso, one_line
-from rota.client import Client
+from rota.client.client import Client
+from rota.client.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
+from rota.client.session import LOOK_AGAIN
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
-from rota.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
-from rota.session import LOOK_AGAIN
 from rota.store import Page, RunQuery, Store
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
@@ -68,7 +68,7 @@ class Look(Struct, frozen=True):
     def face(self) -> tuple[object, ...]:
         """What counts as a change."""
         run = self.run
-        return run.state, run.fence, run.progress, run.parked, run.pause_asked, run.cancel_asked, self.missing
+        return run.state, run.fence, run.progress, run.parked, run.pause_requested, run.cancel_requested, self.missing
 
 
 async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerator[Look]:
@@ -151,7 +151,7 @@ def message(look: Look, missing: bool = True) -> str:
         return one_line(result_text(run))
     if run.state.final:
         return one_line(str(run.error or run.note or run.reason or ""))
-    asked = "cancel asked" if run.cancel_asked else "pause asked" if run.pause_asked else ""
+    asked = "cancel asked" if run.cancel_requested else "pause asked" if run.pause_requested else ""
     word = run.progress.message if run.progress else ""
     error = f"after {run.error}" if run.error and run.state is State.QUEUED else ""
     waits = "waits for a limit or rate" if run.parked else ""

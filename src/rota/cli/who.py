@@ -1,4 +1,4 @@
-"""Who asks: for the record that every wish leaves."""
+"""Who asks: for the record that every command leaves."""
 
 import getpass
 import socket

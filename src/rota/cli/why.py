@@ -9,7 +9,7 @@ from rota.cli.disabled import compared
 from rota.cli.groups import Shared
 from rota.cli.ids import SHORTEST, find
 from rota.cli.show import Show
-from rota.client import Client
+from rota.client.client import Client
 from rota.errors import RunNotFound, UnknownTask
 from rota.store import Store
 from rota.why import Why, why
@@ -26,7 +26,7 @@ def why_not(
     show: Shared[Show],
 ) -> None:
     """Say in words what keeps something from running, what was decided last, and when it is next."""
-    tell_why(show, target.run(_ask(target, subject, key)))
+    tell_why(show, target.run(_why(target, subject, key)))
 
 
 def tell_why(show: Show, answer: Why) -> None:
@@ -40,7 +40,7 @@ def tell_why(show: Show, answer: Why) -> None:
         show.sentence(f"{'!' if fact.holds else '-'} {fact.about}: {fact.text}", hanging=2)
 
 
-async def _ask(target: Target, subject: str, key: str | None) -> Why:
+async def _why(target: Target, subject: str, key: str | None) -> Why:
     async with target.client() as client:
         store = await client.store()
         answer = await _found(client, store, subject, key)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.cli.apps import Target
 from rota.cli.burst import until_drained
 from rota.cli.children import Crew, hold_tether, worker_command

@@ -10,8 +10,8 @@ from rota.cli.apps import Target
 from rota.cli.groups import Flag, Shared
 from rota.cli.show import Column, Record, Show
 from rota.cli.text import coarse, iso, one_line
+from rota.client.fleet import all_running, is_alive, stopping
 from rota.domain.run import Run
-from rota.fleet import all_running, is_alive, stopping
 from rota.store import Reply, WorkerSeen
 
 SHORT = 8

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Guards, Rest
+from rota.domain.guards import Cooldown, Guards
 from rota.domain.kinds import Kind, check_struct, optional
 from rota.domain.policy import FAR
 from rota.domain.user_key import UserKey
@@ -79,10 +79,10 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     def guards(self, base: Guards) -> Guards:
         """What a touch is judged by, in this order: one that waits already, spacing, breaker."""
         spacing = self.after if self.spacing is None else self.spacing
-        rest = [Rest(0, spacing)] if spacing else []
+        rest = [Cooldown(0, spacing)] if spacing else []
         if self.breaker is not None:
             usual = max(self.breaker.failures * self.after * 2, DAY)
             cool_down = usual if self.breaker.cool_down is None else self.breaker.cool_down
-            rest.append(Rest(self.breaker.failures, cool_down, Reason.BREAKER))
+            rest.append(Cooldown(self.breaker.failures, cool_down, Reason.BREAKER))
         join: Literal["keep", "push"] = "push" if self.mode == "debounce" else "keep"
-        return replace(base, unique="queued", join=join, max_wait=self.max_wait, rest=tuple(rest), behind=True)
+        return replace(base, unique="queued", join=join, max_wait=self.max_wait, cooldowns=tuple(rest), behind=True)

@@ -46,7 +46,7 @@ class Reason(StrEnum):
         return cls.UNKNOWN
 
 
-class Decided(Struct, frozen=True, omit_defaults=True):
+class DecisionCount(Struct, frozen=True, omit_defaults=True):
     """One kind of answer about one (task, key), however often it was given; `run`, `note` and `by` are of the last."""
 
     task: str

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.planning import first_tick, plan_firing, plan_move
 from rota.domain.policy import Policy
 from rota.domain.schedule import Missed, Schedule, declared
@@ -131,7 +131,7 @@ def _fields(before: Struct, after: Struct, names: Sequence[str], prefix: str = "
 
 def _body_fields(before: Schedule, after: Schedule) -> list[Field]:
     """Its arguments, and the policy that its runs carry."""
-    one, two = (wire.decode_or_blank(schedule.body) for schedule in (before, after))
+    one, two = (codec.decode_or_blank(schedule.body) for schedule in (before, after))
     args = Field("args", bytes(one.args), bytes(two.args))
     policies = (one.policy or Policy(), two.policy or Policy())
     return ([args] if args.before != args.after else []) + _fields(*policies, Policy.__struct_fields__)

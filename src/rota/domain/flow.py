@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain import needs, wire
+from rota.domain import codec, needs
 from rota.domain.guards import Guards
 from rota.domain.once import named
 from rota.domain.run import Member, NewRun, Origin
@@ -53,11 +53,11 @@ def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, e
         run,
         key=run.key or name,
         unique_key=name,
-        guards=Guards(unique="done", join="keep", rest=run.guards.rest),
+        guards=Guards(unique="done", join="keep", cooldowns=run.guards.cooldowns),
         needs=tuple(_need(parent, flow, period) for parent in parents),
         group=group,
         expires_at=expires_at,
-        wire=wire.amend(run.wire, origin, member),
+        body=codec.amend(run.body, origin, member),
     )
 
 

@@ -16,7 +16,7 @@ Meeting = Join | Literal["wait"]
 tick. If the queued equal was called before, the run of the tick waits for its end."""
 
 
-class Rest(Struct, frozen=True, omit_defaults=True, array_like=True):
+class Cooldown(Struct, frozen=True, omit_defaults=True, array_like=True):
     """Refuse while this (task, key) has `failures` failed runs in a row and ended less than `seconds` ago."""
 
     failures: int
@@ -30,7 +30,7 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     unique: Unique | None = None
     join: Meeting = "keep"
     max_wait: float | None = None
-    rest: tuple[Rest, ...] = ()
+    cooldowns: tuple[Cooldown, ...] = ()
     max_pending: int | None = None
     behind: bool = False
     """Where an equal one runs, wait for its end."""
@@ -39,7 +39,7 @@ class Guards(Struct, frozen=True, omit_defaults=True):
 
     @property
     def reads_marks(self) -> bool:
-        return self.unique == "done" or bool(self.rest) or self.marks
+        return self.unique == "done" or bool(self.cooldowns) or self.marks
 
 
 class Mark(Struct, frozen=True):
@@ -50,22 +50,22 @@ class Mark(Struct, frozen=True):
     failures: int = 0
 
 
-def rest_reason(rest: tuple[Rest, ...], mark: Mark | None, now: float) -> Reason | None:
+def cooldown_reason(cooldowns: tuple[Cooldown, ...], mark: Mark | None, now: float) -> Reason | None:
     """The first rule by which (task, key) must rest now."""
     if mark is None or mark.finished_at is None:
         return None
-    for rule in rest:
+    for rule in cooldowns:
         if mark.failures >= rule.failures and now < mark.finished_at + rule.seconds:
             return rule.reason
     return None
 
 
-def rested(rest: tuple[Rest, ...], mark: Mark, due_at: float) -> float:
+def cooled_down_at(cooldowns: tuple[Cooldown, ...], mark: Mark, due_at: float) -> float:
     """When a run that waited for its key may start: not before each rule that holds now has let go."""
     finished = mark.finished_at
     if finished is None:
         return due_at
-    return max([due_at, *(finished + rule.seconds for rule in rest if mark.failures >= rule.failures)])
+    return max([due_at, *(finished + rule.seconds for rule in cooldowns if mark.failures >= rule.failures)])
 
 
 def push_due(created_at: float, due_at: float, wanted: float, max_wait: float | None) -> float:

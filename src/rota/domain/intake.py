@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.guards import Guards, Unique
 from rota.domain.ids import retry_id
 from rota.domain.keys import check_key, digest
@@ -54,15 +54,15 @@ def new_run(
     guards: Guards | None = None,
 ) -> NewRun:
     """The run that a submit asks for. `priority` and `guards` are the task's own, unless the options differ."""
-    if len(args) > wire.ARGS_LIMIT:
+    if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
-            f"the arguments of {task} take {len(args):,} bytes, more than the {wire.ARGS_LIMIT:,} a run may carry; "
+            f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
             "store the data elsewhere and pass its name"
         )
     guards = guards or Guards()
     if options == _NONE and guards.unique is None:  # the usual submit, without ceremony
         return NewRun(
-            id=id, task=check_name(task), wire=wire.encode(args, _SUBMIT, policy), guards=guards, priority=priority
+            id=id, task=check_name(task), body=codec.encode(args, _SUBMIT, policy), guards=guards, priority=priority
         )
     expires = options.expires
     if options.unique is not None:
@@ -71,7 +71,7 @@ def new_run(
     return NewRun(
         id=id,
         task=check_name(task),
-        wire=wire.encode(args, Origin(options.origin), policy),
+        body=codec.encode(args, Origin(options.origin), policy),
         key=key,
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,
@@ -95,7 +95,7 @@ def retry_of(run: Run) -> NewRun:
         unique_key=run.unique_key,
         guards=_guards_of(run),
         priority=run.priority,
-        wire=wire.amend(run.wire, replace(run.origin, kind="retry", of=run.id)),
+        body=codec.amend(run.body, replace(run.origin, kind="retry", of=run.id)),
         group=None if run.member is None else run.member.group,
         needs=run.needs,
         at=run.origin.nominal if run.origin.kind == "plan" else None,
@@ -105,8 +105,8 @@ def retry_of(run: Run) -> NewRun:
 def _guards_of(run: Run) -> Guards:
     """A retry holds the key of the run it repeats, and its ending counts like that one's would have."""
     if run.unique_key is None:
-        return Guards(marks=run.marked)
-    return Guards(unique="active", join="refuse", marks=run.marked)
+        return Guards(marks=run.writes_mark)
+    return Guards(unique="active", join="refuse", marks=run.writes_mark)
 
 
 class Timed(Struct, frozen=True, kw_only=True):
@@ -151,7 +151,7 @@ def new_schedule(
         id=check_id(id),
         trigger=str(trigger),
         task=run.task,
-        body=run.wire.decode(),
+        body=run.body.decode(),
         key=_about(run, id, args, timed),
         priority=run.priority,
         guards=run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap),

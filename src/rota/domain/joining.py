@@ -5,9 +5,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rota.domain.guards import push_due
-from rota.domain.run import ATTEMPTS_KEPT, Attempt, NewRun, Standing, after
+from rota.domain.run import ATTEMPTS_KEPT, Attempt, NewRun, RunHead, after
 
-S = TypeVar("S", bound=Standing)
+S = TypeVar("S", bound=RunHead)
 
 REPLACED = "replaced"
 """The outcome of a row among the attempts that is no attempt: the attempts before this row were of other work."""
@@ -42,14 +42,14 @@ def afresh(run: S, now: float) -> S:
     return replace(run, failures=0, losses=0, saved=None, progress=None, error=None, attempts=attempts)
 
 
-def moved_expiry(run: Standing, due_at: float) -> float | None:
+def moved_expiry(run: RunHead, due_at: float) -> float | None:
     """Return the expiry of a run whose due time moves to `due_at`: the time between due and expiry stays the same."""
     if run.expires_at is None or due_at == run.due_at:
         return run.expires_at
     return after(due_at, run.expires_at - run.due_at)
 
 
-def _due(holder: Standing, new: NewRun, now: float) -> float:
+def _due(holder: RunHead, new: NewRun, now: float) -> float:
     match new.guards.join:
         case "push":
             return push_due(holder.created_at, holder.due_at, new.due_at(now), new.guards.max_wait)
@@ -59,7 +59,7 @@ def _due(holder: Standing, new: NewRun, now: float) -> float:
             return holder.due_at
 
 
-def _expiry(holder: Standing, new: NewRun, due_at: float, now: float) -> float | None:
+def _expiry(holder: RunHead, new: NewRun, due_at: float, now: float) -> float | None:
     """The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before
     it is due."""
     if new.expires_after is not None:

@@ -128,7 +128,7 @@ class Ending(Struct, frozen=True):
         return isinstance(self.action, Finish) and self.action.state is State.FAILED
 
 
-def decide(
+def settlement_of(
     run: Run,
     outcome: Outcome,
     seconds: float | None = None,
@@ -191,7 +191,7 @@ def _interruption(
         case Cancelled():
             return Ending(Finish(State.CANCELLED, Reason.CANCELLED), "cancelled")
         case Paused():
-            return Ending(Requeue(held=True), "paused")
+            return Ending(Requeue(paused=True), "paused")
         case Interrupted():
             if run.policy.lost == "fail":
                 return Ending(Finish(State.FAILED, Reason.INTERRUPTED), "interrupted")

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.keys import check_key, digest
 from rota.domain.period import Period
 from rota.domain.run import NewRun, Origin
@@ -69,10 +69,10 @@ def once_in(run: NewRun, once: Once, now: float, defaults: Mapping[str, Any] = M
     """The run as one that may succeed once in the period of its due time. What is given as its parameter's default is
     as good as not given."""
     period = period_at(once, max(now, run.due_at(now)))
-    body = wire.decode(run.wire)
+    body = codec.decode(run.body)
     given = msgspec.json.decode(body.args, type=dict[str, Any])
     told = {name: value for name, value in given.items() if name not in defaults or defaults[name] != value}
     name = named(run.key or (digest(msgspec.json.encode(told, order="sorted")) if told else None), period)
     origin = replace(body.origin or Origin(), period=period)
     guards = replace(run.guards, unique="done")
-    return replace(run, key=run.key or name, unique_key=name, guards=guards, wire=wire.amend(run.wire, origin))
+    return replace(run, key=run.key or name, unique_key=name, guards=guards, body=codec.amend(run.body, origin))

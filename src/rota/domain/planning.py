@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.decision import Reason
 from rota.domain.guards import Guards
 from rota.domain.ids import derived
@@ -197,7 +197,7 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
     return NewRun(
         id=id,
         task=schedule.task,
-        wire=wire.amend(schedule.body.encode(), origin),
+        body=codec.amend(schedule.body.encode(), origin),
         key=key,
         unique_key=key if guards.unique else None,
         guards=guards,

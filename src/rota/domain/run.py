@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rota.domain.decision import Reason
-from rota.domain.guards import Guards, Rest
+from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 
 ATTEMPTS_KEPT = 20
@@ -109,7 +109,7 @@ class Member(Struct, frozen=True, omit_defaults=True):
     coded: bool = False
 
 
-class Standing(Struct, frozen=True, gc=False):
+class RunHead(Struct, frozen=True, gc=False):
     """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
 
     `needs` is what it waits for (`domain.needs`); `awaited` says that others wait for this very run's end. `rest` are
@@ -130,8 +130,8 @@ class Standing(Struct, frozen=True, gc=False):
     worker: str | None = None
     claimed_at: float | None = None
     until: float | None = None
-    cancel_asked: bool = False
-    pause_asked: bool = False
+    cancel_requested: bool = False
+    pause_requested: bool = False
     parked: bool = False
     reason: Reason | None = None
     note: str | None = None
@@ -142,18 +142,18 @@ class Standing(Struct, frozen=True, gc=False):
     task: str = ""
     key: str | None = None
     unique_key: str | None = None
-    marked: bool = False
+    writes_mark: bool = False
     priority: int = 0
     created_at: float = 0.0
     needs: tuple[str, ...] = ()
     awaited: bool = False
-    rest: tuple[Rest, ...] = ()
+    cooldowns: tuple[Cooldown, ...] = ()
     touches: int = 1
     touched_at: float = 0.0
     result: bytes | None = None
     saved: bytes | None = None
 
-    def is_held(self, fence: int, worker: str) -> bool:
+    def is_leased_to(self, fence: int, worker: str) -> bool:
         """By this worker, since this claim? The fence alone does not say: a server that forgets a claim when another
         takes its place hands the same fence out again."""
         return self.state is State.RUNNING and self.fence == fence and self.worker == worker
@@ -164,14 +164,14 @@ class Standing(Struct, frozen=True, gc=False):
         return self.unique_key or self.key or ""
 
 
-class Run(Standing, frozen=True, gc=False):
+class Run(RunHead, frozen=True, gc=False):
     """A run as a store tells it. `wire` is its stored form, with fields that this version may not know."""
 
     args: bytes = b"{}"
     origin: Origin = Origin()
     policy: Policy = Policy()
     member: Member | None = None
-    wire: bytes = b""
+    body: bytes = b""
 
     @property
     def lease(self) -> "Lease":
@@ -198,7 +198,7 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
 
     id: str
     task: str
-    wire: bytes
+    body: bytes
     key: str | None = None
     unique_key: str | None = None
     guards: Guards = Guards()
@@ -211,12 +211,12 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     group: str | None = None
 
     @property
-    def rest(self) -> tuple[Rest, ...]:
+    def cooldowns(self) -> tuple[Cooldown, ...]:
         """Rules to keep with a run that waits behind an equal one."""
-        return self.guards.rest if self.guards.behind and self.needs else ()
+        return self.guards.cooldowns if self.guards.behind and self.needs else ()
 
     @property
-    def marked(self) -> bool:
+    def writes_mark(self) -> bool:
         """Will its ending be remembered as a mark? Only where a policy reads it."""
         return self.guards.reads_marks
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Mark
-from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Note, Standing, State, after
+from rota.domain.run import ATTEMPTS_KEPT, Attempt, Failure, Note, RunHead, State, after
 
-S = TypeVar("S", bound=Standing)
+S = TypeVar("S", bound=RunHead)
 
 
 class Charge(StrEnum):
@@ -32,11 +32,11 @@ class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
 class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
     """The run waits again: without a delay at its old place in the queue, `held` until someone resumes it.
 
-    Whoever took back the wish to pause while the handler was stopping has the last word: then it is not held.
+    Whoever took back the command to pause while the handler was stopping has the last word: then it is not held.
     """
 
     delay: float = 0.0
-    held: bool = False
+    paused: bool = False
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -76,11 +76,11 @@ LOST = "lost"
 """The outcome of a lapsed lease; no holder ever writes it."""
 
 
-def judge(run: Standing | None, settlement: Settlement, now: float) -> Verdict:
+def judge(run: RunHead | None, settlement: Settlement, now: float) -> Verdict:
     """May this settlement be applied? Compare-and-set on (run, fence, worker)."""
     if run is None:
         return Verdict.STALE
-    if run.is_held(settlement.fence, settlement.worker):
+    if run.is_leased_to(settlement.fence, settlement.worker):
         lapsed = run.until is not None and run.until <= now
         return Verdict.APPLIED if lapsed or not settlement.lost else Verdict.STALE
     # A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
@@ -95,8 +95,8 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
     """The run after a settlement that `judge` called applied."""
     ended = _charged(_unleased(run, settlement, now), settlement)
     action = settlement.action
-    if isinstance(action, Requeue) and run.cancel_asked:
-        action = Finish(State.CANCELLED, Reason.CANCELLED)  # a finish beats a wish, a requeue honours it
+    if isinstance(action, Requeue) and run.cancel_requested:
+        action = Finish(State.CANCELLED, Reason.CANCELLED)  # a finish beats a command, a requeue honours it
     if isinstance(action, Finish):
         return replace(
             ended,
@@ -108,8 +108,8 @@ def apply(run: S, settlement: Settlement, now: float) -> S:
         )
     return replace(
         ended,
-        state=State.PAUSED if run.pause_asked else State.QUEUED,
-        pause_asked=False,
+        state=State.PAUSED if run.pause_requested else State.QUEUED,
+        pause_requested=False,
         due_at=after(now, action.delay) if action.delay else run.due_at,
         expires_at=None if settlement.called else run.expires_at,
         error=settlement.error,
@@ -148,7 +148,7 @@ def _charged(run: S, settlement: Settlement) -> S:
             return run
 
 
-def too_late(run: Standing, now: float) -> bool:
+def too_late(run: RunHead, now: float) -> bool:
     """Has its time to start passed while it waited?"""
     return run.state is State.QUEUED and run.expires_at is not None and run.expires_at <= now
 
@@ -159,11 +159,11 @@ def expire(run: S, now: float) -> S:
 
 
 def cancel(run: S, now: float, note: str | None, reason: Reason = Reason.CANCELLED) -> S:
-    """What a wish to cancel makes of a run: a running one is told, a final one stays as it is."""
+    """What a command to cancel makes of a run: a running one is told, a final one stays as it is."""
     if run.state.final:
         return run
     if run.state is State.RUNNING:
-        return replace(run, cancel_asked=True, pause_asked=False, note=note)
+        return replace(run, cancel_requested=True, pause_requested=False, note=note)
     return replace(run, state=State.CANCELLED, reason=reason, parked=False, note=note, finished_at=now)
 
 
@@ -172,7 +172,7 @@ def supersede(run: S, now: float) -> S:
     return replace(run, state=State.CANCELLED, reason=Reason.SUPERSEDED, parked=False, finished_at=now)
 
 
-def inherit(successor: S, run: Standing) -> S:
+def inherit(successor: S, run: RunHead) -> S:
     """Return the waiting run after it has superseded another run of the same work: it takes the earlier due time and
     the failures of that run."""
     due_at, failures = min(successor.due_at, run.due_at), max(successor.failures, run.failures)
@@ -180,24 +180,24 @@ def inherit(successor: S, run: Standing) -> S:
 
 
 def pause(run: S, note: str | None) -> S:
-    """What a wish to pause makes of a run: a queued one is held at once, a running one is told."""
+    """What a command to pause makes of a run: a queued one is held at once, a running one is told."""
     if run.state is State.QUEUED:
         return replace(run, state=State.PAUSED, parked=False, note=note)
-    if run.state is State.RUNNING and not run.cancel_asked:
-        return replace(run, pause_asked=True, note=note)
+    if run.state is State.RUNNING and not run.cancel_requested:
+        return replace(run, pause_requested=True, note=note)
     return run
 
 
 def resume(run: S, note: str | None) -> S:
-    """What a wish to resume makes of a run; its due time has not moved."""
+    """What a command to resume makes of a run; its due time has not moved."""
     if run.state is State.PAUSED:
         return replace(run, state=State.QUEUED, note=note)
-    if run.state is State.RUNNING and run.pause_asked:
-        return replace(run, pause_asked=False, note=note)
+    if run.state is State.RUNNING and run.pause_requested:
+        return replace(run, pause_requested=False, note=note)
     return run
 
 
-def marked(mark: Mark, run: Standing, now: float) -> Mark:
+def mark_after(mark: Mark, run: RunHead, now: float) -> Mark:
     """What a finished run makes of its key's mark; a cancelled one says nothing."""
     if run.state is State.SUCCEEDED:
         return Mark(succeeded_at=now, finished_at=now, failures=0)

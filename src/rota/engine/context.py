@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.arguments import encode_result
 from rota.domain.run import Note, Progress, Run, storable
 
@@ -75,8 +75,8 @@ class Context:
     def checkpoint(self, value: Any) -> None:
         """Leave what is needed to go on from here; `ctx.saved` has it when the run is next called, anywhere."""
         saved = encode_result(value)
-        if len(saved) > wire.RESULT_LIMIT:
-            raise ValueError(f"a checkpoint of {len(saved):,} bytes is more than the {wire.RESULT_LIMIT:,} allowed")
+        if len(saved) > codec.RESULT_LIMIT:
+            raise ValueError(f"a checkpoint of {len(saved):,} bytes is more than the {codec.RESULT_LIMIT:,} allowed")
         self._saved = saved
         self._note()
 

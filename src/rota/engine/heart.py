@@ -105,15 +105,15 @@ class Heart:
     async def _beat(self, store: Store) -> float | None:
         """Seconds until the next; None: not before it is asked for."""
         silent = self.silent_for
-        let_go = silent > self._tuning.silence
+        give_up = silent > self._tuning.silence
         began = self._clock()  # before the leases are read: what is in hand by now, the renewal covers
         if self.slate is not None:
-            self.slate.beat(began, let_go)
+            self.slate.beat(began, give_up)
         self._ask()  # after the slate: an answer that comes now takes `let_go` back
         leases = self._worker.unsettled()
         if not leases:
             return self._when_empty
-        if let_go:
+        if give_up:
             log.error("the event loop has not answered for %.0f s: its leases are let go", silent)
             return self._tuning.renew_every
         deadline = began + self._tuning.lease

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.arguments import encode_result
 from rota.domain.lifecycle import BadResult, Discarded, Failed, Outcome, RetryAsked, Skipped, Snoozed, Succeeded
 from rota.domain.policy import Retry
@@ -46,8 +46,8 @@ def _kept(result: object) -> Outcome:
         return BadResult(
             Failure(type(error).__name__, storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
         )
-    if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
-        too_large = f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}"
+    if encoded is not None and len(encoded) > codec.RESULT_LIMIT:
+        too_large = f"the result takes {len(encoded):,} bytes, more than {codec.RESULT_LIMIT:,}"
         return BadResult(Failure("ValueError", too_large))
     return Succeeded(encoded)
 

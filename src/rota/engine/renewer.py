@@ -57,7 +57,7 @@ class Client:
         self.memory: mmap.mmap | None = None
         self.cpu = 0
         self.looked_at = self.renewed_at = 0.0
-        self.let_go = self.told = False
+        self.give_up = self.told = False
         self.renewal: threading.Thread | None = None  # the last one, perhaps still under way
 
     def hello(self) -> bool:
@@ -92,8 +92,8 @@ class Client:
         """When the heart last beat, whether it has let the leases go, and when it last began to renew with success."""
         if self.memory is None:
             return 0.0, False, 0.0
-        alive, let_go, renewed = HEADER.unpack_from(self.memory, 0)
-        return float(alive), bool(let_go), float(renewed)
+        alive, give_up, renewed = HEADER.unpack_from(self.memory, 0)
+        return float(alive), bool(give_up), float(renewed)
 
     def held(self) -> list[tuple[str, int, float]]:
         """Run, fence and the end of the lease of each run in hand."""
@@ -138,7 +138,7 @@ class Client:
             return {}
         ending = {run: fence for run, fence, till in self.held() if till < now + self.lease / 2}
         if silent <= self.lease / 2:
-            self.told = self.let_go = False
+            self.told = self.give_up = False
         elif ending and silent > self.silence:
             self._tell_let_go(silent)
             return {}
@@ -156,8 +156,8 @@ class Client:
             )
 
     def _tell_let_go(self, silent: float) -> None:
-        if not self.let_go:
-            self.let_go = True
+        if not self.give_up:
+            self.give_up = True
             say(
                 "ERROR",
                 f"worker {self.name} (pid {self.pid}) has been silent for {silent:.0f} s: its leases are let go",

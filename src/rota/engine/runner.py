@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.lifecycle import (
     BadResult,
     Crashed,
@@ -230,6 +230,6 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
 def bind(handler: Handler, seat: Seat) -> Arguments:
     """The stored arguments as this version of the handler takes them."""
     if not seat.args:
-        wire.decode(seat.run.wire)  # raises with the reason why it could not be read
+        codec.decode(seat.run.body)  # raises with the reason why it could not be read
     args, kwargs = handler.signature.decode(seat.args)
     return [seat.context, *args] if handler.takes_context else args, kwargs

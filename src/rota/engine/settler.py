@@ -47,7 +47,7 @@ class Settler:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.recorded: Callable[[Run, Settlement, float], None] = lambda run, settlement, now: None
-        self.let_go: Callable[[Lease], None] = lambda lease: None
+        self.drop_lease: Callable[[Lease], None] = lambda lease: None
         """Called once the store has answered, or can never take, the ending of this lease."""
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
@@ -163,7 +163,7 @@ class Settler:
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()
         for (settlement, run), verdict in zip(batch, reply.items, strict=True):
-            self.let_go(_lease(settlement))
+            self.drop_lease(_lease(settlement))
             if verdict is Verdict.STALE:
                 _report_stale(settlement)
             else:
@@ -174,7 +174,7 @@ class Settler:
         log.error("run %s: its ending (%s) cannot be written", run.id, settlement.outcome, exc_info=why)
         if settlement.error == UNWRITABLE:
             log.error("run %s: could not record the failure either; it starts again when its lease lapses", run.id)
-            self.let_go(_lease(settlement))
+            self.drop_lease(_lease(settlement))
             return
         failed = Finish(State.FAILED, Reason.BAD_RESULT)
         plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=UNWRITABLE)

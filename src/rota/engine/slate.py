@@ -45,9 +45,9 @@ class Slate:
         self._free = [HEADER.size + seat * SLOT.size for seat in reversed(range(seats))]
         self._places: dict[Lease, int] = {}
 
-    def beat(self, now: float, let_go: bool = False) -> None:
+    def beat(self, now: float, give_up: bool = False) -> None:
         """The heart beats; `let_go`: the event loop has been silent for too long, nobody is to renew its leases."""
-        _BEAT.pack_into(self._memory, 0, now, let_go)
+        _BEAT.pack_into(self._memory, 0, now, give_up)
 
     def renewed(self, began: float) -> None:
         """A renewal of all leases that were in hand has succeeded; it began before the leases were read."""

@@ -136,7 +136,7 @@ class Supervisor:
             self._world,
             self._flows,
         )
-        self._settler.recorded, self._settler.let_go = self._worker.recorded, self._worker.let_go
+        self._settler.recorded, self._settler.drop_lease = self._worker.recorded, self._worker.drop_lease
         heart = Heart if self._world.threads else LoopHeart
         self._heart = heart(self._backend, self._worker, self._tuning, self._world)
         self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
@@ -258,7 +258,7 @@ class Supervisor:
         async with store.changes(self.name) as hints:
             self._worker.look()  # a hint that came before we listened was not heard
             async for hint in hints:
-                if self._worker.hint(hint):  # a wish, or the echo of a note of its own: at once, but not all the time
+                if self._worker.hint(hint):  # a command, or the echo of a note of its own
                     self._heart.beat_soon()
 
     def _watch(self, name: str, run: Callable[[], Awaitable[None]]) -> None:

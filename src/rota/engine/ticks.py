@@ -14,7 +14,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
-from rota.store import OFFER_AGAIN, Fired, Marked, RowQuery, RunQuery, Store
+from rota.store import OFFER_AGAIN, Fired, MarkRow, RowQuery, RunQuery, Store
 
 log = logging.getLogger("rota")
 
@@ -63,12 +63,12 @@ class Ticks:
         while True:
             async with self._turn:
                 await self._some.wait()
-                planned = await self._step()
+                planned = await self._fire_batch()
                 if not self._due:
                     self._some.clear()
             await self._fire(planned)
 
-    async def _step(self) -> list[tuple[Schedule, Tick]]:
+    async def _fire_batch(self) -> list[tuple[Schedule, Tick]]:
         planned: list[tuple[Schedule, Tick]] = []
         weight = 0
         while self._due and weight < BATCH:
@@ -124,7 +124,7 @@ class Ticks:
         deadline = schedule.deadline or Deadline()
         key = deadline.key(nominal)
         since = before or 0.0 if deadline.period is None else 0.0
-        rows = (await self._store.rows(Marked, RowQuery(task=schedule.task, key=key))).items
+        rows = (await self._store.rows(MarkRow, RowQuery(task=schedule.task, key=key))).items
         if any(row.mark and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows):
             return True
         # A mark may be forgotten sooner than the next deadline comes; the last runs of a task are kept.

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, decide
+from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
 from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Note, Run
 from rota.domain.settlement import Settlement
@@ -125,16 +125,16 @@ class Worker:
         """Seconds until it makes sense to claim again."""
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
         free = max(0, self.free)
-        claim = await self._ask(list(self._handlers), free)
+        claim = await self._claim_once(list(self._handlers), free)
         for run in claim.runs:
             if self._stopping:
-                self._settler.settle(decide(run, Released()), run)
+                self._settler.settle(settlement_of(run, Released()), run)
             elif run.lease not in self._seats:
                 self._start(run)
         self._hungry = claim.left or len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
-    async def _ask(self, tasks: list[str], free: int) -> Claim:
+    async def _claim_once(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
         n = self._claims + 1
         if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
@@ -177,12 +177,12 @@ class Worker:
         """A claim for nothing: this worker is not idle but gone, and no hint should be spent on it."""
         self._reported_at = 0.0
         try:
-            claim = await self._ask([], 0)
+            claim = await self._claim_once([], 0)
         except StoreError as error:
             log.debug("no farewell: %s", error)
         else:
             for run in claim.runs:  # the batch of a claim whose reply was lost
-                self._settler.settle(decide(run, Released()), run)
+                self._settler.settle(settlement_of(run, Released()), run)
 
     async def _sleep(self, seconds: float) -> None:
         try:
@@ -233,7 +233,7 @@ class Worker:
             with self._lock:
                 del self._seats[seat.lease]
             return
-        settlement = decide(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        settlement = settlement_of(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
         self._settler.settle(settlement, seat.run)
         self._leave(seat)
         tell_ending(seat.run, settlement)
@@ -258,7 +258,7 @@ class Worker:
         self.overdue -= 1
         self._wake.set()
 
-    def let_go(self, lease: Lease) -> None:
+    def drop_lease(self, lease: Lease) -> None:
         """The store has answered the ending of this lease: nobody needs to renew it any more."""
         if self.slate is not None:
             self.slate.leave(lease)
@@ -367,7 +367,7 @@ class Worker:
             seat.given_back = True
             log.warning("%s %s does not stop: its run is given back while the call goes on", seat.run.task, seat.run.id)
             outcome = Released() if seat.called_at is None else Interrupted()
-            left = decide(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
+            left = settlement_of(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
             self._settler.settle(left, seat.run)  # what its handler may still say comes too late
         await self._runner.close()
         await self._hooks.drain(HOOK_PATIENCE)

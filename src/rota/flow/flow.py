@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rota.client import Client, patiently
+from rota.client.client import Client, patiently
+from rota.client.portal import Portal
 from rota.domain.decision import Decision, Reason
 from rota.domain.flow import (
     KEPT,
@@ -32,8 +33,7 @@ from rota.engine.context import Context
 from rota.engine.steps import Answer, Inputs, StepCode
 from rota.errors import InvalidOptions
 from rota.flow.status import FlowStatus, standing
-from rota.portal import Portal
-from rota.store import Marked, RowQuery, RunQuery
+from rota.store import MarkRow, RowQuery, RunQuery
 from rota.task import Bound, Task, bind_step
 
 BACKFILL_CAP = 1000
@@ -319,7 +319,7 @@ class Flow:
         return max(end, now) + KEPT
 
     async def _clear(self, period: str, steps: Sequence[str]) -> list[str]:
-        edits = [Marked(self.steps[step].plan.task, key_of(self.name, step, period), None) for step in steps]
+        edits = [MarkRow(self.steps[step].plan.task, key_of(self.name, step, period), None) for step in steps]
         store = await self._client().store()
         known = await self._marks(period)
         changed = (await patiently(lambda: store.mark(edits))).items
@@ -346,7 +346,7 @@ class Flow:
 
         async def read(step: str) -> Mark:
             query = RowQuery(task=self.steps[step].plan.task, key=key_of(self.name, step, period))
-            rows = (await store.rows(Marked, query)).items
+            rows = (await store.rows(MarkRow, query)).items
             return (rows[0].mark if rows else None) or Mark()
 
         return dict(zip(self.steps, await asyncio.gather(*map(read, self.steps)), strict=True))

@@ -19,7 +19,7 @@ class Forkable(Protocol):
 
     at_work: threading.Lock
 
-    def let_go(self) -> None: ...
+    def release_at_fork(self) -> None: ...
 
 
 _all: WeakSet[Forkable] = WeakSet()
@@ -35,7 +35,7 @@ def _before() -> None:
     for one in list(_all):
         if one.at_work.acquire(timeout=PATIENCE):
             _held.append(one)
-            one.let_go()
+            one.release_at_fork()
         else:
             _busy.append(one)
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rota.store import Reply, RowQuery, RunQuery
 
-Ask = Callable[[Sequence[str]], Awaitable[Reply[int]]]
+Control = Callable[[Sequence[str]], Awaitable[Reply[int]]]
 
 
 def is_possible(name: str) -> bool:
@@ -34,13 +34,13 @@ def possible_rows(query: RowQuery) -> RowQuery:
     return replace(query, names=[name for name in query.names if is_possible(name)])
 
 
-async def ask_possible(subjects: Sequence[str], ask: Ask) -> Reply[int]:
+async def control_possible(names: Sequence[str], control: Control) -> Reply[int]:
     """Ask about the subjects that can be; the others answer 0, because nothing of that name was changed."""
-    if all(map(is_possible, subjects)):
-        return await ask(subjects)
-    reply = await ask([subject for subject in subjects if is_possible(subject)])
+    if all(map(is_possible, names)):
+        return await control(names)
+    reply = await control([subject for subject in names if is_possible(subject)])
     answers = iter(reply.items)
-    return Reply(reply.now, [next(answers) if is_possible(subject) else 0 for subject in subjects])
+    return Reply(reply.now, [next(answers) if is_possible(subject) else 0 for subject in names])
 
 
 def spoken(words: str | None) -> str | None:

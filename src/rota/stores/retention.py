@@ -15,7 +15,7 @@ def mark_memory(spec: TaskSpec) -> float:
     guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
     if guards.unique == "done" or spec.guards.unique == "done":
         return math.inf
-    return max([MARK_MEMORY + spec.memory, *(rule.seconds for rule in guards.rest)])
+    return max([MARK_MEMORY + spec.memory, *(rule.seconds for rule in guards.cooldowns)])
 
 
 def over(schedule: Schedule, before: float) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from rota.domain.decision import Decided
-from rota.store import Marked, WorkerSeen
+from rota.domain.decision import DecisionCount
+from rota.store import MarkRow, WorkerSeen
 
 log = logging.getLogger("rota")
 
@@ -26,8 +26,8 @@ CURES: dict[Kind, str] = {
 
 KEYS: dict[type, tuple[str, ...]] = {
     WorkerSeen: ("worker", "name"),
-    Marked: ("mark", "task", "key"),
-    Decided: ("decision", "task", "key", "reason"),
+    MarkRow: ("mark", "task", "key"),
+    DecisionCount: ("decision", "task", "key", "reason"),
 }
 """What a row of the kind "row" is called, and the columns that tell it from others."""
 

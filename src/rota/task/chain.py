@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from rota.client import Client
+from rota.client.client import Client
+from rota.client.handle import RunHandle
+from rota.client.portal import Portal
 from rota.domain.flow import CHAIN, KEPT, StepPlan, as_step
 from rota.errors import InvalidArguments, InvalidOptions
-from rota.handle import RunHandle
-from rota.portal import Portal
 from rota.task.ids import new_id
 
 if TYPE_CHECKING:

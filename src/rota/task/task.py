@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rota.client import Client
+from rota.client.client import Client
+from rota.client.handle import RunHandle, accept
+from rota.client.portal import Portal
 from rota.domain.activity import Activity
 from rota.domain.arguments import Signature
 from rota.domain.decision import Decision, Reason
@@ -27,8 +29,6 @@ from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.engine.handler import ExecutorName, Handler
 from rota.errors import InvalidArguments, InvalidOptions, StoreError
-from rota.handle import RunHandle, accept
-from rota.portal import Portal
 from rota.task.chain import Chain, Link
 from rota.task.ids import new_id
 from rota.task.kinds import check_using

@@ -2,9 +2,9 @@
 
     from rota.testing import assert_submitted, drain, simulate
 
-What needs more than rota itself is imported by its full name: `rota.testing.contract` needs pytest and
-pytest-asyncio. pytest finds `rota.testing.plugin` by itself. `rota.testing.comparison` compares a store with the model.
-There are also real servers, `rota.testing.servers`, and a proxy that loses replies, `rota.testing.proxy`.
+What needs more than rota itself is imported by its full name: `storekit.contract` needs pytest and
+pytest-asyncio. pytest finds `rota.testing.plugin` by itself. `storekit.comparison` compares a store with the model.
+There are also real servers, `storekit.servers`, and a proxy that loses replies, `storekit.proxy`.
 """
 
 from importlib import import_module

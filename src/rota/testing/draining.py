@@ -2,8 +2,8 @@
 
 import asyncio
 
-from rota.app import Rota
-from rota.drained import drained, first_due, first_held
+from rota.app.app import Rota
+from rota.client.drain import drained, first_due, first_held
 from rota.errors import Restless
 from rota.store import Store
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # pytest imports this at every start: nothing heavy before a fixture is used
-    from rota.app import Rota
+    from rota.app.app import Rota
     from rota.testing.clock import StoreClock
 
 
 @pytest.fixture
 def rota_app() -> "Rota":
     """A new app with an empty store in memory, for this test alone."""
-    from rota.app import Rota
+    from rota.app.app import Rota
 
     return Rota("memory://")
 

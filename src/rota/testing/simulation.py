@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from rota.app import Rota
+from rota.app.app import Rota
+from rota.client.portal import stand_in
+from rota.client.session import Session
 from rota.domain.ids import uuid7
 from rota.domain.policy import FAR
 from rota.domain.run import DIGITS, Run
@@ -21,8 +23,6 @@ from rota.engine.hooks import Event, Hook
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.world import World
 from rota.errors import InvalidOptions, NotSimulated, UsageError
-from rota.portal import stand_in
-from rota.session import Session
 from rota.stores.memory import MemoryBackend
 from rota.task import Task, id_source
 from rota.testing.virtual_loop import VirtualLoop, doing, owner

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from rota.app import Rota
+from rota.app.app import Rota
 from rota.domain.arguments import encode_result
 from rota.domain.run import Run
 from rota.errors import InvalidArguments

@@ -1,6 +1,6 @@
 """Why did it not run? An answer in words about a task, a key of it, a schedule or a run."""
 
 from rota.why.answer import Fact, Why
-from rota.why.asking import why
+from rota.why.explain import why
 
 __all__ = ["Fact", "Why", "why"]

@@ -5,13 +5,13 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from rota.domain.decision import Decided, Reason
+from rota.client.fleet import Fleet, is_stranded, see
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.fleet import Fleet, is_stranded, see
-from rota.store import Depth, Marked, RowQuery, RunQuery, Store, WorkerSeen
+from rota.store import Depth, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
 from rota.why.trail import Awaited, follow
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ class Evidence(Struct, frozen=True):
     spec: TaskSpec | None
     fleet: Fleet
     schedules: Sequence[Schedule]
-    decisions: Sequence[Decided]
-    of_task: Sequence[Decided]
+    decisions: Sequence[DecisionCount]
+    of_task: Sequence[DecisionCount]
     depth: Depth
     unfinished: Sequence[Run]
     ended: Sequence[Run]
@@ -43,7 +43,7 @@ class Evidence(Struct, frozen=True):
     mark: Mark | None = None
     first: Run | None = None
     trail: Sequence[Awaited] = ()
-    done: Mapping[tuple[Reason, str], Marked] = {}
+    done: Mapping[tuple[Reason, str], MarkRow] = {}
 
     def live(self) -> list[WorkerSeen]:
         """Workers that know the task and were heard of lately."""
@@ -100,7 +100,7 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     about = RowQuery(task=task, key=key, limit=50)
     depths = (await store.depths()).items
     final = [state for state in State if state.final]
-    decisions = (await store.rows(Decided, about)).items
+    decisions = (await store.rows(DecisionCount, about)).items
     unfinished = (await store.runs(RunQuery(task=task, key=key, states=WAITING, limit=100))).runs
     waiting = (each for each in unfinished if each.state is not State.RUNNING)
     first = run or min(waiting, key=lambda each: each.due_at, default=None)
@@ -112,7 +112,7 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
         fleet=fleet,
         schedules=(await store.rows(Schedule, RowQuery(task=task, limit=20))).items,
         decisions=decisions,
-        of_task=(await store.rows(Decided, RowQuery(task=task, key="", limit=50))).items,
+        of_task=(await store.rows(DecisionCount, RowQuery(task=task, key="", limit=50))).items,
         depth=next((depth for depth in depths if depth.task == task), Depth(task, 0, 0)),
         unfinished=unfinished,
         ended=(await store.runs(RunQuery(task=task, key=key, states=final, limit=ENDED))).runs,
@@ -124,28 +124,28 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     )
 
 
-async def _done(store: Store, decisions: Sequence[Decided]) -> dict[tuple[Reason, str], Marked]:
+async def _done(store: Store, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:
     """What is known of the decisions that are told: of one that was refused because it is done, its mark; of one that
     was late, its last success."""
-    found: dict[tuple[Reason, str], Marked] = {}
+    found: dict[tuple[Reason, str], MarkRow] = {}
     for row in decisions[:DECISIONS_TOLD]:
         if row.reason is Reason.ALREADY_DONE:
             found[row.reason, row.key] = await _in_the_way(store, row.task, row.key)
         elif row.reason is Reason.LATE:
-            marks = (await store.rows(Marked, RowQuery(task=row.task))).items
+            marks = (await store.rows(MarkRow, RowQuery(task=row.task))).items
             ours = [each.mark for each in marks if each.mark and row.key in ("", each.key, each.key.rpartition("@")[0])]
             last = max((mark.succeeded_at or 0.0 for mark in ours), default=0.0)
-            found[row.reason, row.key] = Marked(row.task, row.key, Mark(last))
+            found[row.reason, row.key] = MarkRow(row.task, row.key, Mark(last))
     return found
 
 
-async def _in_the_way(store: Store, task: str, key: str) -> Marked:
+async def _in_the_way(store: Store, task: str, key: str) -> MarkRow:
     """The success that stands in the way: of this very key, or of it in its latest period."""
-    known = (await store.rows(Marked, RowQuery(task=task))).items
+    known = (await store.rows(MarkRow, RowQuery(task=task))).items
     ours = [row for row in known if row.mark and row.mark.succeeded_at and key in (row.key, row.key.rpartition("@")[0])]
-    return max(ours, key=lambda row: (row.mark and row.mark.succeeded_at) or 0.0, default=Marked(task, key, None))
+    return max(ours, key=lambda row: (row.mark and row.mark.succeeded_at) or 0.0, default=MarkRow(task, key, None))
 
 
 async def _mark(store: Store, task: str, key: str) -> Mark | None:
-    rows = (await store.rows(Marked, RowQuery(task=task, key=key))).items
+    rows = (await store.rows(MarkRow, RowQuery(task=task, key=key))).items
     return rows[0].mark if rows else None

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from rota.domain.decision import Decided, Reason
-from rota.domain.guards import rest_reason
+from rota.client.fleet import is_blocked, nobody, stranded_words
+from rota.domain.decision import DecisionCount, Reason
+from rota.domain.guards import cooldown_reason
 from rota.domain.joining import REPLACED
 from rota.domain.once import period_of
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
-from rota.fleet import is_blocked, nobody, stranded_words
-from rota.store import Marked
+from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
 from rota.why.trail import about_needs
@@ -198,8 +198,8 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
     if spec is None or mark is None or mark.finished_at is None:
         return
     guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
-    for rule in guards.rest:
-        if rest_reason((rule,), mark, seen.now) is not None:
+    for rule in guards.cooldowns:
+        if cooldown_reason((rule,), mark, seen.now) is not None:
             until = at(mark.finished_at + rule.seconds, seen.now)
             why = f"its breaker is open after {mark.failures} failed runs" if rule.failures else "it rests"
             yield Fact("key", f"{seen.key!r}: {why}; new runs are refused until {until}", True)
@@ -215,8 +215,8 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
         yield Fact("decided", f"{said}{_explained(row, seen)}")
 
 
-def _explained(row: Decided, seen: Evidence) -> str:
-    done = seen.done.get((row.reason, row.key), Marked(row.task, row.key, None))
+def _explained(row: DecisionCount, seen: Evidence) -> str:
+    done = seen.done.get((row.reason, row.key), MarkRow(row.task, row.key, None))
     done_at = None if done.mark is None else done.mark.succeeded_at
     match row.reason:
         case Reason.ALREADY_DONE if done_at is None:
@@ -231,7 +231,7 @@ def _explained(row: Decided, seen: Evidence) -> str:
             return ""
 
 
-def _undo(row: Marked, seen: Evidence) -> str:
+def _undo(row: MarkRow, seen: Evidence) -> str:
     """What is done once per period is reset by that; what is done once and for all, by its key."""
     if "@" in row.key or (seen.spec is not None and seen.spec.once is not None):
         return f"`rota reset {row.task} --period {period_of(row.key)}`"
@@ -244,7 +244,7 @@ def about_last(seen: Evidence) -> Iterator[Fact]:
         yield Fact("last run", f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}")
 
 
-def said(row: Decided | None, now: float) -> str:
+def said(row: DecisionCount | None, now: float) -> str:
     if row is None:
         return ""
     by = f" by {row.by}" if row.by else ""

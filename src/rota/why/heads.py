@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
@@ -77,7 +77,7 @@ def _newest(seen: Evidence) -> str:
     return max(happened, default=(0.0, ""))[1]
 
 
-def _refused(row: Decided, seen: Evidence) -> str:
+def _refused(row: DecisionCount, seen: Evidence) -> str:
     often = "" if row.count == 1 else f" ({row.count:,} times by now)"
     key = f" for {row.key!r}" if row.key and seen.key is None else ""
     return f"the last submit{key} was refused {at(row.last_at, seen.now)}: {refusal(row.reason)}{often}"

@@ -4,7 +4,7 @@ from rota.domain.timing import shown
 from rota.flow import FlowStatus
 from rota.store import Store
 from rota.why.answer import Fact, Why, at, first_hold
-from rota.why.asking import why
+from rota.why.explain import why
 
 
 async def why_step(store: Store, status: FlowStatus, name: str) -> Why:

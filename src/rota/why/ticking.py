@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import Run
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.timing import Timing
@@ -109,7 +109,7 @@ def _expected(schedule: Schedule) -> str:
     return f"{about or schedule.task}{f' of the {period.unit}' if period else ''}"
 
 
-def _pause(schedule: Schedule, seen: Evidence) -> Decided | None:
+def _pause(schedule: Schedule, seen: Evidence) -> DecisionCount | None:
     """Who paused it, and when. Schedules and runs of one key share the row of the last pause, which may be another's:
     then only the note is known, which is the schedule's own."""
     alike = (schedule.key, True, schedule.note)

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.arguments import Signature, encode_result
 from rota.domain.run import Run, storable
 from rota.engine.context import Context
@@ -271,8 +271,8 @@ def returned(result: object, noticed: bool) -> Answer:
         encoded = None if result is None else encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
         return BadResult(storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
-    if encoded is not None and len(encoded) > wire.RESULT_LIMIT:
-        return BadResult(f"the result takes {len(encoded):,} bytes, more than {wire.RESULT_LIMIT:,}")
+    if encoded is not None and len(encoded) > codec.RESULT_LIMIT:
+        return BadResult(f"the result takes {len(encoded):,} bytes, more than {codec.RESULT_LIMIT:,}")
     return Returned(encoded, noticed)
 
 

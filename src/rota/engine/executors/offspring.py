@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.engine import logs
 from rota.engine.context import Context
 from rota.engine.executors.messages import (
@@ -41,7 +41,7 @@ LINGER = 1.0
 """Seconds for a child that closed its connection to be dead."""
 DRAIN = 0.2
 """Seconds for the last words of a dead child, where what it started keeps the connection open."""
-MESSAGE_LIMIT = 4 * wire.RESULT_LIMIT
+MESSAGE_LIMIT = 4 * codec.RESULT_LIMIT
 STACK_LIMIT = 64 * 1024
 
 BOOT = (

@@ -101,7 +101,7 @@ class ProcessExecutor:
             raise ChildDied("no child process: the worker has stopped", called=False)
         module, name = locate(handler)
         order = Call(
-            module, name, handler.takes_context, args, replace(context.run, args=b"", wire=b""), context.period
+            module, name, handler.takes_context, args, replace(context.run, args=b"", body=b""), context.period
         )
         while True:
             child = await self._take()

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rota.domain.decision import Decision, Reason
-from rota.domain.guards import rest_reason
+from rota.domain.guards import cooldown_reason
 from rota.domain.joining import afresh, joined
-from rota.domain.run import NewRun, Standing, State
+from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan
 from rota.stores.book import Book
@@ -46,21 +46,21 @@ def _fire(book: Book, tick: Tick) -> Fired:
     decisions = tuple(_decide(book, run) for run in tick.runs)
     book.put_schedule(advanced(schedule, tick, decisions))
     if missed := tick.missed:
-        book.decided(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
+        book.count_decision(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
     return Fired(True, decisions)
 
 
 def _decide(book: Book, new: NewRun) -> Decision:
     decision = _admit(book, new)
     if decision.reason is not Reason.ACCEPTED:
-        book.decided(new.task, new.key, decision.reason, run=decision.run)
+        book.count_decision(new.task, new.key, decision.reason, run=decision.run)
     return decision
 
 
 def _admit(book: Book, new: NewRun) -> Decision:
     spec = book.spec(new.task)
     enabled = spec is None or spec.enabled
-    guarded = new.unique_key is not None or new.guards.rest or new.guards.max_pending is not None
+    guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
     if (guarded or new.needs or not enabled or book.full()) and book.get(new.id):
         return Decision(new.id, Reason.ACCEPTED)  # the same id again answers the same
     if not enabled:
@@ -100,7 +100,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     mark = book.mark(new.task, new.unique_key or new.key or "")
     if guards.unique == "done" and mark.succeeded_at is not None:
         return Decision(new.id, Reason.ALREADY_DONE)
-    if reason := rest_reason(guards.rest, mark, book.now):
+    if reason := cooldown_reason(guards.cooldowns, mark, book.now):
         return Decision(new.id, reason)
     if guards.max_pending is not None and book.pending(new.task, guards.max_pending) >= guards.max_pending:
         return Decision(new.id, Reason.QUEUE_FULL)
@@ -113,7 +113,7 @@ def _behind(book: Book, new: NewRun) -> list[str]:
     return [run.id for run in holding.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 
-def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
+def _join(book: Book, holder: RunHead, new: NewRun) -> Decision:
     """Give `holder`, which waits, the arguments of `new`, and move its due time as `new` asks. If the arguments differ,
     the run starts afresh. If `new` belongs to a group, its needs replace those of the holder."""
     if new.guards.join == "refuse":
@@ -124,7 +124,7 @@ def _join(book: Book, holder: Standing, new: NewRun) -> Decision:
     moved = (run.due_at, run.priority) != (holder.due_at, holder.priority)
     # A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)
-    if book.rewrite(holder.id, new.wire, run.priority):
+    if book.rewrite(holder.id, new.body, run.priority):
         run = afresh(run, book.now)
     book.wait_for(holder.id, [need for need in needs if need not in holder.needs])
     book.save(run)

@@ -37,7 +37,7 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
     """
     if n <= book.last_claim(worker):
         return Taken([], [])
-    _let_go(book)
+    _unpark_opened(book)
     if free <= 0:
         return Taken([], [])
     due = [lane for lane in book.lanes(_startable(book, tasks)) if lane.head <= book.now]
@@ -57,7 +57,7 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
     return taken
 
 
-def _let_go(book: Book) -> None:
+def _unpark_opened(book: Book) -> None:
     """Parked runs of keys that their rate held up, where its time has come."""
     for task, key in book.opened():
         spec = book.spec(task)

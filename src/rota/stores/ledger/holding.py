@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
-from rota.domain.guards import rested
+from rota.domain.guards import cooled_down_at
 from rota.domain.joining import moved_expiry
-from rota.domain.run import Standing, State, after
+from rota.domain.run import RunHead, State, after
 from rota.stores.book import Book
 
 
-def holders(book: Book, task: str, unique_key: str) -> list[Standing]:
+def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
     """Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost."""
     found = book.holders(task, unique_key)
     late = [run for run in found if rules.too_late(run, book.now)]
@@ -27,17 +27,17 @@ def holders(book: Book, task: str, unique_key: str) -> list[Standing]:
     return [run for run in found if run not in late]
 
 
-def expire(book: Book, late: Sequence[Standing]) -> None:
+def expire(book: Book, late: Sequence[RunHead]) -> None:
     for run in late:
         book.save(rules.expire(run, book.now))
         book.touched.add(run.id)
-        book.decided(run.task, run.key, Reason.EXPIRED, run=run.id)
+        book.count_decision(run.task, run.key, Reason.EXPIRED, run=run.id)
         release(book, run)
     for run in late:  # not before all of them are gone: else one makes room for the next
         freed(book, run)
 
 
-def freed(book: Book, run: Standing) -> None:
+def freed(book: Book, run: RunHead) -> None:
     """A run of a gated task, as it was until now, no longer runs or stands ready: another may start."""
     spec = book.spec(run.task)
     if spec is None or not spec.gated or not (run.state is State.RUNNING or _ready(book, run)):
@@ -66,18 +66,18 @@ def _is_to_come(book: Book, need: str) -> bool:
     return True
 
 
-def release(book: Book, ended: Standing) -> None:
+def release(book: Book, ended: RunHead) -> None:
     """A run has ended: who waited for nothing else may start. Its mark is written first: they are judged by it."""
     met = [ended.id] if ended.awaited else []
-    if ended.marked:
+    if ended.writes_mark:
         met.append(needs.ended(ended.task, ended.mark_key))
         if ended.state is State.SUCCEEDED:
             met.append(needs.done(ended.task, ended.mark_key))
     if met:
-        let_go(book, met)
+        meet_needs(book, met)
 
 
-def let_go(book: Book, met: Sequence[str]) -> None:
+def meet_needs(book: Book, met: Sequence[str]) -> None:
     """Those that waited for nothing else may start."""
     for run in book.waiters(met):
         left = tuple(need for need in run.needs if need not in met)
@@ -87,8 +87,8 @@ def let_go(book: Book, met: Sequence[str]) -> None:
             if need in met:
                 _remember_end(book, need)
         due_at = run.due_at
-        if run.rest and not left:
-            due_at = after(rested(run.rest, book.mark(run.task, run.mark_key), due_at), 0)
+        if run.cooldowns and not left:
+            due_at = after(cooled_down_at(run.cooldowns, book.mark(run.task, run.mark_key), due_at), 0)
         book.save(replace(run, needs=left, due_at=due_at, expires_at=moved_expiry(run, due_at)))
         if not left and run.state is State.QUEUED:
             book.arrivals.append((run.task, due_at))
@@ -101,22 +101,22 @@ def _remember_end(book: Book, need: str) -> None:
         book.put_mark(name.task, name.key, replace(mark, finished_at=book.now))
 
 
-def cancel_all(book: Book, waiting: Sequence[Standing], reason: Reason, note: str | None) -> None:
+def cancel_all(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
     """End what waits, each with a decision of its own."""
     for run in waiting:
         book.save(rules.cancel(run, book.now, note, reason))
         book.touched.add(run.id)
-        book.decided(run.task, run.key, reason, run=run.id, note=note)
+        book.count_decision(run.task, run.key, reason, run=run.id, note=note)
     for run in waiting:  # not before all of them are gone: else one makes room for the next
         release(book, run)
         freed(book, run)
 
 
-def waiting_in(book: Book, group: str) -> list[Standing]:
+def waiting_in(book: Book, group: str) -> list[RunHead]:
     return [run for run in book.grouped(group) if run.state in (State.QUEUED, State.PAUSED)]
 
 
-def _ready(book: Book, run: Standing) -> bool:
+def _ready(book: Book, run: RunHead) -> bool:
     return run.state is State.QUEUED and not run.parked and not run.needs and run.due_at <= book.now
 
 

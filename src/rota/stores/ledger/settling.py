@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
-from rota.domain.run import Lease, Note, Standing, State
+from rota.domain.run import Lease, Note, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import Renewal
 from rota.stores.book import Book
@@ -30,9 +30,9 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
     book.touched.add(ended.id)
     if ended.state is State.QUEUED:
         book.arrivals.append((ended.task, ended.due_at))
-    if ended.marked and settlement.mark and ended.state.final:
+    if ended.writes_mark and settlement.mark and ended.state.final:
         mark = book.mark(ended.task, ended.mark_key)
-        book.put_mark(ended.task, ended.mark_key, rules.marked(mark, ended, book.now))
+        book.put_mark(ended.task, ended.mark_key, rules.mark_after(mark, ended, book.now))
     if ended.state.final:
         holding.release(book, ended)  # after its mark: those behind it are judged by that
     holding.freed(book, run)
@@ -42,7 +42,7 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
     return verdict
 
 
-def _give_way(book: Book, run: Standing) -> Standing:
+def _give_way(book: Book, run: RunHead) -> RunHead:
     """End `run` as superseded if it is about to wait again while another run with its unique key waits.
 
     A waiting run with the same arguments takes the failures and the earlier due time of `run`. A waiting run with other
@@ -55,7 +55,7 @@ def _give_way(book: Book, run: Standing) -> Standing:
                 heir = rules.inherit(holder, run)
                 book.save(heir)
                 book.arrivals.append((heir.task, heir.due_at))
-            book.decided(run.task, run.key, Reason.SUPERSEDED, run=holder.id)
+            book.count_decision(run.task, run.key, Reason.SUPERSEDED, run=holder.id)
             return rules.supersede(run, book.now)
     return run
 
@@ -68,14 +68,14 @@ def renew(book: Book, leases: Sequence[Lease], until: float, notes: Mapping[str,
 
 def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal:
     run = book.get(lease.run)
-    if run is None or not run.is_held(lease.fence, lease.worker):
+    if run is None or not run.is_leased_to(lease.fence, lease.worker):
         return Renewal.LOST
     book.save(rules.noted(replace(run, until=until), note))
     if note is not None:
         book.touched.add(run.id)
-    if run.cancel_asked:
+    if run.cancel_requested:
         return Renewal.CANCEL
-    return Renewal.PAUSE if run.pause_asked else Renewal.OK
+    return Renewal.PAUSE if run.pause_requested else Renewal.OK
 
 
 def expire(book: Book) -> list[str]:

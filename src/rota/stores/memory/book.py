@@ -7,13 +7,13 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from rota.domain import codec
 from rota.domain import settlement as rules
-from rota.domain import wire
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.policy import Policy
-from rota.domain.run import Lease, NewRun, Origin, Run, Standing, State
+from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Report, WorkerSeen
@@ -41,7 +41,7 @@ class MemoryBook:
         self.workers: dict[str, WorkerSeen] = {}
         self.specs: dict[str, TaskSpec] = {}
         self.timetable = Timetable()
-        self.decisions: dict[tuple[str, str, Reason], Decided] = {}
+        self.decisions: dict[tuple[str, str, Reason], DecisionCount] = {}
         self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
         self.count: Counter[tuple[str, ...]] = Counter()
@@ -70,13 +70,13 @@ class MemoryBook:
             return
         self._arrived += 1
         self.order[new.id] = self._arrived
-        body = wire.decode_or_blank(new.wire)
+        body = codec.decode_or_blank(new.body)
         run = Run(
             id=new.id,
             task=new.task,
             key=new.key,
             unique_key=new.unique_key,
-            marked=new.marked,
+            writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
             created_at=self.now,
@@ -84,12 +84,12 @@ class MemoryBook:
             due_at=new.due_at(self.now),
             expires_at=new.expiry(self.now),
             needs=new.needs,
-            rest=new.rest,
+            cooldowns=new.cooldowns,
             args=bytes(body.args),
             origin=body.origin or Origin(),
             policy=body.policy or Policy(),
             member=body.member,
-            wire=new.wire,
+            body=new.body,
         )
         self.wait_for(new.id, new.needs)
         if new.group is not None:
@@ -97,35 +97,35 @@ class MemoryBook:
         self.save(run)
 
     def rewrite(self, id: str, body: bytes, priority: int) -> bool:
-        if self.runs[id].wire == body:
+        if self.runs[id].body == body:
             return False
-        read = wire.decode_or_blank(body)
+        read = codec.decode_or_blank(body)
         self.runs[id] = replace(
             self.runs[id],
             args=bytes(read.args),
             origin=read.origin or Origin(),
             policy=read.policy or Policy(),
             member=read.member,
-            wire=body,
+            body=body,
         )
         return True
 
     def same_work(self, one: str, other: str) -> bool:
-        return self.runs[one].wire == self.runs[other].wire
+        return self.runs[one].body == self.runs[other].body
 
-    def save(self, run: Standing) -> None:
+    def save(self, run: RunHead) -> None:
         """Indexes and counts follow the run's state."""
         assert isinstance(run, Run)  # the ledger hands back what the book gave it
         before = self.runs.get(run.id)
         after = run
-        if before is not None and before.wire != run.wire:  # rewritten since the ledger read it
+        if before is not None and before.body != run.body:  # rewritten since the ledger read it
             after = replace(
                 run,
                 args=before.args,
                 origin=before.origin,
                 policy=before.policy,
                 member=before.member,
-                wire=before.wire,
+                body=before.body,
             )
         self.runs[run.id] = after
         if before is not None:
@@ -310,7 +310,7 @@ class MemoryBook:
     def put_spec(self, spec: TaskSpec) -> None:
         self.specs[spec.name] = spec
 
-    def decided(
+    def count_decision(
         self,
         task: str,
         key: str | None,
@@ -323,7 +323,7 @@ class MemoryBook:
         name = (task, key or "", reason)
         known = self.decisions.get(name)
         first_at, before = (self.now, 0) if known is None else (known.first_at, known.count)
-        self.decisions[name] = Decided(*name, before + count, first_at, self.now, run, note, by)
+        self.decisions[name] = DecisionCount(*name, before + count, first_at, self.now, run, note, by)
 
     def mark(self, task: str, key: str) -> Mark:
         return self.marks.get((task, key), Mark())

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
-from rota.domain.decision import Decided, Decision
+from rota.domain.decision import Decision, DecisionCount
 from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -16,11 +16,12 @@ from rota.store import (
     OFFER_AGAIN,
     OFFERS,
     Claim,
+    Command,
     Declared,
     Depth,
     Fired,
     Hint,
-    Marked,
+    MarkRow,
     Page,
     Plan,
     Renewal,
@@ -29,21 +30,20 @@ from rota.store import (
     Retention,
     RowQuery,
     RunQuery,
+    Scope,
     Stat,
     Store,
-    Subject,
     Swept,
-    Wish,
     WorkerSeen,
     after_cursor,
 )
 from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admitting, asking, claiming, settling
+from rota.stores.ledger import admitting, claiming, control, settling
 from rota.stores.memory.book import EXPIRED_AT_ONCE, MemoryBook
 from rota.stores.memory.history import FORGET_AT_ONCE
-from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
+from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 T = TypeVar("T")
@@ -74,14 +74,14 @@ class MemoryStore:
         self._book = book
         beware_of_forks(self)
 
-    def let_go(self) -> None:
+    def release_at_fork(self) -> None:
         """A fork copies the book between two steps; there is nothing to close."""
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        return self._step(lambda book: admitting.put(book, runs, plan))
+        return self._transact(lambda book: admitting.put(book, runs, plan))
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
-        return self._step(lambda book: admitting.fire(book, ticks))
+        return self._transact(lambda book: admitting.fire(book, ticks))
 
     async def claim(
         self,
@@ -94,7 +94,7 @@ class MemoryStore:
         ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
-        with self._stepping() as book:
+        with self._transaction() as book:
             ended = settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = [run for held in book.taken(worker, n) if (run := _held(book, held))]
@@ -105,41 +105,41 @@ class MemoryStore:
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> Reply[Renewal]:
-        return self._step(lambda book: settling.renew(book, leases, after(book.now, seconds), notes or {}))
+        return self._transact(lambda book: settling.renew(book, leases, after(book.now, seconds), notes or {}))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        return self._step(lambda book: settling.settle(book, settlements))
+        return self._transact(lambda book: settling.settle(book, settlements))
 
-    async def ask(
+    async def control(
         self,
-        wish: Wish,
-        subjects: Sequence[str],
+        command: Command,
+        names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Subject = Subject.RUNS,
+        of: Scope = Scope.RUNS,
     ) -> Reply[int]:
-        asked = asking.Asked(wish, spoken(note), spoken(by))
+        request = control.Request(command, spoken(note), spoken(by))
 
-        async def ask(names: Sequence[str]) -> Reply[int]:
-            return self._step(lambda book: asking.ask(book, asked, names, of))
+        async def send(names: Sequence[str]) -> Reply[int]:
+            return self._transact(lambda book: control.control(book, request, names, of))
 
-        return await ask_possible(subjects, ask)
+        return await control_possible(names, send)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
-        return self._step(lambda book: asking.declare(book, items))
+        return self._transact(lambda book: control.declare(book, items))
 
-    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
-        return self._step(lambda book: asking.mark(book, edits))
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+        return self._transact(lambda book: control.mark(book, edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        return self._step(lambda book: _rows(book, kind, possible_rows(query)))
+        return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
-        return self._step(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
+        return self._transact(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
 
     async def runs(self, query: RunQuery) -> Page:
         query = possible_runs(query)
-        with self._stepping() as book:
+        with self._transaction() as book:
             if query.ids is not None:
                 return Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)
             before = after_cursor(query.cursor)
@@ -158,10 +158,10 @@ class MemoryStore:
             tasks = sorted({name[1] for name, n in book.count.items() if n and name[0] in states})
             return [Depth(task, *(book.count[state, task] for state in states)) for task in tasks]
 
-        return self._step(read)
+        return self._transact(read)
 
     async def sweep(self, retention: Retention) -> Swept:
-        with self._stepping() as book:
+        with self._transaction() as book:
             expired = settling.expire(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
@@ -171,12 +171,12 @@ class MemoryStore:
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         return self._hub.subscribe()
 
-    def _step(self, work: Callable[[MemoryBook], list[T]]) -> Reply[T]:
-        with self._stepping() as book:
+    def _transact(self, work: Callable[[MemoryBook], list[T]]) -> Reply[T]:
+        with self._transaction() as book:
             return Reply(book.now, work(book))
 
     @contextmanager
-    def _stepping(self) -> Generator[MemoryBook]:
+    def _transaction(self) -> Generator[MemoryBook]:
         """One atomic step: the lock, the store's time, and at the end hints for what came of it."""
         with self.at_work:
             book = self._book
@@ -192,11 +192,11 @@ class MemoryStore:
 
 
 def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
-    if kind is Decided:
+    if kind is DecisionCount:
         decisions = [row for row in book.decisions.values() if _about(row, query)]
         return sorted(decisions, key=lambda row: row.last_at, reverse=True)[: query.limit]
-    if kind is Marked:
-        marks = [Marked(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
+    if kind is MarkRow:
+        marks = [MarkRow(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
         return [row for row in marks if _about(row, query)][: query.limit]
     kinds: dict[type, dict[str, Any]] = {
         TaskSpec: dict(book.specs),
@@ -211,13 +211,13 @@ def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
     return rows[: query.limit]
 
 
-def _about(row: Decided | Marked, query: RowQuery) -> bool:
+def _about(row: DecisionCount | MarkRow, query: RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
 
 
 def _held(book: MemoryBook, lease: Lease) -> Run | None:
     run = book.runs.get(lease.run)
-    return run if run is not None and run.is_held(lease.fence, lease.worker) else None
+    return run if run is not None and run.is_leased_to(lease.fence, lease.worker) else None
 
 
 def _offer_lapsed(book: MemoryBook) -> list[Run]:

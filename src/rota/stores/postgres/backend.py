@@ -11,7 +11,7 @@ from rota.stores.hub import Hub
 from rota.stores.postgres import schema
 from rota.stores.postgres.address import Address, parse
 from rota.stores.postgres.driver import explain, quoted
-from rota.stores.postgres.lines import Lines
+from rota.stores.postgres.pool import Pool
 from rota.stores.postgres.store import PostgresStore
 
 FULL_SPEED, BY_LOOKING = 5.0, 1.0
@@ -53,22 +53,22 @@ class PostgresBackend:
     async def open(self) -> AsyncGenerator[Store]:
         store = PostgresStore(self)
         try:
-            await self._ready(store.lines)
+            await self._ready(store.pool)
             yield store
         finally:
             await store.close()
 
     async def migrate(self) -> tuple[int, int]:
         """Bring the schema up to date; the version before and after."""
-        lines = Lines(self.address.dsn, self.url, 1, lambda: None)
+        pool = Pool(self.address.dsn, self.url, 1, lambda: None)
         try:
-            return await self._ready(lines)
+            return await self._ready(pool)
         finally:
-            await lines.close()
+            await pool.close()
 
-    async def _ready(self, lines: Lines) -> tuple[int, int]:
+    async def _ready(self, pool: Pool) -> tuple[int, int]:
         try:
-            connection = await lines.open()
+            connection = await pool.open()
             try:
                 versions = await schema.migrate(connection, self.address.schema, self.url)
             except BaseException:
@@ -78,5 +78,5 @@ class PostgresBackend:
             raise
         except Exception as error:
             raise explain(error, self.url) from error
-        lines.keep(connection)
+        pool.keep(connection)
         return versions

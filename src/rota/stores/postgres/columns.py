@@ -11,7 +11,7 @@ from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
-from rota.store import Marked, Plan, Tally
+from rota.store import MarkRow, Plan, Tally
 from rota.stores.retention import mark_memory
 
 Column = list[Any]
@@ -38,7 +38,7 @@ def _thin(column: Column, default: Any = None) -> Column:
 def is_plain(run: NewRun) -> bool:
     """Has it no guards that would have to be judged, nothing to wait for, and no group?"""
     guards = run.guards
-    guarded = run.unique_key is not None or guards.rest or guards.max_pending is not None
+    guarded = run.unique_key is not None or guards.cooldowns or guards.max_pending is not None
     return not (guarded or run.needs or run.group)
 
 
@@ -55,7 +55,7 @@ def of_runs(runs: Sequence[NewRun]) -> list[Column]:
         _thin([run.at for run in runs]),
         _thin([run.expires_after for run in runs]),
         _thin([run.expires_at for run in runs]),
-        [run.wire for run in runs],
+        [run.body for run in runs],
     ]
 
 
@@ -64,7 +64,7 @@ def of_guards(runs: Sequence[NewRun]) -> list[Column]:
         _thin([run.guards.unique for run in runs]),
         _thin([run.guards.join for run in runs]),
         _thin([run.guards.max_wait for run in runs]),
-        _thin([to_json(run.guards.rest) if run.guards.rest else None for run in runs]),
+        _thin([to_json(run.guards.cooldowns) if run.guards.cooldowns else None for run in runs]),
         _thin([run.guards.max_pending for run in runs]),
         _thin([to_json(run.needs) if run.needs else None for run in runs]),
         _thin([run.guards.behind and run.unique_key is not None for run in runs], False),
@@ -93,17 +93,17 @@ def _incoming(run: NewRun) -> dict[str, Any]:
         "task": run.task,
         "key": run.key,
         "unique_key": run.unique_key,
-        "marked": run.marked,
+        "writes_mark": run.writes_mark,
         "priority": run.priority,
         "delay": run.delay,
         "at": run.at,
         "expires_after": run.expires_after,
         "expires_at": run.expires_at,
-        "body": f"\\x{run.wire.hex()}",
+        "body": f"\\x{run.body.hex()}",
         "uniqueness": run.guards.unique,
         "meeting": run.guards.join,
         "max_wait": run.guards.max_wait,
-        "rests": to_json(run.guards.rest) if run.guards.rest else None,
+        "cooldowns": to_json(run.guards.cooldowns) if run.guards.cooldowns else None,
         "max_pending": run.guards.max_pending,
         "needs": to_json(run.needs) if run.needs else None,
         "behind": run.guards.behind and run.unique_key is not None,
@@ -233,7 +233,7 @@ def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
     )
 
 
-def of_marks(edits: Sequence[Marked]) -> list[Column]:
+def of_marks(edits: Sequence[MarkRow]) -> list[Column]:
     """Clearing compares with no mark at all."""
     marks = [edit.mark or Mark() for edit in edits]
     return [

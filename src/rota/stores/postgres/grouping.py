@@ -22,7 +22,7 @@ class Group(Generic[Q, A]):
         self._waiting: list[tuple[Sequence[Q], asyncio.Future[Reply[A]]]] = []
         self._senders: set[asyncio.Task[None]] = set()
 
-    async def ask(self, questions: Sequence[Q]) -> Reply[A]:
+    async def add(self, questions: Sequence[Q]) -> Reply[A]:
         answer: asyncio.Future[Reply[A]] = asyncio.get_running_loop().create_future()
         self._waiting.append((questions, answer))
         if len(self._senders) < UNDER_WAY:

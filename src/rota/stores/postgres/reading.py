@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Marked, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
+from rota.store import MarkRow, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 from rota.stores.unreadable import Kind
@@ -94,12 +94,12 @@ class Rows:
         return inner, f"ORDER BY {outer}", [query.limit, *(value for _, value in conditions)]
 
 
-def _mark(row: Record) -> Marked:
-    return Marked(row["task"], row["key"], Mark(row["succeeded_at"], row["finished_at"], row["failures"]))
+def _mark(row: Record) -> MarkRow:
+    return MarkRow(row["task"], row["key"], Mark(row["succeeded_at"], row["finished_at"], row["failures"]))
 
 
-def _decided(row: Record) -> Decided:
-    return Decided(
+def _count_decision(row: Record) -> DecisionCount:
+    return DecisionCount(
         row["task"],
         row["key"],
         Reason(row["reason"]),
@@ -123,6 +123,6 @@ ROWS: dict[type, Rows] = {
     Schedule: Rows(
         "schedules", "id, {schema}.as_json(t) AS json", "id", lambda row: read_schedule(row["json"]), "id", True
     ),
-    Marked: Rows("marks", "*", "task, key", _mark, task=True),
-    Decided: Rows("decisions", "*", "last_at DESC", _decided, task=True),
+    MarkRow: Rows("marks", "*", "task, key", _mark, task=True),
+    DecisionCount: Rows("decisions", "*", "last_at DESC", _count_decision, task=True),
 }

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.decision import Reason
-from rota.domain.guards import Rest
+from rota.domain.guards import Cooldown
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
@@ -18,7 +18,7 @@ from rota.stores.postgres.driver import Record
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
 _failure = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
-_rest = msgspec.json.Decoder(tuple[Rest, ...])
+_cooldowns = msgspec.json.Decoder(tuple[Cooldown, ...])
 _spec = msgspec.json.Decoder(TaskSpec)
 _states = {state.value: state for state in State}
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -27,9 +27,9 @@ _Standing = tuple[float | None, float | None, float | None, int, float, bool, st
 _schedule = msgspec.json.Decoder(tuple[Schedule, _Standing, tuple[Firing, ...]])
 
 RUN_COLUMNS = (
-    "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_asked, "
-    "pause_asked, parked, reason, note, error, finished_at, attempts, progress, task, key, unique_key, marked, "
-    "priority, created_at, needs, awaited, rest, result, saved, body, touches, touched_at"
+    "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_requested, "
+    "pause_requested, parked, reason, note, error, finished_at, attempts, progress, task, key, unique_key, "
+    "writes_mark, priority, created_at, needs, awaited, cooldowns, result, saved, body, touches, touched_at"
 )
 """Of the views of runs, in the order in which `read_run` takes them."""
 
@@ -47,8 +47,8 @@ def read_run(row: Iterable[Any]) -> Run:
         worker,
         claimed_at,
         until,
-        cancel_asked,
-        pause_asked,
+        cancel_requested,
+        pause_requested,
         parked,
         reason,
         note,
@@ -59,19 +59,19 @@ def read_run(row: Iterable[Any]) -> Run:
         task,
         key,
         unique_key,
-        marked,
+        writes_mark,
         priority,
         created_at,
         needs,
         awaited,
-        rest,
+        cooldowns,
         result,
         saved,
         body,
         touches,
         touched_at,
     ) = row
-    known = wire.decode_or_blank(body)
+    known = codec.decode_or_blank(body)
     return Run(
         id,
         _states[state],
@@ -83,8 +83,8 @@ def read_run(row: Iterable[Any]) -> Run:
         worker,
         claimed_at,
         until,
-        cancel_asked,
-        pause_asked,
+        cancel_requested,
+        pause_requested,
         parked,
         None if reason is None else Reason(reason),
         note,
@@ -95,12 +95,12 @@ def read_run(row: Iterable[Any]) -> Run:
         task,
         key,
         unique_key,
-        marked,
+        writes_mark,
         priority,
         created_at,
         () if needs is None else tuple(needs),
         awaited,
-        () if rest is None else _rest.decode(rest),
+        () if cooldowns is None else _cooldowns.decode(cooldowns),
         touches,
         touched_at,
         result,

@@ -34,7 +34,7 @@ WHERE n.nspname = current_schema() AND p.proname = ANY($1)
 """
 
 
-class Standing(Struct, frozen=True):
+class SchemaVersion(Struct, frozen=True):
     """What a schema has now: the number of its last migration, and that of its functions; 0 for none."""
 
     version: int = 0
@@ -70,7 +70,7 @@ def _scripts(folder: str) -> dict[str, str]:
     return {file.name: file.read_text() for file in sorted(files, key=lambda file: file.name)}
 
 
-async def standing_of(connection: Connection, schema: str, url: str) -> Standing:
+async def schema_version(connection: Connection, schema: str, url: str) -> SchemaVersion:
     """What this schema has now. A schema of a newer version is refused. A schema from before the first release is
     refused too: its migrations had other numbers, and none of them was 1."""
     (stands,) = await connection.fetch(STANDS, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema)
@@ -81,32 +81,32 @@ async def standing_of(connection: Connection, schema: str, url: str) -> Standing
     if not stands["ours"]:
         if stands["used"]:
             raise StoreCorrupt(f"schema {schema} of {url} belongs to some other program; give rota one of its own")
-        return Standing()
+        return SchemaVersion()
     (row,) = await connection.fetch(COUNTED.replace("{schema}", quoted(schema)))
     if row["first"] != 1:
         raise StoreCorrupt(
             f"schema {schema} of {url} was made by an unreleased version of rota; "
             "drop it, or give rota another one (schema=)"
         )
-    standing = Standing(row["version"], row["functions"], row["digest"])
-    if standing.version > newest():
+    version = SchemaVersion(row["version"], row["functions"], row["digest"])
+    if version.version > newest():
         raise SchemaTooNew(
-            f"schema {schema} of {url} has version {standing.version}, written by a newer rota; "
+            f"schema {schema} of {url} has version {version.version}, written by a newer rota; "
             f"this one knows up to {newest()}: upgrade rota"
         )
-    return standing
+    return version
 
 
 async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, int]:
     """Bring the schema up to date in one transaction; the version before and after."""
     async with connection.transaction():  # all of it on one server, whatever stands between
-        found = await standing_of(connection, schema, url)
+        found = await schema_version(connection, schema, url)
         if found.is_current:
             _compare(found, url)
             return found.version, found.version
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-        found = await standing_of(connection, schema, url)
+        found = await schema_version(connection, schema, url)
         if not found.version:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
         await connection.execute(f"SET LOCAL search_path TO {quoted(schema)}, pg_temp")
@@ -134,6 +134,6 @@ async def _replace_functions(connection: Connection) -> None:
     await connection.execute("UPDATE functions SET number = $1, digest = $2, heads = $3", FUNCTIONS, digest(), heads)
 
 
-def _compare(found: Standing, url: str) -> None:
+def _compare(found: SchemaVersion, url: str) -> None:
     if found.functions == FUNCTIONS and found.digest != digest():
         log.warning("%s has other functions of the same number, %s; those there are used", url, FUNCTIONS)

@@ -21,11 +21,12 @@ from rota.errors import StoreError
 from rota.store import (
     ALL_ROWS,
     Claim,
+    Command,
     Declared,
     Depth,
     Fired,
     Hint,
-    Marked,
+    MarkRow,
     Page,
     Plan,
     Renewal,
@@ -34,17 +35,16 @@ from rota.store import (
     Retention,
     RowQuery,
     RunQuery,
+    Scope,
     Stat,
-    Subject,
     Swept,
-    Wish,
 )
-from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
+from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.postgres import columns, reading
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.grouping import Group
-from rota.stores.postgres.lines import Lines
-from rota.stores.postgres.listening import Listener
+from rota.stores.postgres.listener import Listener
+from rota.stores.postgres.pool import Pool
 from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
 from rota.stores.unreadable import legible, row_name
 
@@ -76,7 +76,7 @@ _header = msgspec.json.Decoder(Header)
 class PostgresStore:
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
-        self.lines = Lines(address.dsn, address.shown, address.max_connections, self._cut)
+        self.pool = Pool(address.dsn, address.shown, address.max_connections, self._cut)
         self._backend = backend
         self._schema = backend.schema
         self._puts: Group[NewRun, Decision] = Group(self._put)
@@ -90,7 +90,7 @@ class PostgresStore:
             str, int
         ] = {}  # by task: when somebody was called for it, who may not have been there yet
         self._listener = Listener(
-            backend.me, address.channel, self._schema, self.lines.call, backend.hub, self._idle_for
+            backend.me, address.channel, self._schema, self.pool.call, backend.hub, self._idle_for
         )
 
     async def close(self) -> None:
@@ -100,10 +100,10 @@ class PostgresStore:
             self._looker.cancel()
             await asyncio.wait((self._looker,))
         await self._listener.close()
-        await self.lines.close()
+        await self.pool.close()
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        return await (self._puts.ask(runs) if plan is None else self._put(runs, plan))
+        return await (self._puts.add(runs) if plan is None else self._put(runs, plan))
 
     async def _put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         row = await self._verb("put", *columns.of_put(runs, plan))
@@ -137,8 +137,8 @@ class PostgresStore:
         calls = self._calls
         tallies = report.tallies if report else ()
         said = None if report is None else columns.to_json(replace(report, tallies=()))
-        asked = (worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies))
-        rows = await self._call("claim", *asked, what=f"kind, name, header, {RUN_COLUMNS}")
+        request = (worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies))
+        rows = await self._call("claim", *request, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         aside: list[str] = []
         odd: list[Record] = []
@@ -192,7 +192,7 @@ class PostgresStore:
         return Reply(row["now"], [Renewal(answer) for answer in row["answers"] or ()])
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        return await self._settles.ask(settlements)
+        return await self._settles.add(settlements)
 
     async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         row = await self._verb("settle", *columns.of_settlements(settlements))
@@ -202,27 +202,27 @@ class PostgresStore:
             return Reply(row["now"], [Verdict.APPLIED] * len(settlements))
         return Reply(row["now"], [Verdict(verdict) for verdict in row["verdicts"]])
 
-    async def ask(
+    async def control(
         self,
-        wish: Wish,
-        subjects: Sequence[str],
+        command: Command,
+        names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Subject = Subject.RUNS,
+        of: Scope = Scope.RUNS,
     ) -> Reply[int]:
         said, asker = columns.clean(spoken(note)), columns.clean(spoken(by))
 
-        async def ask(names: Sequence[str]) -> Reply[int]:
-            row = await self._verb("ask", wish.value, list(names), said, asker, of.value)
+        async def control(names: Sequence[str]) -> Reply[int]:
+            row = await self._verb("control", command.value, list(names), said, asker, of.value)
             return Reply(row["now"], list(row["answers"]))
 
-        return await ask_possible(subjects, ask)
+        return await control_possible(names, control)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         row = await self._verb("declare_all", *columns.of_declarations(items))
         return Reply(row["now"], [Declared(answer) for answer in row["answers"]])
 
-    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         row = await self._verb("mark", *columns.of_marks(edits))
         return Reply(row["now"], list(row["answers"]))
 
@@ -259,7 +259,7 @@ class PostgresStore:
     @asynccontextmanager
     async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
         address = self._backend.address
-        dsn = address.listen_dsn or (None if self.lines.pooled else address.dsn)
+        dsn = address.listen_dsn or (None if self.pool.pooled else address.dsn)
         await self._listener.start(dsn, self._backend.url)
         self._backend.proven = self._listener.proven
         async with self._backend.hub.subscribe() as hints:
@@ -277,11 +277,11 @@ class PostgresStore:
         backend = self._backend
         said = (backend.me, backend.skew, backend.seen, *args)
         query = f"SELECT {what} FROM {self._schema}.{name}({placeholders(said)})"
-        return await self.lines.call(query, *said)
+        return await self.pool.call(query, *said)
 
     async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
         text = reading.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
-        rows = await self.lines.call(text, self._backend.skew, self._backend.seen, *args)
+        rows = await self.pool.call(text, self._backend.skew, self._backend.seen, *args)
         now = rows[0]["now"]
         self._backend.seen = max(self._backend.seen, now)
         first = next(iter(list(rows[0].keys())[1:]))

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 from rota.errors import InvalidOptions, StoreUnavailable
 from rota.store import Store
-from rota.stores.redis.hearing import Ears, prove
-from rota.stores.redis.link import Link
-from rota.stores.redis.place import Place, parse
+from rota.stores.redis.address import RedisAddress, parse
+from rota.stores.redis.client import RedisClient
 from rota.stores.redis.store import RedisStore
+from rota.stores.redis.subscriber import Subscriber, prove
 
 log = logging.getLogger("rota")
 
@@ -18,8 +18,8 @@ POLL, POLL_UNHEARD = 5.0, 1.0
 
 
 class RedisBackend:
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, address: RedisAddress) -> None:
+        self.address = address
         self.skew = 0.0
         self.latest = 0.0
         """The store's time as last seen: what a server whose clock is behind says is not before it."""
@@ -31,7 +31,7 @@ class RedisBackend:
 
     @property
     def url(self) -> str:
-        return self.place.shown
+        return self.address.shown
 
     @property
     def poll(self) -> float:
@@ -39,38 +39,38 @@ class RedisBackend:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
-        link = Link(self.place)
-        ears = Ears(link)
+        client = RedisClient(self.address)
+        subscriber = Subscriber(client)
         try:
-            await self._greet(link)
-            store = RedisStore(self, link, ears)
+            await self._greet(client)
+            store = RedisStore(self, client, subscriber)
             try:
                 yield store
             finally:
                 await store.close()
         finally:
-            await ears.close()
-            await link.close()
+            await subscriber.close()
+            await client.close()
 
-    async def _greet(self, link: Link) -> None:
+    async def _greet(self, client: RedisClient) -> None:
         """Fails loudly where there is no server that can keep a promise."""
-        await link.ask("PING")
-        facts = _facts(await link.ask("INFO", "server"))
+        await client.send("PING")
+        facts = _facts(await client.send("INFO", "server"))
         version = _version(facts)
         if version < OLDEST:
             raise StoreUnavailable(
                 f"{self.url} is version {'.'.join(map(str, version))}; rota needs Redis 6.2, Valkey, or newer",
                 passing=False,
             )
-        link.modern = version >= (7, 0)
+        client.modern = version >= (7, 0)
         if self._heard is None:
-            await self._warn(link)
-            self._heard = await prove(link)
+            await self._warn(client)
+            self._heard = await prove(client)
 
-    async def _warn(self, link: Link) -> None:
+    async def _warn(self, client: RedisClient) -> None:
         doubts: list[str] = []
         try:
-            memory, persistence = [_facts(await link.ask("INFO", part)) for part in ("memory", "persistence")]
+            memory, persistence = [_facts(await client.send("INFO", part)) for part in ("memory", "persistence")]
         except StoreUnavailable:
             return  # nobody has to let us look
         if (policy := memory.get("maxmemory_policy", "noeviction")) != "noeviction":
@@ -78,7 +78,7 @@ class RedisBackend:
         if persistence.get("aof_enabled", "1") == "0":
             doubts.append("appendonly is off, so a restart forgets what came since the last snapshot")
         for doubt in doubts:
-            if self.place.strict:
+            if self.address.strict:
                 raise StoreUnavailable(f"{self.url}: {doubt} (strict=true)", passing=False)
             log.warning("%s: %s", self.url, doubt)
 

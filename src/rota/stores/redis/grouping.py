@@ -23,7 +23,7 @@ class Grouped(Generic[Q, A]):
         self._waiting: deque[tuple[Sequence[Q], asyncio.Future[Reply[A]]]] = deque()
         self._carriers: set[asyncio.Task[None]] = set()
 
-    async def do(self, questions: Sequence[Q]) -> Reply[A]:
+    async def add(self, questions: Sequence[Q]) -> Reply[A]:
         if self._busy:
             future: asyncio.Future[Reply[A]] = asyncio.get_running_loop().create_future()
             self._waiting.append((questions, future))

@@ -7,13 +7,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import (
     Depth,
-    Marked,
+    MarkRow,
     Page,
     Reply,
     Report,
@@ -26,7 +26,7 @@ from rota.store import (
 from rota.stores.redis import tallies
 from rota.stores.redis.packing import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
-from rota.stores.redis.rows import read_decided, read_mark, read_plan
+from rota.stores.redis.rows import read_decision_count, read_mark, read_schedule
 from rota.stores.unreadable import Kind, legible
 
 T = TypeVar("T")
@@ -156,23 +156,25 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
 
 async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
     now, found = await _rows(run, "schedules", query)
-    plans = _legible("schedule", read_plan, _behind(found, query))
-    return now, [plan for plan in plans if query.task is None or plan.task == query.task]
+    schedules = _legible("schedule", read_schedule, _behind(found, query))
+    return now, [plan for plan in schedules if query.task is None or plan.task == query.task]
 
 
-async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[Marked]]:
+async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[MarkRow]]:
     now, found = await _rows(run, "marks", replace(query, names=None), _about(query))
     marks = sorted(_legible("row", read_mark, _called("mark", found)), key=lambda row: (row.task, row.key))
     return now, [row for row in marks if query.key is None or row.key == query.key]
 
 
-async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[Decided]]:
+async def _read_decisions(run: RunScript, query: RowQuery) -> tuple[float, list[DecisionCount]]:
     if query.task is None and query.key is None:
         now, _, flat = await run("rows", pack(["decisions", None, "decided", query.limit]))
         found = _pairs(flat)
     else:
         now, found = await _rows(run, "decisions", replace(query, names=None), _about(query))
-    rows = sorted(_legible("row", read_decided, _called("decision", found)), key=lambda row: row.last_at, reverse=True)
+    rows = sorted(
+        _legible("row", read_decision_count, _called("decision", found)), key=lambda row: row.last_at, reverse=True
+    )
     return now, [row for row in rows if query.key is None or row.key == query.key]
 
 
@@ -191,6 +193,6 @@ _KINDS: dict[type, Any] = {
     TaskSpec: _read_specs,
     WorkerSeen: _read_workers,
     Schedule: _read_schedules,
-    Marked: _read_marks,
-    Decided: _read_decisions,
+    MarkRow: _read_marks,
+    DecisionCount: _read_decisions,
 }

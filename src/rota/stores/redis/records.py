@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.decision import Reason
-from rota.domain.guards import Guards, Rest
+from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
 from rota.stores.redis.packing import (
@@ -53,7 +53,7 @@ class _Attempt(Struct, frozen=True, array_like=True):
     outcome: str
     claimed_at: float
     ended_at: float
-    rest: str
+    details: str
 
 
 class _Record(Struct, frozen=True, array_like=True):
@@ -66,7 +66,7 @@ class _Record(Struct, frozen=True, array_like=True):
     task: str
     key: Text
     unique_key: Text
-    marked: bool
+    writes_mark: bool
     priority: int
     body: Text
     fence: int = 0
@@ -83,7 +83,7 @@ class _Record(Struct, frozen=True, array_like=True):
     saved: Text = False
     result: Text = False
     asked: Text = False
-    rest: tuple[Rest, ...] | bool = False
+    cooldowns: tuple[Cooldown, ...] | bool = False
     touches: int = 1
     touched_at: Instant = False
 
@@ -98,7 +98,7 @@ class _Lease(Struct, frozen=True, array_like=True):
     pause: bool
 
 
-class _Rest(Struct, frozen=True, array_like=True):
+class _AttemptDetails(Struct, frozen=True, array_like=True):
     """What an attempt says that no script reads."""
 
     seconds: float | None = None
@@ -108,7 +108,7 @@ class _Rest(Struct, frozen=True, array_like=True):
 
 _records = msgspec.msgpack.Decoder(_Record)
 _leases = msgspec.msgpack.Decoder(_Lease)
-_rests = msgspec.json.Decoder(_Rest)
+_details = msgspec.json.Decoder(_AttemptDetails)
 _failures = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
 
@@ -130,7 +130,7 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     record = _record(text)
     held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
     stored = _whole(body if body is not None else (bytes_or_none(record.body) or b""))
-    read = wire.decode_or_blank(stored)
+    read = codec.decode_or_blank(stored)
     if fresh and held is not None:
         return _first_claimed(id.decode(), record, held, stored, read)
     reason, error, progress = text_or_none(record.reason), text_or_none(record.error), text_or_none(record.progress)
@@ -145,8 +145,8 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         worker=None if held is None else held.worker,
         claimed_at=None if held is None else held.claimed_at,
         until=None if held is None else held.until,
-        cancel_asked=record.asked == "cancel" if held is None else held.cancel,
-        pause_asked=record.asked == "pause" if held is None else held.pause,
+        cancel_requested=record.asked == "cancel" if held is None else held.cancel,
+        pause_requested=record.asked == "pause" if held is None else held.pause,
         parked=text[:1] == b"k",
         reason=None if reason is None else Reason(reason),
         note=text_or_none(record.note),
@@ -157,12 +157,12 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         task=record.task,
         key=text_or_none(record.key),
         unique_key=text_or_none(record.unique_key),
-        marked=record.marked,
+        writes_mark=record.writes_mark,
         priority=record.priority,
         created_at=record.created_at,
         needs=() if isinstance(record.needs, bool) else record.needs,
         awaited=record.awaited,
-        rest=() if isinstance(record.rest, bool) else record.rest,
+        cooldowns=() if isinstance(record.cooldowns, bool) else record.cooldowns,
         touches=record.touches,
         touched_at=record.created_at if record.touched_at is False else record.touched_at,
         result=bytes_or_none(record.result),
@@ -171,11 +171,11 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
         member=read.member,
-        wire=stored,
+        body=stored,
     )
 
 
-def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: wire.Body) -> Run:
+def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: codec.Body) -> Run:
     """The run that most claims bring, without a word on what has not happened to it yet."""
     due_at = record.created_at if record.due_at is False else record.due_at
     return Run(
@@ -194,7 +194,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         task=record.task,
         key=text_or_none(record.key),
         unique_key=text_or_none(record.unique_key),
-        marked=record.marked,
+        writes_mark=record.writes_mark,
         priority=record.priority,
         created_at=record.created_at,
         touched_at=record.created_at,
@@ -202,7 +202,7 @@ def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: 
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
         member=read.member,
-        wire=stored,
+        body=stored,
     )
 
 
@@ -230,17 +230,31 @@ def _record(text: bytes) -> _Record:
 
 
 def _attempt(row: _Attempt) -> Attempt:
-    rest = _rests.decode(row.rest)
+    details = _details.decode(row.details)
     return Attempt(
-        row.fence, row.worker, row.outcome, row.claimed_at, row.ended_at, rest.seconds, rest.error, rest.warnings
+        row.fence,
+        row.worker,
+        row.outcome,
+        row.claimed_at,
+        row.ended_at,
+        details.seconds,
+        details.error,
+        details.warnings,
     )
 
 
 def new_item(new: NewRun) -> list[Any]:
     """A run on its way in, as lua/shared/admitting.lua reads it; what it does not say is left off at the end."""
-    body = new.wire.removeprefix(_PREFIX).decode()
+    body = new.body.removeprefix(_PREFIX).decode()
     apart = len(body) > APART
-    tail = (new.task, or_false(new.key), or_false(new.unique_key), new.marked, new.priority, False if apart else body)
+    tail = (
+        new.task,
+        or_false(new.key),
+        or_false(new.unique_key),
+        new.writes_mark,
+        new.priority,
+        False if apart else body,
+    )
     item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
     guards = new.guards
     if guards == _UNGUARDED and new.key is new.unique_key is None and not (apart or new.needs or new.group):
@@ -255,7 +269,7 @@ def new_item(new: NewRun) -> list[Any]:
             guards.unique,
             None if guards.join == "keep" else guards.join,
             guards.max_wait,
-            [(rule.failures, rule.seconds, rule.reason) for rule in guards.rest] or None,
+            [(rule.failures, rule.seconds, rule.reason) for rule in guards.cooldowns] or None,
             guards.max_pending,
             body if apart else None,
             guards.behind or None,

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.domain.decision import Decided, Reason
+from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.schedule import Firing, Schedule
-from rota.store import Marked
+from rota.store import MarkRow
 from rota.stores.redis.packing import Instant, Text, instant_or_none, or_false, text_or_none, to_json
 
 
-class _Plan(Struct, frozen=True, array_like=True):
+class _Schedule(Struct, frozen=True, array_like=True):
     """As in lua/shared/timetable.lua."""
 
     id: str
@@ -51,13 +51,13 @@ class _DecidedRow(Struct, frozen=True, array_like=True):
     by: Text
 
 
-_plans = msgspec.msgpack.Decoder(_Plan)
+_rows = msgspec.msgpack.Decoder(_Schedule)
 _marks = msgspec.msgpack.Decoder(_MarkRow)
-_decided = msgspec.msgpack.Decoder(_DecidedRow)
+_count_decision = msgspec.msgpack.Decoder(_DecidedRow)
 _schedules = msgspec.json.Decoder(Schedule)
 
 
-def plan_item(schedule: Schedule) -> list[Any]:
+def schedule_item(schedule: Schedule) -> list[Any]:
     """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
     said = msgspec.structs.replace(
         schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
@@ -72,22 +72,22 @@ def plan_item(schedule: Schedule) -> list[Any]:
     return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
 
 
-def read_plan(text: bytes) -> Schedule:
-    plan = _plans.decode(text)
+def read_schedule(text: bytes) -> Schedule:
+    row = _rows.decode(text)
     return msgspec.structs.replace(
-        _schedules.decode(plan.text),
-        anchor=instant_or_none(plan.anchor),
-        next_at=instant_or_none(plan.next_at),
-        fires_at=instant_or_none(plan.fires_at),
-        version=plan.version,
-        since=plan.since,
-        paused=plan.paused,
-        note=text_or_none(plan.note),
-        recent=() if isinstance(plan.recent, bool) else plan.recent,
+        _schedules.decode(row.text),
+        anchor=instant_or_none(row.anchor),
+        next_at=instant_or_none(row.next_at),
+        fires_at=instant_or_none(row.fires_at),
+        version=row.version,
+        since=row.since,
+        paused=row.paused,
+        note=text_or_none(row.note),
+        recent=() if isinstance(row.recent, bool) else row.recent,
     )
 
 
-def mark_item(edit: Marked) -> list[Any]:
+def mark_item(edit: MarkRow) -> list[Any]:
     mark = edit.mark
     if mark is None:
         return [edit.task, edit.key]
@@ -95,16 +95,16 @@ def mark_item(edit: Marked) -> list[Any]:
     return [edit.task, edit.key, *stands, mark.failures]
 
 
-def read_mark(text: bytes) -> Marked:
+def read_mark(text: bytes) -> MarkRow:
     row = _marks.decode(text)
-    return Marked(
+    return MarkRow(
         row.task, row.key, Mark(instant_or_none(row.succeeded_at), instant_or_none(row.finished_at), row.failures)
     )
 
 
-def read_decided(text: bytes) -> Decided:
-    row = _decided.decode(text)
-    return Decided(
+def read_decision_count(text: bytes) -> DecisionCount:
+    row = _count_decision.decode(text)
+    return DecisionCount(
         row.task,
         row.key,
         row.reason,

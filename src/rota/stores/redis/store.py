@@ -17,11 +17,12 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ALL_ROWS,
     Claim,
+    Command,
     Declared,
     Depth,
     Fired,
     Hint,
-    Marked,
+    MarkRow,
     Page,
     Plan,
     Renewal,
@@ -30,19 +31,18 @@ from rota.store import (
     Retention,
     RowQuery,
     RunQuery,
+    Scope,
     Stat,
-    Subject,
     Swept,
-    Wish,
 )
-from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
+from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.redis import reading
+from rota.stores.redis.client import RedisClient
 from rota.stores.redis.grouping import Grouped
-from rota.stores.redis.hearing import Ears
-from rota.stores.redis.link import Link
 from rota.stores.redis.packing import json_text, opaque, pack, to_json
 from rota.stores.redis.records import LETTERS, new_item, read_runs
-from rota.stores.redis.rows import mark_item, plan_item, read_plan
+from rota.stores.redis.rows import mark_item, read_schedule, schedule_item
+from rota.stores.redis.subscriber import Subscriber
 from rota.stores.redis.tallies import counted
 from rota.stores.retention import mark_memory
 from rota.stores.unreadable import legible
@@ -66,17 +66,17 @@ class Clock(Protocol):
 
 
 class RedisStore:
-    def __init__(self, clock: Clock, link: Link, ears: Ears) -> None:
+    def __init__(self, clock: Clock, client: RedisClient, subscriber: Subscriber) -> None:
         self._clock = clock
-        self._link = link
-        self._ears = ears
+        self._client = client
+        self._subscriber = subscriber
         self._puts = Grouped[NewRun, Decision](self._put)
         self._settles = Grouped[Settlement, Verdict](self._settle)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         if plan is None:
-            return await self._puts.do(runs)
+            return await self._puts.add(runs)
         return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]))
 
     async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
@@ -85,8 +85,8 @@ class RedisStore:
     async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> Reply[Decision]:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
-        for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
-            decisions[place : place + 1] = [Decision(run.decode(), _reason(reason))]  # or one more behind them
+        for address, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
+            decisions[address : address + 1] = [Decision(run.decode(), _reason(reason))]  # or one more behind them
         return Reply(now, decisions)
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
@@ -114,13 +114,13 @@ class RedisStore:
         crew, packed, text = self._crew(tuple(tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
-        hears = await self._ears.attends(worker)
+        hears = await self._subscriber.attends(worker)
         request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), ready if hears else None, took])
         now, wake, left, runs, lapsed, due, late = await self.run("claim", request, packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
         plans = [
-            (id, text, legible("schedule", id.decode(errors="replace"), partial(read_plan, text)))
+            (id, text, legible("schedule", id.decode(errors="replace"), partial(read_schedule, text)))
             for id, text in zip(due[::2], due[1::2], strict=True)
         ]
         odd_plans = [(id, text) for id, text, plan in plans if plan is None]
@@ -135,7 +135,7 @@ class RedisStore:
     ) -> None:
         """What another version wrote and this one cannot read is not to be met at every claim."""
         names = b", ".join([*runs, *lapsed, *(id for id, _ in plans)][:5]).decode(errors="replace")
-        log.error("%s: %s cannot be read by this version; left to others", self._link.place.shown, names)
+        log.error("%s: %s cannot be read by this version; left to others", self._client.address.shown, names)
         odd = [
             [opaque(id) for id in runs],
             [opaque(id) for id in lapsed],
@@ -161,7 +161,7 @@ class RedisStore:
         return Reply(now, [Renewal(answer.decode()) for answer in answers])
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        return await self._settles.do(settlements)
+        return await self._settles.add(settlements)
 
     async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         return await _in_parts(self._settle_part, settlements)
@@ -170,36 +170,38 @@ class RedisStore:
         now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
         return Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
 
-    async def ask(
+    async def control(
         self,
-        wish: Wish,
-        subjects: Sequence[str],
+        command: Command,
+        names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Subject = Subject.RUNS,
+        of: Scope = Scope.RUNS,
     ) -> Reply[int]:
-        async def ask(names: Sequence[str]) -> Reply[int]:
+        async def control(names: Sequence[str]) -> Reply[int]:
             items: list[Any] = list(names)
-            if of is Subject.TASKS:  # a task that nobody declared can be paused as well
+            if of is Scope.TASKS:  # a task that nobody declared can be paused as well
                 items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
-            now, *answers = await self.run("ask", pack([wish, of, spoken(note), spoken(by), items]))
+            now, *answers = await self.run("control", pack([command, of, spoken(note), spoken(by), items]))
             return Reply(now, answers)
 
-        return await ask_possible(subjects, lambda names: _in_parts(ask, names))
+        return await control_possible(names, lambda names: _in_parts(control, names))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         said = [
-            ("schedule", item.id, plan_item(item)) if isinstance(item, Schedule) else ("task", item.name, _spec(item))
+            ("schedule", item.id, schedule_item(item))
+            if isinstance(item, Schedule)
+            else ("task", item.name, _spec(item))
             for item in items
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
         now, *answers = await self.run("schedule" if by_hand else "declare", pack(said))
         return Reply(now, [Declared(answer.decode()) for answer in answers])
 
-    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         return await _in_parts(self._mark_part, edits)
 
-    async def _mark_part(self, edits: Sequence[Marked]) -> Reply[bool]:
+    async def _mark_part(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]))
         return Reply(now, [answer == 1 for answer in answers])
 
@@ -221,7 +223,7 @@ class RedisStore:
         return Swept(now, len(late), forgotten, more == 1, [id.decode() for id in late])
 
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
-        return self._ears.listening()
+        return self._subscriber.listening()
 
     async def close(self) -> None:
         await self._puts.close()
@@ -229,7 +231,7 @@ class RedisStore:
 
     async def run(self, verb: str, *words: str | bytes | int | float) -> list[Any]:
         """One script; the first word of its answer is the store's time."""
-        answer: list[Any] = await self._link.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
+        answer: list[Any] = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
         answer[0] = float(answer[0])
         self._clock.latest = answer[0]  # the script has judged it by the one before
         return answer

@@ -20,7 +20,7 @@ from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
-ASKED = "state = 'running' AND (cancel_asked = 1 OR pause_asked = 1)"
+ASKED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)"
 
 
 class SqliteBackend:

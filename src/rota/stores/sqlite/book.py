@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Run, Standing, State, after
+from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, Report, Tally
@@ -37,7 +37,7 @@ log = logging.getLogger("rota")
 
 T = TypeVar("T")
 CALLED = (State.SUCCEEDED, State.FAILED)
-"""States that only the end of a call leads to, so that due time, expiry and wishes stay as they were."""
+"""States that only the end of a call leads to, so that due time, expiry and commands stay as they were."""
 UNREADABLE = 60.0
 """Seconds after which a schedule that cannot be read is looked at again."""
 STRIDE = 200
@@ -70,13 +70,13 @@ class SqliteBook:
         self.touched: set[str] = set()
         self._tx = tx
         self._specs = specs
-        self._seen: dict[str, Standing | None] = {}
-        self._changed: dict[str, Standing] = {}
+        self._seen: dict[str, RunHead | None] = {}
+        self._changed: dict[str, RunHead] = {}
         self._added: dict[str, tuple[Any, ...]] = {}
         self._holders: dict[tuple[str, str], list[StandingRow]] = {}
         self._schedules: dict[str, Schedule | None] = {}
         self._ticked: dict[str, Schedule] = {}
-        self._decided: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._count_decision: dict[tuple[str, str, str], tuple[Any, ...]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -86,14 +86,14 @@ class SqliteBook:
         for id in ids:
             self._seen.setdefault(id, None)
 
-    def get(self, id: str) -> Standing | None:
+    def get(self, id: str) -> RunHead | None:
         if id in self._added:
             self.flush()
         if id not in self._seen:
             self.load([id])
         return self._seen[id]
 
-    def save(self, run: Standing) -> None:
+    def save(self, run: RunHead) -> None:
         self._holders.pop((run.task, run.unique_key or ""), None)
         self._seen[run.id] = self._changed[run.id] = run
 
@@ -109,15 +109,15 @@ class SqliteBook:
                 new.task,
                 new.key,
                 new.unique_key,
-                new.marked,
+                new.writes_mark,
                 new.priority,
                 self.now,
                 new.due_at(self.now),
                 new.expiry(self.now),
                 2 if new.needs else int(parked),
-                new.wire.decode(),
+                new.body.decode(),
                 to_json(new.needs) if new.needs else None,
-                to_json(new.rest) if new.rest else None,
+                to_json(new.cooldowns) if new.cooldowns else None,
                 new.group,
             ),
         )
@@ -154,8 +154,8 @@ class SqliteBook:
                 for plan in self._ticked.values()
             ]
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
-        if self._decided:
-            self._tx.execute(sql.DECIDE, to_json(list(self._decided.values())))
+        if self._count_decision:
+            self._tx.execute(sql.DECIDE, to_json(list(self._count_decision.values())))
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class SqliteBook:
             for run in self._standings(sql.HOLDERS_OF, to_json(list(self._holders))):
                 self._holders[run.task, run.unique_key or ""].append(run)
 
-    def holders(self, task: str, unique_key: str) -> Sequence[Standing]:
+    def holders(self, task: str, unique_key: str) -> Sequence[RunHead]:
         known = self._holders.get((task, unique_key))
         return self._standings(sql.HOLDERS, task, unique_key) if known is None else known
 
@@ -178,7 +178,7 @@ class SqliteBook:
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)
 
-    def best_parked(self, task: str, key: str) -> Standing | None:
+    def best_parked(self, task: str, key: str) -> RunHead | None:
         found = self._standings(sql.BEST_PARKED, task, key)
         return found[0] if found else None
 
@@ -187,10 +187,10 @@ class SqliteBook:
         self._tx.execute("UPDATE runs SET parked = 0 WHERE state = 'queued' AND parked = 1 AND task = ?", task)
         self._seen.clear()
 
-    def of_task(self, task: str, most: int) -> Sequence[Standing]:
+    def of_task(self, task: str, most: int) -> Sequence[RunHead]:
         return self._standings(sql.OF_TASK, task, most)
 
-    def waiters(self, needs: Sequence[str]) -> Sequence[Standing]:
+    def waiters(self, needs: Sequence[str]) -> Sequence[RunHead]:
         names = to_json(list(needs))
         found = self._standings(sql.WAITERS, names)
         if found:
@@ -200,10 +200,10 @@ class SqliteBook:
     def wait_for(self, run: str, needs: Sequence[str]) -> None:
         self._tx.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?)", [(need, run) for need in needs])
 
-    def grouped(self, group: str) -> Sequence[Standing]:
+    def grouped(self, group: str) -> Sequence[RunHead]:
         return self._standings(sql.GROUPED, group)
 
-    def expired(self) -> Sequence[Standing]:
+    def expired(self) -> Sequence[RunHead]:
         first = self._tx.one(sql.FIRST_EXPIRY)
         return self._standings(sql.EXPIRED, self.now) if first is not None and first <= self.now else []
 
@@ -282,10 +282,10 @@ class SqliteBook:
         woken = to_json(sorted(workers))
         self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
 
-    def asked(self) -> set[str]:
+    def asked_workers(self) -> set[str]:
         """The workers whose runs were asked to stop in this step."""
         runs = (self._seen.get(id) for id in self.touched)
-        return {run.worker for run in runs if run and run.worker and (run.cancel_asked or run.pause_asked)}
+        return {run.worker for run in runs if run and run.worker and (run.cancel_requested or run.pause_requested)}
 
     def last_claim(self, worker: str) -> int:
         return self._tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
@@ -354,7 +354,7 @@ class SqliteBook:
         self._tx.specs += 1
         self._specs = Specs()  # of this transaction alone: should it fail, nobody else has read it
 
-    def decided(
+    def count_decision(
         self,
         task: str,
         key: str | None,
@@ -365,8 +365,8 @@ class SqliteBook:
         by: str | None = None,
     ) -> None:
         name = (task, key or "", reason.value)
-        count += self._decided[name][3] if name in self._decided else 0
-        self._decided[name] = (*name, count, self.now, run, note, by)
+        count += self._count_decision[name][3] if name in self._count_decision else 0
+        self._count_decision[name] = (*name, count, self.now, run, note, by)
 
     def mark(self, task: str, key: str) -> Mark:
         query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"

@@ -7,8 +7,8 @@ EXPIRE_AT_ONCE = 1000
 
 ADD = """
 INSERT INTO runs
-    (id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, parked, body, needs, rest, grp,
-     state)
+    (id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, parked, body, needs, cooldowns,
+     grp, state)
 SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6,
        v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, v.value ->> 12,
        v.value ->> 13, 'queued'

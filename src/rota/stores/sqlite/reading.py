@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.domain.decision import Decided
+from rota.domain.decision import DecisionCount
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, Marked, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
+from rota.store import Depth, MarkRow, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.threads import Transaction
 from rota.stores.unreadable import legible, row_name
@@ -65,8 +65,8 @@ ROWS: dict[type, str] = {
     TaskSpec: SPECS,
     WorkerSeen: WORKERS,
     Schedule: SCHEDULES,
-    Marked: MARKS,
-    Decided: DECISIONS,
+    MarkRow: MARKS,
+    DecisionCount: DECISIONS,
 }
 
 

@@ -5,26 +5,26 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import wire
+from rota.domain import codec
 from rota.domain.policy import Policy
-from rota.domain.run import Origin, Run, Standing
+from rota.domain.run import Origin, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
 from rota.stores.unreadable import legible
 
-_STANDING = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
-    json(iif(cancel_asked, 'true', 'false')), json(iif(pause_asked, 'true', 'false')),
+_HEAD = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
+    json(iif(cancel_requested, 'true', 'false')), json(iif(pause_requested, 'true', 'false')),
     json(iif(parked = 1, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
-    task, key, unique_key, json(iif(marked, 'true', 'false')), priority, created_at,
-    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(rest, '[]')),
+    task, key, unique_key, json(iif(writes_mark, 'true', 'false')), priority, created_at,
+    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(cooldowns, '[]')),
     touches, coalesce(touched_at, created_at)"""
 
-STANDINGS = f"json_group_array(json_array({_STANDING}))"
-RUNS = f"json_group_array(json_array(json_array({_STANDING}), body, result, saved))"
+STANDINGS = f"json_group_array(json_array({_HEAD}))"
+RUNS = f"json_group_array(json_array(json_array({_HEAD}), body, result, saved))"
 
 
-class StandingRow(Standing, frozen=True, array_like=True):
+class StandingRow(RunHead, frozen=True, array_like=True):
     """A Standing as the JSON array above; `result` and `saved` come last and are left out."""
 
 
@@ -98,7 +98,7 @@ def read_tallies(text: str) -> list[tuple[int, Tally]]:
 
 
 def _run(row: _RunRow) -> Run:
-    body = wire.decode_or_blank(row.body)
+    body = codec.decode_or_blank(row.body)
     stands = row.standing
     return Run(
         id=stands.id,
@@ -111,8 +111,8 @@ def _run(row: _RunRow) -> Run:
         worker=stands.worker,
         claimed_at=stands.claimed_at,
         until=stands.until,
-        cancel_asked=stands.cancel_asked,
-        pause_asked=stands.pause_asked,
+        cancel_requested=stands.cancel_requested,
+        pause_requested=stands.pause_requested,
         parked=stands.parked,
         reason=stands.reason,
         note=stands.note,
@@ -123,12 +123,12 @@ def _run(row: _RunRow) -> Run:
         task=stands.task,
         key=stands.key,
         unique_key=stands.unique_key,
-        marked=stands.marked,
+        writes_mark=stands.writes_mark,
         priority=stands.priority,
         created_at=stands.created_at,
         needs=stands.needs,
         awaited=stands.awaited,
-        rest=stands.rest,
+        cooldowns=stands.cooldowns,
         touches=stands.touches,
         touched_at=stands.touched_at,
         result=None if row.result is None else row.result.encode(),
@@ -137,11 +137,11 @@ def _run(row: _RunRow) -> Run:
         origin=body.origin or Origin(),
         policy=body.policy or Policy(),
         member=body.member,
-        wire=row.body.encode(),
+        body=row.body.encode(),
     )
 
 
-def saved_row(run: Standing) -> tuple[Any, ...]:
+def saved_row(run: RunHead) -> tuple[Any, ...]:
     """What may change of a run, in the order of SAVE."""
     return (
         run.id,
@@ -150,8 +150,8 @@ def saved_row(run: Standing) -> tuple[Any, ...]:
         run.expires_at,
         run.failures,
         run.losses,
-        run.cancel_asked,
-        run.pause_asked,
+        run.cancel_requested,
+        run.pause_requested,
         2 if run.needs else int(run.parked),
         run.reason,
         run.note,
@@ -172,7 +172,7 @@ def saved_row(run: Standing) -> tuple[Any, ...]:
 SAVE = """
 UPDATE runs SET
     state = v.value ->> 1, due_at = v.value ->> 2, expires_at = v.value ->> 3, failures = v.value ->> 4,
-    losses = v.value ->> 5, cancel_asked = v.value ->> 6, pause_asked = v.value ->> 7, parked = v.value ->> 8,
+    losses = v.value ->> 5, cancel_requested = v.value ->> 6, pause_requested = v.value ->> 7, parked = v.value ->> 8,
     reason = v.value ->> 9, note = v.value ->> 10, error = v.value ->> 11, finished_at = v.value ->> 12,
     attempts = v.value ->> 13, progress = v.value ->> 14, saved = coalesce(v.value ->> 15, saved),
     result = coalesce(v.value ->> 16, result),
@@ -183,7 +183,7 @@ FROM json_each(?) AS v WHERE runs.id = v.value ->> 0
 """
 
 
-def ended_row(run: Standing) -> tuple[Any, ...]:
+def ended_row(run: RunHead) -> tuple[Any, ...]:
     """What an ending changes of a run, in the order of END."""
     return (
         run.id,

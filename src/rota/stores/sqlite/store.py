@@ -14,11 +14,12 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ALL_ROWS,
     Claim,
+    Command,
     Declared,
     Depth,
     Fired,
     Hint,
-    Marked,
+    MarkRow,
     Page,
     Plan,
     Renewal,
@@ -27,15 +28,14 @@ from rota.store import (
     Retention,
     RowQuery,
     RunQuery,
+    Scope,
     Stat,
-    Subject,
     Swept,
-    Wish,
 )
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admitting, asking, claiming, settling
-from rota.stores.naming import ask_possible, possible_rows, possible_runs, spoken
+from rota.stores.ledger import admitting, claiming, control, settling
+from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.sqlite import reading, sweeping
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
@@ -72,7 +72,7 @@ class SqliteStore:
         ready: str | None = None,
         took: str | None = None,
     ) -> Claim:
-        def step(book: SqliteBook) -> Claim:
+        def work(book: SqliteBook) -> Claim:
             ended = settling.expire(book)
             taken = claiming.take(book, worker, n, tasks, free, lease)
             runs = book.taken(worker, n)
@@ -80,7 +80,7 @@ class SqliteStore:
             wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
             return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
 
-        return await self._step(step)
+        return await self._transact(work)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -90,22 +90,24 @@ class SqliteStore:
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
         return await self._reply(lambda book: settling.settle(book, settlements))
 
-    async def ask(
+    async def control(
         self,
-        wish: Wish,
-        subjects: Sequence[str],
+        command: Command,
+        names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Subject = Subject.RUNS,
+        of: Scope = Scope.RUNS,
     ) -> Reply[int]:
-        asked = asking.Asked(wish, spoken(note), spoken(by))
-        return await ask_possible(subjects, lambda names: self._reply(lambda book: asking.ask(book, asked, names, of)))
+        request = control.Request(command, spoken(note), spoken(by))
+        return await control_possible(
+            names, lambda names: self._reply(lambda book: control.control(book, request, names, of))
+        )
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
-        return await self._reply(lambda book: asking.declare(book, items))
+        return await self._reply(lambda book: control.declare(book, items))
 
-    async def mark(self, edits: Sequence[Marked]) -> Reply[bool]:
-        return await self._reply(lambda book: asking.mark(book, edits))
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+        return await self._reply(lambda book: control.mark(book, edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         return await self._reader.do(lambda tx: reading.rows(tx, kind, possible_rows(query)))
@@ -120,14 +122,14 @@ class SqliteStore:
         return await self._reader.do(reading.depths)
 
     async def sweep(self, retention: Retention) -> Swept:
-        def step(book: SqliteBook, tx: Transaction) -> Swept:
+        def work(book: SqliteBook, tx: Transaction) -> Swept:
             expired = settling.expire(book)
             book.flush()  # what ended just now counts among the last ones
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweeping.forget(tx, retention)
             return Swept(tx.now, len(expired), forgotten, more or len(expired) == EXPIRE_AT_ONCE, expired)
 
-        return await self._writer.do(lambda tx: self._stepped(tx, lambda book: step(book, tx)))
+        return await self._writer.do(lambda tx: self._transaction(tx, lambda book: work(book, tx)))
 
     @asynccontextmanager
     async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
@@ -143,12 +145,12 @@ class SqliteStore:
             self._hub.publish(hint)
 
     async def _reply(self, work: Callable[[SqliteBook], list[T]]) -> Reply[T]:
-        return await self._step(lambda book: Reply(book.now, work(book)))
+        return await self._transact(lambda book: Reply(book.now, work(book)))
 
-    async def _step(self, work: Callable[[SqliteBook], T]) -> T:
-        return await self._writer.do(lambda tx: self._stepped(tx, work))
+    async def _transact(self, work: Callable[[SqliteBook], T]) -> T:
+        return await self._writer.do(lambda tx: self._transaction(tx, work))
 
-    def _stepped(self, tx: Transaction, work: Callable[[SqliteBook], T]) -> T:
+    def _transaction(self, tx: Transaction, work: Callable[[SqliteBook], T]) -> T:
         """One step of the ledger, what it changed, and hints for what came of it."""
         book = SqliteBook(tx, self._specs)
         answer = work(book)
@@ -158,7 +160,7 @@ class SqliteStore:
             book.wake(hinted)
         if hinted or book.touched:
             hint = Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
-            concerned = hinted.keys() | book.asked()
+            concerned = hinted.keys() | book.asked_workers()
             tx.after_commit.append(lambda: self._tell(hint, concerned, hinted))
         return answer
 
@@ -167,7 +169,9 @@ class SqliteStore:
         dead = self._bells.ring(hint, concerned)
         if dead:
             missed = [hinted[worker] for worker in dead if worker in hinted]
-            self._writer.follow(lambda tx: self._stepped(tx, lambda book: self._hint_others(tx, book, dead, missed)))
+            self._writer.follow(
+                lambda tx: self._transaction(tx, lambda book: self._hint_others(tx, book, dead, missed))
+            )
 
     def _hint_others(self, tx: Transaction, book: SqliteBook, dead: set[str], missed: list[Arrival]) -> None:
         """These workers were hinted and have died: other idle workers look after what they were hinted for."""

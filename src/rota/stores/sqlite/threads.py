@@ -105,7 +105,7 @@ class SqlThread:
         finally:
             self._connection.close()
 
-    def let_go(self) -> None:
+    def release_at_fork(self) -> None:
         """For a fork, which must find no file open."""
         self._connection.close()
         self._open = False

@@ -44,12 +44,12 @@ DECLARE
     rule json;
     waiting bigint;
 BEGIN
-    IF new.uniqueness = 'done' OR new.rests IS NOT NULL THEN
+    IF new.uniqueness = 'done' OR new.cooldowns IS NOT NULL THEN
         SELECT * INTO mark FROM marks m
         WHERE m.task = new.task AND m.key = coalesce(new.unique_key, new.key, '');
         IF new.uniqueness = 'done' AND mark.succeeded_at IS NOT NULL THEN RETURN 'already_done'; END IF;
-        IF new.rests IS NOT NULL AND mark.finished_at IS NOT NULL THEN
-            FOR rule IN SELECT * FROM json_array_elements(new.rests::json) LOOP
+        IF new.cooldowns IS NOT NULL AND mark.finished_at IS NOT NULL THEN
+            FOR rule IN SELECT * FROM json_array_elements(new.cooldowns::json) LOOP
                 IF mark.failures >= (rule ->> 0)::integer AND now < mark.finished_at + (rule ->> 1)::float8 THEN
                     RETURN coalesce(rule ->> 2, 'resting');
                 END IF;
@@ -188,11 +188,11 @@ BEGIN
             still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
-        INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
-            rest, hold)
-        VALUES (arrival, new.id, new.task, new.key, new.unique_key, coalesce(new.marked, false), coalesce(new.priority, 0),
+        INSERT INTO queue (seq, id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, body, needs,
+            cooldowns, hold)
+        VALUES (arrival, new.id, new.task, new.key, new.unique_key, coalesce(new.writes_mark, false), coalesce(new.priority, 0),
             now, due, expiry_of(new, now), new.body, nullif(still, '{}'),
-            CASE WHEN new.behind AND still <> '{}' THEN new.rests END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
+            CASE WHEN new.behind AND still <> '{}' THEN new.cooldowns END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         -- Someone came between: with the same id, which answers the same, or with the same key, who is met now.
@@ -220,7 +220,7 @@ BEGIN
         since := ARRAY(SELECT e FROM unnest(equals_of(new)) e WHERE e <> ALL(still));
         IF since <> '{}' THEN
             still := still || unmet(since);
-            UPDATE queue SET needs = nullif(still, '{}'), rest = CASE WHEN still <> '{}' THEN new.rests END,
+            UPDATE queue SET needs = nullif(still, '{}'), cooldowns = CASE WHEN still <> '{}' THEN new.cooldowns END,
                 hold = CASE WHEN still <> '{}' THEN 2 ELSE 0 END
             WHERE id = new.id;
         END IF;

@@ -30,9 +30,9 @@ BEGIN
                   FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS still
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
-        INSERT INTO queue (seq, id, task, key, unique_key, marked, priority, created_at, due_at, expires_at, body, needs,
+        INSERT INTO queue (seq, id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, body, needs,
             hold)
-        SELECT n.seq, n.id, n.task, n.key, n.unique_key, coalesce(n.marked, false), coalesce(n.priority, 0), now,
+        SELECT n.seq, n.id, n.task, n.key, n.unique_key, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
@@ -67,7 +67,7 @@ BEGIN
     RETURN came;
 END $$;
 
--- All of them in order; arrivals, expired runs and the decisions (d_*, for `decide`) are handed back.
+-- All of them in order; arrivals, expired runs and the decisions (d_*, for `count_decisions`) are handed back.
 CREATE OR REPLACE FUNCTION admit_all(
     news incoming[], now float8,
     OUT runs text[], OUT reasons text[], OUT tasks text[], OUT dues float8[], OUT touched text[],
@@ -100,7 +100,7 @@ BEGIN
         easies := ARRAY[false];
     ELSE
         SELECT array_agg(o.place), array_agg(o.easy) INTO places, easies FROM (
-            SELECT n.ordinality::integer AS place, NOT n.chained AND n.rests IS NULL AND n.max_pending IS NULL
+            SELECT n.ordinality::integer AS place, NOT n.chained AND n.cooldowns IS NULL AND n.max_pending IS NULL
                        AND count(*) OVER (PARTITION BY n.id) = 1
                        AND (n.unique_key IS NULL OR count(*) OVER (PARTITION BY n.task, n.unique_key) = 1) AS easy
             FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs))

@@ -121,7 +121,7 @@ BEGIN
     IF fresh THEN
         took := '{}';
         IF opened <> '{}' THEN
-            SELECT * INTO more FROM let_go(now);
+            SELECT * INTO more FROM unpark_opened(now);
             tasks := tasks || more.tasks;
             dues := dues || more.dues;
         END IF;

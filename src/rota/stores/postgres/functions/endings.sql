@@ -1,7 +1,7 @@
 -- Runs that end without having run, and what was decided.
 
 -- One row per (task, key, reason), however often it was said. A verb decides once, behind all else that it waits for.
-CREATE OR REPLACE FUNCTION decide(
+CREATE OR REPLACE FUNCTION count_decisions(
     tasks text[], keys text[], reasons text[], counts bigint[], runs text[], said text[], asker text, now float8
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -33,11 +33,11 @@ BEGIN
         DELETE FROM queue WHERE id = ANY(ids) RETURNING *
     ), kept AS (
         INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
-            marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, needs,
-            rest, attempts, note, error, progress, saved, touches, touched_at)
+            writes_mark, awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, needs,
+            cooldowns, attempts, note, error, progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence, g.failures, g.losses, g.created_at, g.due_at, now, g.expires_at,
-            g.marked, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
-            g.rest, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved,
+            g.writes_mark, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
+            g.cooldowns, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved,
             g.touches, g.touched_at
         FROM gone g
     ), waited AS (
@@ -45,7 +45,7 @@ BEGIN
     )
     SELECT array_agg(g.id::text ORDER BY g.seq), array_agg(g.task::text ORDER BY g.seq),
            array_agg(g.key::text ORDER BY g.seq), array_agg(g.id::text) FILTER (WHERE g.awaited),
-           array_agg('*' || g.task || ' ' || coalesce(g.unique_key, g.key, '')) FILTER (WHERE g.marked),
+           array_agg('*' || g.task || ' ' || coalesce(g.unique_key, g.key, '')) FILTER (WHERE g.writes_mark),
            array_agg(g.task::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now),
            array_agg(g.key::text ORDER BY g.seq) FILTER (WHERE g.hold = 0 AND g.due_at <= now)
     INTO ended, of_task, of_key, met, named, ready_tasks, ready_keys FROM gone g;
@@ -72,6 +72,6 @@ BEGIN
         SELECT q.id FROM queue q WHERE q.id = ANY(late) AND q.hold <> 3 AND q.expires_at <= now
         ORDER BY q.id FOR UPDATE SKIP LOCKED), 'expired', NULL, now);
     touched := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
-    PERFORM decide(gone.of_task, gone.of_key, array_fill('expired'::text, ARRAY[cardinality(touched)]), NULL,
+    PERFORM count_decisions(gone.of_task, gone.of_key, array_fill('expired'::text, ARRAY[cardinality(touched)]), NULL,
                    touched, NULL, NULL, now);
 END $$;

@@ -42,19 +42,19 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-    news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.marked, n.priority, n.delay, n.at, n.expires_after,
-            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.rests, n.max_pending, n.needs, n.behind,
+    news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.writes_mark, n.priority, n.delay, n.at, n.expires_after,
+            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.cooldowns, n.max_pending, n.needs, n.behind,
             n.grp)::incoming
         FROM unnest(r_ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats, expires_after_, expires_at_,
             bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups, r_tick) WITH ORDINALITY
-            AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs, behind, grp, tick, place)
+            AS n (id, task, key, unique_key, writes_mark, priority, delay, at, expires_after, expires_at, body, uniqueness,
+                  meeting, max_wait, cooldowns, max_pending, needs, behind, grp, tick, place)
         WHERE n.tick = ANY(applied) ORDER BY n.place);
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
     runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
-    PERFORM decide(m_tasks || got.d_tasks, m_keys || got.d_keys, m_reasons || got.d_reasons, m_counts,
+    PERFORM count_decisions(m_tasks || got.d_tasks, m_keys || got.d_keys, m_reasons || got.d_reasons, m_counts,
                    array_fill(NULL::text, ARRAY[cardinality(m_tasks)]) || got.d_runs, m_words, NULL, now);
     -- What became of each nominal time; a missed range comes before the runs of its tick. `other` is a run that was
     -- there already: the id of a tick's own run follows from its nominal time.

@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION spend(taken text[], parked text[], gates text[], now 
 $$;
 
 -- Parked runs of keys that their rate held up, where its time has come.
-CREATE OR REPLACE FUNCTION let_go(now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION unpark_opened(now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     opened record;
     room float8[];

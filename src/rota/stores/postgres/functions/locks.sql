@@ -101,7 +101,7 @@ BEGIN
     PERFORM FROM leases l WHERE l.id = ANY(ids) ORDER BY l.id FOR UPDATE;
     SELECT array_agg(m), array_agg(m) FILTER (WHERE strpos(m, ' ') > 0) INTO met, names
     FROM leases l CROSS JOIN unnest(
-        met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), 'succeeded')) AS m
+        met_by(l.id, l.awaited, l.writes_mark, l.task, coalesce(l.unique_key, l.key, ''), 'succeeded')) AS m
     WHERE l.id = ANY(ids);
     IF names IS NOT NULL THEN PERFORM lock_names(names, false); END IF;
     SELECT array_agg(w.ended::text), array_agg(w.run) INTO wanted, waiting FROM waits w WHERE w.ended = ANY(met);

@@ -2,11 +2,11 @@
 -- is met by a success of that (task, key), '*task key' by any end.
 
 -- What the end of a run meets; `final` is its state then.
-CREATE OR REPLACE FUNCTION met_by(id text, awaited boolean, marked boolean, task text, key text, final text) RETURNS text[]
+CREATE OR REPLACE FUNCTION met_by(id text, awaited boolean, writes_mark boolean, task text, key text, final text) RETURNS text[]
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN awaited THEN ARRAY[id] ELSE '{}' END
-        || CASE WHEN marked THEN ARRAY['*' || task || ' ' || key] ELSE '{}' END
-        || CASE WHEN marked AND final = 'succeeded' THEN ARRAY['+' || task || ' ' || key] ELSE '{}' END
+        || CASE WHEN writes_mark THEN ARRAY['*' || task || ' ' || key] ELSE '{}' END
+        || CASE WHEN writes_mark AND final = 'succeeded' THEN ARRAY['+' || task || ' ' || key] ELSE '{}' END
 $$;
 
 -- Is this name still to be met?
@@ -44,7 +44,7 @@ END $$;
 
 -- These runs have ended, these names are done: those that waited for nothing else may start. A set, not a counter:
 -- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
--- set. One with rules of rest is judged by the mark as its last parent left it: it starts when each rule that holds now
+-- set. One with rules of cooldowns is judged by the mark as its last parent left it: it starts when each rule that holds now
 -- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
 CREATE OR REPLACE FUNCTION release(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,16 +66,16 @@ BEGIN
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
             hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END
         WHERE q.id = ANY(waiting) AND q.needs && gone
-        RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.rest
+        RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.cooldowns
     )
-    SELECT array_agg(f.task::text) FILTER (WHERE f.hold = 0 AND f.rest IS NULL),
-           array_agg(f.due_at) FILTER (WHERE f.hold = 0 AND f.rest IS NULL)
+    SELECT array_agg(f.task::text) FILTER (WHERE f.hold = 0 AND f.cooldowns IS NULL),
+           array_agg(f.due_at) FILTER (WHERE f.hold = 0 AND f.cooldowns IS NULL)
     INTO tasks, dues FROM freed f;
     tasks := coalesce(tasks, '{}'); dues := coalesce(dues, '{}');
-    FOR child IN SELECT q.* FROM queue q WHERE q.id = ANY(waiting) AND q.rest IS NOT NULL AND q.needs IS NULL ORDER BY q.id
+    FOR child IN SELECT q.* FROM queue q WHERE q.id = ANY(waiting) AND q.cooldowns IS NOT NULL AND q.needs IS NULL ORDER BY q.id
     LOOP
         SELECT after(greatest(child.due_at, max(m.finished_at + (rule ->> 1)::float8)), 0) INTO due
-        FROM marks m CROSS JOIN json_array_elements(child.rest::json) AS rule
+        FROM marks m CROSS JOIN json_array_elements(child.cooldowns::json) AS rule
         WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
           AND m.failures >= (rule ->> 0)::integer;
         UPDATE queue q SET due_at = due, expires_at = moved_expiry(q.expires_at, q.due_at, due)
@@ -91,7 +91,7 @@ END $$;
 CREATE OR REPLACE FUNCTION behind_of(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT ARRAY(SELECT w.run::text FROM queue q
         JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
-        WHERE q.id = ANY(ids) AND (q.awaited OR q.marked))
+        WHERE q.id = ANY(ids) AND (q.awaited OR q.writes_mark))
 $$;
 
 -- The tasks of what these groups have waiting: their gates are locked by whoever may end that.

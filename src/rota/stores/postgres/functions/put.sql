@@ -30,15 +30,15 @@ BEGIN
             INTO tasks, dues FROM unnest(of_task, delays, ats) AS n (task, delay, at);
             hinted := hint(tasks, dues, now);
         END IF;
-        INSERT INTO queue (id, task, key, marked, priority, created_at, due_at, expires_at, body)
-        SELECT n.id, n.task, n.key, coalesce(n.marked, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue (id, task, key, writes_mark, priority, created_at, due_at, expires_at, body)
+        SELECT n.id, n.task, n.key, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
                     ELSE n.expires_at END,
                n.body
         FROM unnest(ids, of_task, of_key, marks_, priorities, delays, ats, expires_after_, expires_at_, bodies)
-             AS n (id, task, key, marked, priority, delay, at, expires_after, expires_at, body)
+             AS n (id, task, key, writes_mark, priority, delay, at, expires_after, expires_at, body)
         ON CONFLICT DO NOTHING;
         -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
         -- statement only. A check in the insert itself made second runs of resent puts.
@@ -52,8 +52,8 @@ BEGIN
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
             expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups)
-            AS n (id, task, key, unique_key, marked, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, rests, max_pending, needs, behind, grp));
+            AS n (id, task, key, unique_key, writes_mark, priority, delay, at, expires_after, expires_at, body, uniqueness,
+                  meeting, max_wait, cooldowns, max_pending, needs, behind, grp));
         PERFORM lock_joined(news, planned);
         PERFORM lock_needs(news, planned);
         now := now_of(skew, seen, true);
@@ -69,7 +69,7 @@ BEGIN
             got.d_reasons := got.d_reasons || array_fill('cancelled'::text, ARRAY[more]);
             got.d_runs := got.d_runs || gone.ended;
         END IF;
-        PERFORM decide(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
+        PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
             array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(said, ARRAY[more]), NULL, now);
         hinted := hint(tasks, dues, now);
     END IF;
@@ -90,7 +90,7 @@ BEGIN
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
-    PERFORM decide(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
+    PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),
             json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);

@@ -17,9 +17,9 @@ BEGIN
             saved = coalesce(r.saved, l.saved)
         FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
         WHERE l.id = r.id AND l.fence = r.fence AND l.worker = r.worker
-        RETURNING l.id, l.fence, l.worker, l.cancel_asked, l.pause_asked, r.noted
+        RETURNING l.id, l.fence, l.worker, l.cancel_requested, l.pause_requested, r.noted
     )
-    SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_asked THEN 'cancel' WHEN h.pause_asked THEN 'pause'
+    SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_requested THEN 'cancel' WHEN h.pause_requested THEN 'pause'
                           ELSE 'ok' END ORDER BY r.place),
            array_agg(r.id) FILTER (WHERE h.noted)
     INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;

@@ -1,10 +1,10 @@
 -- settle: what becomes of runs that were claimed.
 
--- The runs of this batch that are marked each under a name of its own, and that nobody waits for by id.
+-- The runs of this batch that are writes_mark each under a name of its own, and that nobody waits for by id.
 CREATE OR REPLACE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(m.id), '{}') FROM (
         SELECT l.id::text, l.awaited, count(*) OVER (PARTITION BY l.task, coalesce(l.unique_key, l.key, '')) AS equals
-        FROM leases l WHERE l.id = ANY(ids) AND l.marked) AS m
+        FROM leases l WHERE l.id = ANY(ids) AND l.writes_mark) AS m
     WHERE m.equals = 1 AND NOT m.awaited
 $$;
 
@@ -24,17 +24,17 @@ BEGIN
     ), gone AS (
         DELETE FROM leases l USING s
         WHERE l.id = s.id AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited
-          AND (NOT l.marked OR l.id = ANY(alone)) AND (s.lost IS NOT TRUE OR l.until <= now)
+          AND (NOT l.writes_mark OR l.id = ANY(alone)) AND (s.lost IS NOT TRUE OR l.until <= now)
         RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt, s.mark IS NOT FALSE AS mark,
             s.progress AS new_progress, s.saved AS new_saved
     ), kept AS (
         INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
-            marked, awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result,
-            needs, rest, attempts, note, error, progress, saved, touches, touched_at)
+            writes_mark, awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, result,
+            needs, cooldowns, attempts, note, error, progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
             g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
-            g.marked, false, g.cancel_asked, g.pause_asked, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
-            g.body, g.result, g.needs, g.rest,
+            g.writes_mark, false, g.cancel_requested, g.pause_requested, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
+            g.body, g.result, g.needs, g.cooldowns,
             CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
             || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
                 || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
@@ -45,7 +45,7 @@ BEGIN
         INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
         SELECT g.task, coalesce(g.unique_key, g.key, ''), CASE g.state WHEN 'succeeded' THEN now END, now,
                CASE g.state WHEN 'succeeded' THEN 0 ELSE 1 END
-        FROM gone g WHERE g.marked AND g.mark AND g.state IN ('succeeded', 'failed')
+        FROM gone g WHERE g.writes_mark AND g.mark AND g.state IN ('succeeded', 'failed')
         ORDER BY g.task COLLATE "C", coalesce(g.unique_key, g.key, '') COLLATE "C"
         ON CONFLICT (task, key) DO UPDATE SET finished_at = now,
             succeeded_at = coalesce(excluded.succeeded_at, m.succeeded_at),
@@ -56,7 +56,7 @@ BEGIN
     INTO done, freed_tasks, freed_keys FROM gone g;
     IF alone <> '{}' THEN
         met := ARRAY(SELECT m FROM finished f CROSS JOIN unnest(
-            met_by(f.id, false, f.marked, f.task, coalesce(f.unique_key, f.key, ''), f.state)) AS m
+            met_by(f.id, false, f.writes_mark, f.task, coalesce(f.unique_key, f.key, ''), f.state)) AS m
             WHERE f.id = ANY(done));
     END IF;
 END $$;
@@ -102,7 +102,7 @@ BEGIN
     END IF;
     -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
     locked := NOT simple OR again <> '{}'
-        OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.marked OR l.awaited));
+        OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.writes_mark OR l.awaited));
     IF locked THEN wanted := lock_ends(ids, stops); END IF;
     FOR phase IN 1 .. 2 LOOP
         IF phase = 2 AND simple THEN
@@ -155,7 +155,7 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    PERFORM decide(d_tasks, d_keys, d_reasons, NULL, d_runs, d_words, NULL, now);
+    PERFORM count_decisions(d_tasks, d_keys, d_reasons, NULL, d_runs, d_words, NULL, now);
     hinted := hint(tasks, dues, now);
     -- A worker gives back and claims at the same time: then neither sees the other, and it is not idle for us yet.
     unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(

@@ -18,13 +18,13 @@ $$;
 
 -- The end of a run that was called: into finished. Its lease is gone already.
 CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, marked,
-        awaited, cancel_asked, pause_asked, id, task, key, unique_key, state, reason, body, result, needs, rest,
+    INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, writes_mark,
+        awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, result, needs, cooldowns,
         attempts, note, error, progress, saved, touches, touched_at)
     VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
-        l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.marked, l.awaited,
-        l.cancel_asked, l.pause_asked, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
-        l.rest, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved),
+        l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.writes_mark, l.awaited,
+        l.cancel_requested, l.pause_requested, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
+        l.cooldowns, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved),
         l.touches, l.touched_at)
 $$;
 
@@ -56,19 +56,19 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
-        INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, marked, awaited,
-            id, task, key, unique_key, body, needs, rest, attempts, note, error, progress, saved, ahead,
+        INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, writes_mark, awaited,
+            id, task, key, unique_key, body, needs, cooldowns, attempts, note, error, progress, saved, ahead,
             touches, touched_at)
-        VALUES (l.seq, l.priority, CASE WHEN l.pause_asked THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
-            l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.marked, l.awaited, l.id, l.task, l.key,
-            l.unique_key, l.body, l.needs, l.rest, attempts_of(l, s.attempt, now), l.note, s.error,
+        VALUES (l.seq, l.priority, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
+            l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.writes_mark, l.awaited, l.id, l.task, l.key,
+            l.unique_key, l.body, l.needs, l.cooldowns, attempts_of(l, s.attempt, now), l.note, s.error,
             coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing, l.touches, l.touched_at)
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT standing AND EXISTS (
             SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN
             DELETE FROM queue WHERE id = l.id;  -- another equal run was tried as well and is `ahead` already
         ELSIF FOUND THEN
-            IF NOT l.pause_asked THEN
+            IF NOT l.pause_requested THEN
                 tasks := tasks || l.task::text;
                 dues := dues || due;
             END IF;
@@ -79,7 +79,7 @@ BEGIN
         standing := FOUND AND coalesce(l.id = ANY(holder.needs), false);
         IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
             IF late IS NOT NULL THEN  -- the second of two: the caller records one
-                PERFORM decide(ARRAY[l.task::text], ARRAY[late_key], ARRAY['expired'], NULL, ARRAY[late], NULL, NULL, now);
+                PERFORM count_decisions(ARRAY[l.task::text], ARRAY[late_key], ARRAY['expired'], NULL, ARRAY[late], NULL, NULL, now);
             END IF;
             SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
             late := holder.id; late_key := holder.key;
@@ -126,15 +126,15 @@ BEGIN
     touched := ARRAY[s.id];
     DELETE FROM leases WHERE id = s.id;
     d_task := l.task; d_key := l.key;
-    IF final IS NULL AND l.cancel_asked THEN
-        final := 'cancelled'; why := 'cancelled';  -- a finish beats a wish, a requeue honours it
+    IF final IS NULL AND l.cancel_requested THEN
+        final := 'cancelled'; why := 'cancelled';  -- a finish beats a command, a requeue honours it
     END IF;
     IF final IS NULL THEN
         SELECT * INTO got FROM requeue(l, s, now);
         tasks := got.tasks; dues := got.dues; touched := touched || got.touched; heir := got.heir;
         late := got.late; late_key := got.late_key;
         IF heir IS NOT NULL THEN
-            l.pause_asked := false;
+            l.pause_requested := false;
             IF s.delay > 0 THEN l.due_at := after(now, s.delay); END IF;
             IF s.called THEN l.expires_at := NULL; END IF;
             final := 'cancelled'; why := 'superseded';
@@ -142,8 +142,8 @@ BEGIN
     END IF;
     IF final IS NOT NULL THEN
         PERFORM finish(l, s, final, why, now);
-        IF l.marked AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
-        met := met_by(l.id, l.awaited, l.marked, l.task, coalesce(l.unique_key, l.key, ''), final);
+        IF l.writes_mark AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
+        met := met_by(l.id, l.awaited, l.writes_mark, l.task, coalesce(l.unique_key, l.key, ''), final);
         IF met && wanted THEN  -- after its mark, which decides about the runs that wait for it
             SELECT * INTO got FROM release(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;

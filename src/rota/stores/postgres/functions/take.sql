@@ -101,11 +101,11 @@ CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[],
 LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
     INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-        expires_at, marked, awaited, gated, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
+        expires_at, writes_mark, awaited, gated, id, task, key, unique_key, worker, body, needs, cooldowns, attempts, note, error,
         progress, saved, touches, touched_at)
     SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now, after(now, seconds),
-        g.expires_at, g.marked, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
-        g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
+        g.expires_at, g.writes_mark, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
+        g.needs, g.cooldowns, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
     FROM gone g
 $$;
 
@@ -188,11 +188,11 @@ BEGIN
             ORDER BY q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (
         INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-            expires_at, marked, awaited, id, task, key, unique_key, worker, body, needs, rest, attempts, note, error,
+            expires_at, writes_mark, awaited, id, task, key, unique_key, worker, body, needs, cooldowns, attempts, note, error,
             progress, saved, touches, touched_at)
         SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
-            after(now, seconds), g.expires_at, g.marked, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
-            g.needs, g.rest, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
+            after(now, seconds), g.expires_at, g.writes_mark, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
+            g.needs, g.cooldowns, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
         FROM gone g
     )
     SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;

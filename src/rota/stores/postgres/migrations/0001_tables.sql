@@ -35,7 +35,7 @@ CREATE TABLE queue (
     expires_at float8,
     touched_at float8,                             -- when the last put asked for it; NULL: the one that made it
     touches    integer,                            -- how many puts asked for it, with those that joined it; NULL: 1
-    marked     boolean  NOT NULL DEFAULT false,    -- its ending is remembered in marks
+    writes_mark     boolean  NOT NULL DEFAULT false,    -- its ending is remembered in marks
     awaited    boolean  NOT NULL DEFAULT false,    -- some run in waits waits for its end
     ahead      boolean  NOT NULL DEFAULT false,    -- it was tried, and an equal run waits for its end: see queue_unique
     id         text     COLLATE "C" NOT NULL PRIMARY KEY,
@@ -44,7 +44,7 @@ CREATE TABLE queue (
     unique_key text     COLLATE "C",               -- the key by which it is unique; NULL: it need not be
     body       bytea    NOT NULL,                  -- domain.wire: the submitter writes it, a worker never does
     needs      text[],                             -- what it waits for: ids of runs, and names as in domain.needs
-    rest       text,                               -- JSON: the rules that judge it again once all its needs are met
+    cooldowns       text,                               -- JSON: the rules that judge it again once all its needs are met
     attempts   text[],                             -- JSON objects, the last 20
     note       text,
     error      text,                               -- JSON, as are progress and attempts; no function reads it
@@ -79,10 +79,10 @@ CREATE TABLE leases (
     offer_at     float8,                           -- once it has lapsed: nobody is offered its rescue before this
     touched_at   float8,
     touches      integer,
-    marked       boolean  NOT NULL,
+    writes_mark       boolean  NOT NULL,
     awaited      boolean  NOT NULL,
-    cancel_asked boolean  NOT NULL DEFAULT false,
-    pause_asked  boolean  NOT NULL DEFAULT false,
+    cancel_requested boolean  NOT NULL DEFAULT false,
+    pause_requested  boolean  NOT NULL DEFAULT false,
     gated        boolean  NOT NULL DEFAULT false,  -- its task has a limit or a rate: see leases_gated
     id           text     COLLATE "C" NOT NULL PRIMARY KEY,
     task         text     COLLATE "C" NOT NULL,
@@ -91,7 +91,7 @@ CREATE TABLE leases (
     worker       text     COLLATE "C" NOT NULL,
     body         bytea    NOT NULL,
     needs        text[],
-    rest         text,
+    cooldowns         text,
     attempts     text[],
     note         text,
     error        text,
@@ -116,10 +116,10 @@ CREATE TABLE finished (
     expires_at   float8,
     touched_at   float8,
     touches      integer,
-    marked       boolean  NOT NULL,
+    writes_mark       boolean  NOT NULL,
     awaited      boolean  NOT NULL,
-    cancel_asked boolean  NOT NULL,
-    pause_asked  boolean  NOT NULL,
+    cancel_requested boolean  NOT NULL,
+    pause_requested  boolean  NOT NULL,
     id           text     COLLATE "C" NOT NULL PRIMARY KEY,
     task         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C",
@@ -129,7 +129,7 @@ CREATE TABLE finished (
     body         bytea    NOT NULL,
     result       bytea,
     needs        text[],
-    rest         text,
+    cooldowns         text,
     attempts     text[],
     note         text,
     error        text,
@@ -252,26 +252,26 @@ CREATE TABLE listeners (
 -- ../rows.py: clients read them by place.
 CREATE VIEW queue_runs AS
 SELECT seq, id, CASE hold WHEN 3 THEN 'paused' ELSE 'queued' END AS state, due_at, expires_at, fence, failures, losses,
-       NULL::text AS worker, NULL::float8 AS claimed_at, NULL::float8 AS until, false AS cancel_asked,
-       false AS pause_asked, hold = 1 AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
+       NULL::text AS worker, NULL::float8 AS claimed_at, NULL::float8 AS until, false AS cancel_requested,
+       false AS pause_requested, hold = 1 AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
+       attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs, awaited, cooldowns,
        NULL::bytea AS result, saved, body,
        coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM queue;
 
 CREATE VIEW lease_runs AS
 SELECT seq, id, 'running'::text AS state, due_at, expires_at, fence, failures, losses, worker::text, claimed_at, until,
-       cancel_asked, pause_asked, false AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, marked, priority, created_at, needs, awaited, rest,
+       cancel_requested, pause_requested, false AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
+       attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs, awaited, cooldowns,
        NULL::bytea AS result, saved, body,
        coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM leases;
 
 CREATE VIEW finished_runs AS
 SELECT seq, id, state::text, due_at, expires_at, fence, failures, losses, NULL::text AS worker,
-       NULL::float8 AS claimed_at, NULL::float8 AS until, cancel_asked, pause_asked, false AS parked, reason::text,
-       note, error, finished_at, attempts, progress, task, key, unique_key, marked, priority, created_at, needs,
-       awaited, rest, result, saved, body,
+       NULL::float8 AS claimed_at, NULL::float8 AS until, cancel_requested, pause_requested, false AS parked, reason::text,
+       note, error, finished_at, attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs,
+       awaited, cooldowns, result, saved, body,
        coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
 FROM finished;
 
@@ -284,8 +284,8 @@ CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text
 
 -- A run that comes in. Callers build it by place, and `submit` builds it by name from JSON.
 CREATE TYPE incoming AS (
-    id text, task text, key text, unique_key text, marked boolean, priority smallint, delay float8, at float8,
-    expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, rests text,
+    id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
+    expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
     max_pending integer, needs text, behind boolean, grp text
 );
 

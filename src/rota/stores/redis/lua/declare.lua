@@ -25,24 +25,24 @@ local function declare_task(task, spec)
   return "changed"
 end
 
-local function declare_schedule(plan)
-  local before = timetable.schedule_of(plan[P_ID])
-  if before and before[P_OWNER] ~= plan[P_OWNER] then return "taken" end
+local function declare_schedule(schedule)
+  local before = timetable.schedule_of(schedule[P_ID])
+  if before and before[P_OWNER] ~= schedule[P_OWNER] then return "taken" end
   if not before then -- with a version it comes from another store, and stands where it stood there
-    if plan[P_VERSION] == 0 then plan[P_VERSION], plan[P_SINCE] = 1, now end
+    if schedule[P_VERSION] == 0 then schedule[P_VERSION], schedule[P_SINCE] = 1, now end
   else
-    if before[P_TEXT] == plan[P_TEXT] then return "unchanged" end
-    if before[P_TIMES] ~= plan[P_TIMES] then
-      plan[P_SINCE] = now
+    if before[P_TEXT] == schedule[P_TEXT] then return "unchanged" end
+    if before[P_TIMES] ~= schedule[P_TIMES] then
+      schedule[P_SINCE] = now
     else
-      plan[P_ANCHOR], plan[P_NEXT], plan[P_FIRES] = before[P_ANCHOR], before[P_NEXT], before[P_FIRES]
-      plan[P_SINCE] = before[P_SINCE]
+      schedule[P_ANCHOR], schedule[P_NEXT], schedule[P_FIRES] = before[P_ANCHOR], before[P_NEXT], before[P_FIRES]
+      schedule[P_SINCE] = before[P_SINCE]
     end
-    plan[P_VERSION], plan[P_PAUSED] = before[P_VERSION] + 1, before[P_PAUSED]
-    plan[P_NOTE], plan[P_RECENT] = before[P_NOTE], before[P_RECENT]
+    schedule[P_VERSION], schedule[P_PAUSED] = before[P_VERSION] + 1, before[P_PAUSED]
+    schedule[P_NOTE], schedule[P_RECENT] = before[P_NOTE], before[P_RECENT]
   end
-  timetable.put_schedule(plan)
-  if plan[P_FIRES] and not plan[P_PAUSED] then book.arrive(false, plan[P_FIRES]) end
+  timetable.put_schedule(schedule)
+  if schedule[P_FIRES] and not schedule[P_PAUSED] then book.arrive(false, schedule[P_FIRES]) end
   return before and "changed" or "added"
 end
 

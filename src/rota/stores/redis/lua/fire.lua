@@ -12,22 +12,22 @@ local function remember(recent, nominal, reason, run)
 end
 
 local function fire(tick)
-  local plan = timetable.schedule_of(tick[T_SCHEDULE])
-  if not plan or plan[P_PAUSED] or plan[P_VERSION] ~= tick[T_VERSION] or plan[P_NEXT] ~= (tick[T_NEXT] or false) then
+  local schedule = timetable.schedule_of(tick[T_SCHEDULE])
+  if not schedule or schedule[P_PAUSED] or schedule[P_VERSION] ~= tick[T_VERSION] or schedule[P_NEXT] ~= (tick[T_NEXT] or false) then
     return { 0 }
   end
-  local fired, recent = { 1 }, plan[P_RECENT] or {}
+  local fired, recent = { 1 }, schedule[P_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
-    local run, reason = admitting.decide(item)
+    local run, reason = admitting.admit_or_refuse(item)
     remember(recent, tick[T_NOMINALS][i], reason, run ~= item[I_ID] and run or nil)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
   end
-  plan[P_NEXT], plan[P_FIRES], plan[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
-  timetable.put_schedule(plan)
+  schedule[P_NEXT], schedule[P_FIRES], schedule[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
+  timetable.put_schedule(schedule)
   if tick[T_MISSED] then
-    policies.decided(plan[P_TASK], plan[P_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
+    policies.count_decision(schedule[P_TASK], schedule[P_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
   end
   return fired
 end

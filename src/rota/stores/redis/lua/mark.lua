@@ -19,7 +19,7 @@ local function edit(mark)
   policies.put_mark(mark)
   local met, name = { mark[M_FINISHED] and "*" .. task .. " " .. key or nil }, "+" .. task .. " " .. key
   if mark[M_SUCCEEDED] then met[#met + 1] = name end
-  holding.let_go(met)
+  holding.meet_needs(met)
   return 1
 end
 

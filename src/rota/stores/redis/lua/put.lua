@@ -25,7 +25,7 @@ local function cancel_others(plan)
 end
 
 for i, item in ipairs(items) do
-  local run, reason = admitting.decide(item)
+  local run, reason = admitting.admit_or_refuse(item)
   planned[run] = true
   if reason ~= "accepted" then tell(i - 1, run, reason) end
 end

@@ -1,7 +1,7 @@
 -- with: clock book policies holding hinting
 -- settle: compare-and-set on (run, fence, worker), each ending in one step: attempt, state or queue, mark, release.
 local E_RUN, E_FENCE, E_WORKER, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local E_REST, E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16, 17
+local E_DETAILS, E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16, 17
 local E_STOPS = 18
 local words = { s = "succeeded", f = "failed", c = "cancelled" }
 local endings = cmsgpack.unpack(ARGV[3])
@@ -27,7 +27,7 @@ end
 local function record_attempt(run, ending)
   local lease, attempts = run.lease, run[ATTEMPTS] or {}
   attempts[#attempts + 1] =
-    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_REST] }
+    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_DETAILS] }
   if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
   run[ATTEMPTS], run[FENCE], run[ERROR] = attempts, lease[L_FENCE], ending[E_ERROR] or false
   run[PROGRESS] = ending[E_PROGRESS] or run[PROGRESS]
@@ -53,7 +53,7 @@ local function give_way(run, due)
         book.save(holder)
         book.arrive(holder[TASK], holder[DUE])
       end
-      policies.decided(run[TASK], run[KEY], "superseded", 1, holder.id)
+      policies.count_decision(run[TASK], run[KEY], "superseded", 1, holder.id)
       return true
     end
   end
@@ -86,7 +86,7 @@ local function requeue(run, ending)
 end
 
 local function mark(run, ending)
-  if not (run[MARKED] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
+  if not (run[WRITES_MARK] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
   local known = policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
   known[M_FINISHED] = now
   if run.state == "s" then
@@ -107,10 +107,10 @@ local function finish_first(ending, text, held)
   leases[held] = lease
   local form = text:sub(1, 2)
   if (form ~= "rp" and form ~= "rP") or not is_of(lease, ending) then return false end
-  local _, seq, _, _, _, task, key, unique, marked = cmsgpack.unpack_limit(text, 8, 2)
-  if unique or marked or policies.is_gated(policies.spec_of(task)) then return false end
+  local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
+  if unique or writes_mark or policies.is_gated(policies.spec_of(task)) then return false end
   local id, state = ending[E_RUN], ending[E_STATE]
-  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_REST] }
+  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_DETAILS] }
   local asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
   call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(
     lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, ending[E_CHARGE] == "loss" and 1 or 0, false, false,
@@ -139,7 +139,7 @@ local function settle(ending)
     run[RESULT] = ending[E_RESULT] or run[RESULT]
     end_run(run, ending, ending[E_STATE], ending[E_REASON] or false)
   elseif cancelled then
-    end_run(run, ending, "c", "cancelled") -- a finish beats a wish, a requeue honours it
+    end_run(run, ending, "c", "cancelled") -- a finish beats a command, a requeue honours it
   else
     requeue(run, ending)
   end

@@ -14,7 +14,7 @@ CREATE TABLE runs (
     key          TEXT,
     unique_key   TEXT,                         -- the key by which it is unique; NULL: it need not be
     grp          TEXT,                         -- the flow, chain or plan that it belongs to
-    marked       INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
+    writes_mark  INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
     priority     INTEGER NOT NULL,
     created_at   REAL    NOT NULL,
     touches      INTEGER NOT NULL DEFAULT 1,   -- how many puts asked for it, with those that joined it
@@ -26,8 +26,8 @@ CREATE TABLE runs (
     fence        INTEGER NOT NULL DEFAULT 0,
     failures     INTEGER NOT NULL DEFAULT 0,
     losses       INTEGER NOT NULL DEFAULT 0,
-    cancel_asked INTEGER NOT NULL DEFAULT 0,
-    pause_asked  INTEGER NOT NULL DEFAULT 0,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    pause_requested  INTEGER NOT NULL DEFAULT 0,
     parked       INTEGER NOT NULL DEFAULT 0,   -- 0: in runs_due; 1: its key is saturated; 2: it waits for its needs
     awaited      INTEGER NOT NULL DEFAULT 0,   -- some run in `waits` waits for its end
     reason       TEXT,
@@ -40,7 +40,7 @@ CREATE TABLE runs (
     offer_at     REAL,                         -- once it has lapsed: nobody is offered its rescue before this
     -- what may be long
     needs        TEXT,                         -- JSON array: the runs whose end it waits for, and names as in domain.needs
-    rest         TEXT,                         -- JSON array: the rules that judge it again once all its needs are met
+    cooldowns    TEXT,                         -- JSON array: the rules that judge it again once all its needs are met
     note         TEXT,
     error        TEXT,
     attempts     TEXT    NOT NULL DEFAULT '[]',
@@ -61,7 +61,7 @@ CREATE INDEX runs_unique   ON runs (task, unique_key)
 CREATE INDEX runs_expiring ON runs (expires_at) WHERE state = 'queued' AND expires_at IS NOT NULL;
 CREATE INDEX runs_leased   ON runs (until) WHERE state = 'running';
 CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
-CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_asked = 1 OR pause_asked = 1);
+CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_requested = 1 OR pause_requested = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
 

@@ -2,7 +2,7 @@
 local admitting = {}
 
 local I_ID, I_TASK, I_PRIORITY, I_TAIL, I_DELAY, I_AT, I_EXPIRES_AFTER, I_EXPIRES_AT = 1, 2, 3, 4, 5, 6, 7, 8
-local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_REST, I_MAX_PENDING, I_APART, I_BEHIND, I_GROUP =
+local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_COOLDOWNS, I_MAX_PENDING, I_APART, I_BEHIND, I_GROUP =
   9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 local seq = 0
 
@@ -84,7 +84,7 @@ function admitting.join(run, item)
   return run.id, "joined"
 end
 
-function admitting.rest_reason(rules, mark)
+function admitting.cooldown_reason(rules, mark)
   if not mark[M_FINISHED] then return end
   for _, rule in ipairs(rules) do
     if mark[M_FAILURES] >= rule[1] and now < mark[M_FINISHED] + rule[2] then return rule[3] end
@@ -103,11 +103,11 @@ function admitting.refusal(item)
     if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admitting.join(waiting, item) end
     if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
   end
-  local rest, most = item[I_REST], item[I_MAX_PENDING]
-  if unique == "done" or rest then
+  local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
+  if unique == "done" or cooldowns then
     local mark = policies.mark_of(task, item[I_UNIQUE_KEY] or item[I_KEY] or "")
     if unique == "done" and mark[M_SUCCEEDED] then return item[I_ID], "already_done" end
-    local reason = rest and admitting.rest_reason(rest, mark)
+    local reason = cooldowns and admitting.cooldown_reason(cooldowns, mark)
     if reason then return item[I_ID], reason end
   end
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
@@ -160,9 +160,9 @@ function admitting.bring_in(item, needs, parked, due)
   local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
   if needs then
     form = item[I_APART] and "X" or "x"
-    local rest = item[I_BEHIND] and item[I_REST] or false
+    local cooldowns = item[I_BEHIND] and item[I_COOLDOWNS] or false
     text = text
-      .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false, rest)
+      .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false, cooldowns)
   end
   if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
   runs[id] = nil
@@ -194,7 +194,7 @@ function admitting.admit(item)
   local id, task = item[I_ID], item[I_TASK]
   local spec = policies.spec_of(task)
   local enabled = not spec or spec[S_ENABLED]
-  local guarded = item[I_UNIQUE_KEY] or item[I_REST] or item[I_MAX_PENDING]
+  local guarded = item[I_UNIQUE_KEY] or item[I_COOLDOWNS] or item[I_MAX_PENDING]
   if (guarded or item[I_NEEDS] or not enabled) and book.get(id) then return id, "accepted" end
   if not enabled then return id, "disabled" end
   if guarded then
@@ -209,8 +209,8 @@ function admitting.admit(item)
   return id, "accepted"
 end
 
-function admitting.decide(item)
+function admitting.admit_or_refuse(item)
   local run, reason = admitting.admit(item)
-  if reason ~= "accepted" then policies.decided(item[I_TASK], item[I_KEY], reason, 1, run) end
+  if reason ~= "accepted" then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
   return run, reason
 end

@@ -3,15 +3,15 @@
 --
 -- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
 -- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
--- Forms: p as it was put, with the fields up to BODY; x with those up to REST; y with all of them, once somebody has
+-- Forms: p as it was put, with the fields up to BODY; x with those up to COOLDOWNS; y with all of them, once somebody has
 -- joined it; P, X and Y the same with the body in b:<id>.
 -- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset. A run that was due when it was put has false
 -- as its due time.
 local book = {}
 
-local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, MARKED, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, WRITES_MARK, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
-local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, REST = 20, 21, 22, 23, 24, 25, 26
+local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, COOLDOWNS = 20, 21, 22, 23, 24, 25, 26
 local TOUCHES, TOUCHED = 27, 28
 -- A lease: who holds a running run, and what was asked of it meanwhile.
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
@@ -159,7 +159,7 @@ function book.parse(id, text, lease)
     run = { cmsgpack.unpack_limit(text, 10, 2) }
     run[FENCE], run[FAILURES], run[LOSSES], run[NEEDS], run[AWAITED] = 0, 0, 0, false, false
     run[REASON], run[NOTE], run[ERROR], run[FINISHED], run[ATTEMPTS] = false, false, false, false, false
-    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED], run[REST] = false, false, false, false, false
+    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED], run[COOLDOWNS] = false, false, false, false, false
   else
     run = { cmsgpack.unpack_limit(text, (form == "y" or form == "Y") and 27 or 25, 2) }
   end
@@ -316,7 +316,7 @@ end
 function book.write_runs()
   for id, run in pairs(changed) do
     local form = run[TOUCHES] and (run.apart and "Y" or "y") or (run.apart and "X" or "x")
-    local last = run[TOUCHES] and TOUCHED or REST
+    local last = run[TOUCHES] and TOUCHED or COOLDOWNS
     call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)))
     restated[id] = nil
   end

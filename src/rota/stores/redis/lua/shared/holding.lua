@@ -69,7 +69,7 @@ end
 -- When a run that waited for its key may start: not before each rule that holds now has let go.
 function holding.rested(run)
   local due, mark = run[DUE], policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
-  for _, rule in ipairs(mark[M_FINISHED] and run[REST] or {}) do
+  for _, rule in ipairs(mark[M_FINISHED] and run[COOLDOWNS] or {}) do
     if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED] + rule[2]) end
   end
   return after(due, 0)
@@ -86,7 +86,7 @@ function holding.remember_end(need)
   end
 end
 
-function holding.let_go(met)
+function holding.meet_needs(met)
   local waiting, is_met = {}, {}
   for _, need in ipairs(met) do
     local name = ROOT .. "awaits:" .. need
@@ -110,7 +110,7 @@ function holding.let_go(met)
       end
       book.leave(child)
       child[NEEDS] = #left > 0 and left
-      if child[REST] and not child[NEEDS] then
+      if child[COOLDOWNS] and not child[NEEDS] then
         local before = child[DUE]
         child[DUE] = holding.rested(child)
         child[EXPIRES] = holding.moved_expiry(child, before)
@@ -128,12 +128,12 @@ end
 -- A run has ended. Its mark is written before: those that waited are judged by it.
 function holding.release(run)
   local met = { run[AWAITED] and run.id or nil }
-  if run[MARKED] then
+  if run[WRITES_MARK] then
     local name = run[TASK] .. " " .. (run[UNIQUE] or run[KEY] or "")
     met[#met + 1] = "*" .. name
     if run.state == "s" then met[#met + 1] = "+" .. name end
   end
-  holding.let_go(met)
+  holding.meet_needs(met)
 end
 
 -- End what waits.
@@ -152,7 +152,7 @@ end
 
 -- The same, each with a decision of its own.
 function holding.cancel_all(waiting, reason, note)
-  for _, run in ipairs(waiting) do policies.decided(run[TASK], run[KEY], reason, 1, run.id, note) end
+  for _, run in ipairs(waiting) do policies.count_decision(run[TASK], run[KEY], reason, 1, run.id, note) end
   holding.end_all(waiting, reason, note)
 end
 
@@ -178,7 +178,7 @@ function holding.expire(late)
     before[i] = run.state
     book.finish(run, "c", "expired")
     touched[run.id] = true
-    policies.decided(run[TASK], run[KEY], "expired", 1, run.id)
+    policies.count_decision(run[TASK], run[KEY], "expired", 1, run.id)
     holding.release(run)
   end
   for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next

@@ -57,7 +57,7 @@ function policies.drop_mark(task, key)
 end
 
 -- One row per (task, key, reason), however often it was decided so.
-function policies.decided(task, key, reason, number, run, note, by)
+function policies.count_decision(task, key, reason, number, run, note, by)
   local name = pair(task, pair(key or "", reason))
   local row = decisions[name]
   if not row then

@@ -5,21 +5,21 @@ local P_ID, P_TEXT, P_TIMES, P_OWNER, P_TASK, P_KEY, P_ANCHOR, P_NEXT, P_FIRES, 
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
 local FIRINGS_KEPT = 30
-local plans = {}
+local known = {}
 
 -- What cannot be read is nobody's: it spoils no other, and a declaration takes its place.
 function timetable.parse(text)
-  local readable, plan = pcall(cmsgpack.unpack, text)
-  return readable and type(plan) == "table" and plan
+  local readable, schedule = pcall(cmsgpack.unpack, text)
+  return readable and type(schedule) == "table" and schedule
 end
 
 function timetable.schedule_of(id)
-  local plan = plans[id]
-  if plan == nil then
-    plan = timetable.parse(call("HGET", SCHEDULES, id))
-    plans[id] = plan
+  local schedule = known[id]
+  if schedule == nil then
+    schedule = timetable.parse(call("HGET", SCHEDULES, id))
+    known[id] = schedule
   end
-  return plan
+  return schedule
 end
 
 function timetable.load_schedules(ids)
@@ -27,22 +27,22 @@ function timetable.load_schedules(ids)
     local last = math.min(#ids, first + ARGUMENTS - 1)
     local texts = call("HMGET", SCHEDULES, unpack(ids, first, last))
     for i = first, last do
-      plans[ids[i]] = timetable.parse(texts[i - first + 1])
+      known[ids[i]] = timetable.parse(texts[i - first + 1])
     end
   end
 end
 
-function timetable.put_schedule(plan)
-  local id, recent = plan[P_ID], plan[P_RECENT]
-  plans[id] = plan
-  book.hput(SCHEDULES, id, cmsgpack.pack(plan))
-  book.zput(LOOK, id, not plan[P_PAUSED] and plan[P_FIRES])
-  local last = recent and recent[#recent][1] or plan[P_SINCE]
-  book.zput(OVER, id, plan[P_OWNER] == "" and not plan[P_NEXT] and math.max(last, plan[P_SINCE]))
+function timetable.put_schedule(schedule)
+  local id, recent = schedule[P_ID], schedule[P_RECENT]
+  known[id] = schedule
+  book.hput(SCHEDULES, id, cmsgpack.pack(schedule))
+  book.zput(LOOK, id, not schedule[P_PAUSED] and schedule[P_FIRES])
+  local last = recent and recent[#recent][1] or schedule[P_SINCE]
+  book.zput(OVER, id, schedule[P_OWNER] == "" and not schedule[P_NEXT] and math.max(last, schedule[P_SINCE]))
 end
 
 function timetable.drop_schedule(id)
-  plans[id] = false
+  known[id] = false
   book.hput(SCHEDULES, id, false)
   book.zput(LOOK, id, false)
   book.zput(OVER, id, false)

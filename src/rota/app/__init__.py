@@ -1,0 +1,1 @@
+"""The app: the registry of its tasks, flows and schedules, and the life of its embedded engine."""

@@ -1,0 +1,205 @@
+"""Life: how an app's engine starts and stops, from any event loop and any thread, and at the end of the process."""
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Never
+
+from rota.app.turns import Turns
+from rota.client.client import Client
+from rota.client.portal import Portal, refuse_on_a_loop
+from rota.engine.supervisor import Supervisor
+from rota.errors import NotRunning
+from rota.forks import PerProcess
+
+log = logging.getLogger("rota")
+
+LOOK_AGAIN = 1.0
+"""Seconds between looks whether the other loop, which stops the engine, is still there."""
+
+
+class AsyncOnly:
+    """`with app:` is a TypeError that says what to write. Type checkers see no such method and refuse it."""
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Never:
+            raise TypeError("`with app:` needs `async with app:`, or in synchronous code `with app.running():`")
+
+        def __exit__(self, *error: object) -> None: ...
+
+
+class _Here:
+    """The engine of one process: a forked child has none until it starts its own."""
+
+    def __init__(self) -> None:
+        self.engine: Supervisor | None = None
+        self.turns = Turns()  # start and stop, one after the other
+        self.calls = threading.Lock()  # the same for calls from synchronous code
+
+
+class Life:
+    """`grace` says how many seconds running handlers have where nobody says otherwise."""
+
+    def __init__(self, portal: Callable[[], Portal], client: Callable[[], Client], grace: Callable[[], float]) -> None:
+        self._portal = portal
+        self._client = client
+        self._grace = grace
+        self._latest: _Here | None = None  # in a forked child, at first, that of its parent
+        self._here = PerProcess(self._made)
+
+    def notice_forks(self) -> None:
+        """Say once in a forked child what became of the engine. Nothing is said at the fork itself: most children call
+        another program at once, and never use the app."""
+        self._here.get()
+
+    def _made(self) -> _Here:
+        before, self._latest = self._latest, _Here()
+        if before is not None and before.engine is not None:
+            log.warning(
+                "this process (pid %d) was forked from one whose engine runs: it is only a client until it starts an "
+                "engine of its own; start engines after the fork",
+                os.getpid(),
+            )
+        return self._latest
+
+    @property
+    def engine(self) -> Supervisor | None:
+        """As it was started here, alive or not."""
+        return self._here.get().engine
+
+    @property
+    def running(self) -> Supervisor | None:
+        engine = self.engine
+        return engine if engine is not None and engine.alive else None
+
+    async def start(self, started: Callable[[], Awaitable[Supervisor | None]]) -> None:
+        """Harmless where an engine lives; what is left of one that died is cleared away first."""
+        here = self._here.get()
+        async with here.turns:
+            if here.engine is not None and here.engine.alive:
+                return
+            if here.engine is not None:
+                await self._clear_away(here, here.engine)
+            here.engine = await started()
+
+    async def stop(self, grace: float | None = None) -> None:
+        """The app is stopped afterwards, also where a part of it failed to stop: then that error is raised, once."""
+        here = self._here.get()
+        async with here.turns:
+            try:
+                if here.engine is not None:
+                    await self._end(here, here.engine, self._grace() if grace is None else grace)
+            finally:
+                await self._close()
+
+    def start_sync(self, start: Callable[[], Awaitable[None]]) -> None:
+        """On the portal's loop, until `stop_sync` or the end of the process."""
+        refuse_on_a_loop()
+        with self._here.get().calls:
+            _stop_at_exit(self)
+            self._portal().call(start)
+
+    def stop_sync(self, grace: float | None = None) -> None:
+        refuse_on_a_loop()
+        with self._here.get().calls:
+            self._portal().call(lambda: self.stop(grace))
+
+    async def _end(self, here: _Here, engine: Supervisor, grace: float) -> None:
+        loop = engine.loop
+        try:
+            if loop.is_closed():
+                engine.abandon()
+                log.error(
+                    "worker %s was not stopped before its event loop was closed: its runs start again when their "
+                    "leases lapse",
+                    engine.name,
+                )
+            elif loop is asyncio.get_running_loop():
+                await engine.stop(grace)
+            elif loop.is_running():
+                await self._end_elsewhere(engine, grace)
+            else:
+                raise NotRunning("the engine's event loop does not turn: run `app.stop()` on that loop")
+        finally:
+            if engine.ended:
+                here.engine = None
+
+    async def _end_elsewhere(self, engine: Supervisor, grace: float) -> None:
+        """An engine can only be stopped on the loop that it runs on."""
+
+        async def end() -> None:
+            try:
+                await engine.stop(grace)
+            finally:
+                await self._client().close()  # this loop's; that of the caller is closed by the caller
+
+        ending = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(end(), engine.loop))
+        while not ending.done():
+            await asyncio.wait((ending,), timeout=LOOK_AGAIN)
+            if engine.loop.is_closed() and not ending.done():
+                ending.cancel()
+                engine.abandon()
+                raise NotRunning("the engine's event loop was closed while the engine stopped there")
+        ending.result()
+
+    async def _clear_away(self, here: _Here, engine: Supervisor) -> None:
+        try:
+            await self._end(here, engine, 0.0)
+        except NotRunning:
+            raise
+        except Exception:
+            log.exception("worker %s had died, and a part of it failed to stop", engine.name)
+
+    async def _close(self) -> None:
+        client, portal = self._client(), self._portal()
+        await client.close()
+        if portal.here:
+            await portal.leave(client.close)
+        else:
+            await asyncio.to_thread(portal.close, client.close)
+
+    def at_exit(self) -> None:
+        """Ctrl-C ends the grace, and only that. A forked child that never used the app has nothing to end."""
+        here = self._here.found()
+        engine = None if here is None else here.engine
+        if engine is None:
+            return
+        try:
+            try:
+                self.stop_sync()
+            except KeyboardInterrupt:
+                engine.loop.call_soon_threadsafe(engine.hurry)
+                with suppress(NotRunning):  # the stop under way ends, and takes this call's loop away
+                    self.stop_sync()
+        except Exception:
+            log.exception("worker %s did not stop well at the end of its process", engine.name)
+
+
+_exiting: list[Life] = []  # held here: what nobody else knows any more still has runs in hand
+
+
+def _stop_at_exit(life: Life) -> None:
+    """Stop this engine with its process.
+
+    An engine needs threads in order to stop, and `atexit` comes too late: `concurrent.futures` takes no more work by
+    then. What is registered with `threading` runs before that, the latest first, and `concurrent.futures.thread`
+    registers its own end when it is first imported.
+    """
+    if not _exiting:
+        import_module("concurrent.futures.thread")
+        register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
+        with suppress(RuntimeError):  # the process is ending now
+            register(_at_exit)
+    if life not in _exiting:
+        _exiting.append(life)
+
+
+def _at_exit() -> None:
+    for life in _exiting:
+        life.at_exit()

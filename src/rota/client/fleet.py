@@ -1,0 +1,206 @@
+"""Which workers are alive, whether one of them knows a task, and what to say where none does."""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from rota.domain.lifecycle import Lost, settlement_of
+from rota.domain.run import Run, State
+from rota.domain.settlement import Finish
+from rota.store import RunQuery, Store, WorkerSeen
+
+log = logging.getLogger("rota")
+
+SILENT = 30.0
+"""Seconds after which a worker that said nothing is not counted on: its lease, if that is shorter, but not less than
+BRIEF. A worker claims at least six times in that time."""
+BRIEF = 2.0
+PATIENCE = 3.0
+"""Seconds for which somebody waits for a due run before a missing worker is worth a word."""
+LOOK_AGAIN = 10.0
+"""Seconds between two looks at the workers of one task."""
+NAMED = 3
+PAGE = 1000
+"""Running runs that are read at once."""
+SHOWN = 100
+"""Characters of an id that are shown: it may come from outside."""
+
+
+def is_alive(worker: WorkerSeen, now: float) -> bool:
+    """Was it heard of lately? One that stopped has said goodbye, and knows no task any more."""
+    return bool(worker.tasks) and now - worker.seen_at <= _patience(worker)
+
+
+def is_blocked(worker: WorkerSeen, run: Run, now: float) -> bool:
+    """Has it been silent, while the lease of a run that it holds was renewed? Then its event loop does not get on. A
+    lease that was renewed soon after the last claim does not tell: its worker may have died since. A worker that is
+    stopping renews and does not claim either."""
+    lease = worker.report.lease
+    if not lease or not worker.tasks or run.worker != worker.name or run.until is None or run.until <= now:
+        return False
+    return run.until - lease - worker.seen_at > _patience(worker)
+
+
+def _patience(worker: WorkerSeen) -> float:
+    return min(SILENT, max(BRIEF, worker.report.lease or SILENT))
+
+
+class Fleet(Struct, frozen=True):
+    """The workers as the store knows them at its time `now`.
+
+    `stopping` are those that claim no more and still hold runs; `see` looks for them only where no worker is alive.
+    """
+
+    now: float
+    workers: Sequence[WorkerSeen]
+    stopping: Sequence[WorkerSeen] = ()
+
+    @property
+    def alive(self) -> list[WorkerSeen]:
+        return [worker for worker in self.workers if is_alive(worker, self.now)]
+
+
+async def see(store: Store) -> Fleet:
+    """The workers, as far as `nobody` and `stranded_words` need them."""
+    seen = await store.rows(WorkerSeen)
+    fleet = Fleet(seen.now, seen.items)
+    if fleet.alive or all(worker.tasks for worker in seen.items):
+        return fleet
+    return Fleet(seen.now, seen.items, stopping(seen.items, await all_running(store), seen.now))
+
+
+def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) -> list[WorkerSeen]:
+    """Workers that have said goodbye and still renew the leases of runs."""
+    holders = {run.worker for run in running if not is_stranded(run, now)}
+    return [worker for worker in workers if not worker.tasks and worker.name in holders]
+
+
+def nobody(task: str, fleet: Fleet) -> str | None:
+    """The sentence that no live worker knows the task, and what to do about that; None if one does."""
+    alive = fleet.alive
+    if any(task in worker.tasks for worker in alive):
+        return None
+    knew = [worker.seen_at for worker in fleet.workers if task in worker.tasks]
+    silent = f" (one that knows {task} fell silent {_ago(fleet.now - max(knew))})" if knew else ""
+    if alive:
+        return f"workers are alive, but none knows {task}: start one that imports its code{silent}"
+    if fleet.stopping:
+        names = " and ".join(worker.name for worker in fleet.stopping[:NAMED])
+        verbs = "is stopping and claims" if len(fleet.stopping) == 1 else "are stopping and claim"
+        return f"{names} {verbs} nothing more: start another worker with `rota worker`{silent}"
+    return f"no worker is alive: start one with `rota worker`{silent}"
+
+
+def is_stranded(run: Run, now: float) -> bool:
+    """Its lease has lapsed and nobody has taken it over yet."""
+    return run.state is State.RUNNING and run.until is not None and run.until <= now
+
+
+def stranded_words(run: Run, fleet: Fleet) -> str:
+    """What becomes of a stranded run; any live worker takes it over, whatever tasks that worker knows."""
+    lapsed = f"its lease lapsed {_ago(fleet.now - (run.until or fleet.now))}"
+    if fleet.alive:
+        return f"{lapsed}: another worker takes it over"
+    return f"it is held by the dead worker {run.worker} ({lapsed}): it {_fate(run)} once a worker runs: `rota worker`"
+
+
+def _fate(run: Run) -> str:
+    """What a rescue makes of the run."""
+    action = settlement_of(run, Lost()).action
+    if isinstance(action, Finish):
+        return f"ends as {action.state} ({action.reason})"
+    if run.cancel_requested:
+        return "is cancelled"
+    return "is paused" if run.pause_requested else "starts again"
+
+
+async def all_running(store: Store) -> list[Run]:
+    """Every run that a worker holds, page by page. A worker's report only tells what it held when it last spoke."""
+    found: list[Run] = []
+    cursor: str | None = None
+    while True:
+        page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
+        found += page.runs
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def wants_a_worker(run: Run, now: float) -> bool:
+    """Due, or stranded, and nothing but a worker is wanted."""
+    due = run.state is State.QUEUED and run.due_at <= now and not run.needs and not run.parked
+    return due or is_stranded(run, now)
+
+
+def unattended(run: Run, fleet: Fleet) -> str | None:
+    """Of a run that wants a worker: the sentence that none is there for it; None if one is."""
+    if is_stranded(run, fleet.now):
+        return None if fleet.alive else stranded_words(run, fleet)
+    return nobody(run.task, fleet)
+
+
+async def unfinished_words(store: Store, run: Run, now: float) -> str:
+    """Where an unfinished run stands, since when, and whether a worker is there for it."""
+    match run.state:
+        case State.RUNNING if is_stranded(run, now):
+            return stranded_words(run, await see(store))
+        case State.RUNNING:
+            return f"it is running, for {max(0.0, now - (run.claimed_at or now)):.0f} s now, on worker {run.worker}"
+        case State.PAUSED:
+            return f"it is paused{f' ({run.note})' if run.note else ''}"
+        case _ if run.needs:
+            return f"it is queued and waits for {len(run.needs)} other {'run' if len(run.needs) == 1 else 'runs'}"
+        case _ if run.due_at > now:
+            return f"it is queued and due in {run.due_at - now:.0f} s"
+        case _:
+            missing = nobody(run.task, await see(store))
+            there = "a live worker knows its task" if missing is None else missing
+            return f"it is queued and was due {now - run.due_at:.0f} s ago; {there}"
+
+
+class Attendance:
+    """Says once per task that somebody waits for runs of it and no worker is there for them."""
+
+    def __init__(self) -> None:
+        self._looked: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    async def look(self, store: Store, runs: Sequence[Run], now: float, clock: float) -> None:
+        """`runs` are awaited for a while already; `clock` says when a task was looked at last."""
+        wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._told}
+        fresh = [run for task, run in wanted.items() if clock - self._looked.get(task, -LOOK_AGAIN) >= LOOK_AGAIN]
+        if not fresh:
+            return
+        fleet = await see(store)
+        for run in fresh:
+            self._looked[run.task] = clock
+            missing = unattended(run, fleet)
+            if missing is not None:
+                self._told.add(run.task)
+                log.warning("%s %s is awaited, but %s", run.task, run.id, missing)
+
+
+async def late_words(store: Store, id: str, timeout: float) -> tuple[Run | None, str]:
+    """The run if it has ended after all, and else why somebody who waited so long has no result."""
+    page = await store.runs(RunQuery(ids=[id]))
+    if not page.runs:
+        return None, f"no result of run {id} within {timeout:g} s: {unknown_run(id)}"
+    run = page.runs[0]
+    if run.state.final:
+        return run, ""
+    words = await unfinished_words(store, run, page.now)
+    return None, f"{run.task} {id} has not ended within {timeout:g} s: {words}"
+
+
+def unknown_run(id: str) -> str:
+    shown = id if id.isprintable() and len(id) <= SHOWN else repr(id[:SHOWN])
+    return f"no run {shown}: it never was, or it ended so long ago that it is forgotten"
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second")):
+        if seconds >= 1.5 * size or size == 1.0:
+            count = round(seconds / size)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    raise AssertionError("seconds are the last unit")

@@ -1,0 +1,96 @@
+"""What no code knows: runs of a task that was renamed or removed, schedules that left the code, a name mistyped."""
+
+import logging
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from rota.client.client import Client
+from rota.client.fleet import is_alive
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import StoreUnavailable
+from rota.store import RowQuery, Store, WorkerSeen
+
+log = logging.getLogger("rota")
+
+PAGE = 1000
+TOLD = 5
+"""Tasks and schedules that are named one by one."""
+NAMES = 1000
+"""Mistyped names that a process remembers to have told of."""
+
+
+async def tell_orphans(store: Store, known: Collection[str]) -> None:
+    """Warn of queued runs whose task neither this app nor a live worker knows; `known` are the names of this app."""
+    workers = await store.rows(WorkerSeen)
+    elsewhere = {task for worker in workers.items if is_alive(worker, workers.now) for task in worker.tasks}
+    waiting = [depth for depth in (await store.depths()).items if depth.queued]
+    orphans = [depth for depth in waiting if depth.task not in known and depth.task not in elsewhere]
+    for depth in orphans[:TOLD]:
+        runs = "1 queued run" if depth.queued == 1 else f"{depth.queued:,} queued runs"
+        log.warning(
+            "%s of %s: no live worker knows that task; if it was renamed, give the new one aliases=[%r], and if it is "
+            "gone, end them with `rota clear %s`",
+            runs,
+            depth.task,
+            depth.task,
+            depth.task,
+        )
+    if len(orphans) > TOLD:
+        log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - TOLD)
+
+
+async def tell_undeclared(store: Store, owner: str, declared: Collection[str]) -> list[str]:
+    """Warn of schedules that the code of this app declared once and no longer does; their ids."""
+    names: list[str] = []
+    after = ""
+    while page := (await store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items:
+        names += [schedule.id for schedule in page if schedule.owner == owner and schedule.id not in declared]
+        after = page[-1].id
+    if names:
+        more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+        log.warning(
+            "no longer in the code of this app, and still firing: schedule %s%s; `rota sync --prune` deletes what the "
+            "code does not declare",
+            ", ".join(names[:TOLD]),
+            more,
+        )
+    return names
+
+
+async def tell_leftovers(
+    client: Client, known: Collection[str], owner: str | None, declared: Collection[str]
+) -> set[str]:
+    """What the store has of an app that its code does not know any more; the schedules among it. Without an `owner`,
+    nobody can say whose schedules are whose."""
+    try:
+        store = await client.store()
+        await tell_orphans(store, known)
+        return set() if owner is None else set(await tell_undeclared(store, owner, declared))
+    except StoreUnavailable as error:
+        log.warning("cannot look for what the code no longer knows: %s", error)
+        return set()
+
+
+class Strangers:
+    """Warns once of each name that is submitted and that nobody knows."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    async def tell(self, store: Store, task: str, names: Collection[str]) -> None:
+        """`names` are those of this app. An app that defines nothing, on a store where nothing was published, knows
+        too little to say."""
+        if task in self._told or len(self._told) >= NAMES:
+            return
+        published = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.executor}
+        if not names and not published:
+            return
+        self._told.add(task)
+        close = get_close_matches(task, sorted({*names, *published}), n=1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        log.warning(
+            "submitted %s, which neither this app nor any worker has defined: the run waits until one does%s",
+            task,
+            meant,
+        )

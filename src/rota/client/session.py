@@ -1,0 +1,216 @@
+"""Session: an open store on one event loop, and one reader there for all who wait for endings."""
+
+import asyncio
+import logging
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+
+from rota.client.fleet import PATIENCE, Attendance, unknown_run
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun, Run
+from rota.engine.waiters import Waiters, serving
+from rota.errors import RunNotFound, StoreError, StoreUnavailable
+from rota.store import Backend, Hint, Page, RunQuery, Store
+
+log = logging.getLogger("rota")
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a waiting client reads again, if no hint came."""
+ALL_AGAIN = 0.1
+"""Seconds after which all runs that are waited for are read again, at the soonest."""
+
+Refusal = Callable[[NewRun, Decision], None]
+
+
+class Session:
+    """An open store on one loop, and who waits for which run there."""
+
+    def __init__(self, backend: Backend, refused: Refusal | None = None, look_again: float = LOOK_AGAIN) -> None:
+        self.refused = refused
+        self._backend = backend
+        self._look_again = look_again
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._store: Store | None = None
+        self._waiting: dict[str, set[asyncio.Future[Run]]] = {}
+        self._since: dict[str, float] = {}
+        self._attendance = Attendance()
+        self._waiters: weakref.WeakSet[Waiters] = weakref.WeakSet()
+        self._watcher: asyncio.Task[None] | None = None
+        self._look = asyncio.Event()
+        self._hinted: set[str] = set()  # to be read at once, of those waited for
+        self._read_all_at = self._next_all_at = 0.0  # when all of them were read last, and are read next
+        self._news = asyncio.Event()
+        self.heard = 0
+        self.users = 0
+
+    async def opened(self) -> None:
+        async with self._opening:
+            if self._store is None:
+                self._store = await self._stack.enter_async_context(self._backend.open())
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise StoreUnavailable(f"{self._backend.url} is closed", passing=False)
+        return self._store
+
+    async def ended(self, id: str) -> Run:
+        """The run once it has ended. A handler that waits here holds a seat meanwhile."""
+        served = serving.get()
+        if served is None:
+            return await self._ended(id)
+        waiters, seat = served
+        self._waiters.add(waiters)
+        with waiters.waiting(seat, id):
+            return await self._ended(id)
+
+    async def _ended(self, id: str) -> Run:
+        future: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id, set()).add(future)
+        self._since.setdefault(id, asyncio.get_running_loop().time())
+        self._start_watching()
+        self._hinted.add(id)
+        self._look.set()
+        try:
+            return await future
+        finally:
+            waiting = self._waiting.get(id, set())
+            waiting.discard(future)
+            if not waiting:
+                self._waiting.pop(id, None)
+                self._since.pop(id, None)
+
+    async def news(self, seconds: float, since: int | None = None) -> int:
+        """Returns when more was heard than `since`, or after so many seconds."""
+        self._start_watching()
+        since = self.heard if since is None else since
+        try:
+            async with asyncio.timeout(seconds):
+                while self.heard == since:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            pass
+        return self.heard
+
+    async def close(self) -> None:
+        async with self._opening:  # one at a time; the second finds nothing to do
+            if self._watcher is not None:
+                self._watcher.cancel()
+                await asyncio.wait((self._watcher,))
+            self._store = None
+            await self._stack.aclose()
+
+    def _start_watching(self) -> None:
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch(), name="rota waits for results")
+            self._watcher.add_done_callback(self._watcher_ended)
+
+    def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
+        """Nobody waits for a watcher that is gone; the next to wait starts another."""
+        self._watcher = None
+        error = None if watcher.cancelled() else watcher.exception()
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error or StoreUnavailable(f"{self._backend.url} was closed meanwhile"))
+
+    async def _watch(self) -> None:
+        """One reader for all who wait, as long as the store is open. A fault that passes is no news for them."""
+        while True:
+            try:
+                return await self._watch_hints()
+            except StoreUnavailable as error:
+                if not error.passing:
+                    raise
+                log.warning("cannot listen for results, next try in %.1f s: %s", self._look_again, error)
+                await asyncio.sleep(self._look_again)
+
+    async def _watch_hints(self) -> None:
+        """Look when a hint concerns one of those who wait, and now and then without."""
+        loop = asyncio.get_running_loop()
+        self._next_all_at = loop.time()
+        async with self.store.changes() as hints:
+            listener = asyncio.create_task(self._listen(hints))
+            try:
+                while not listener.done():
+                    self._look.clear()
+                    await self._read(self._wanted(loop.time()))
+                    try:
+                        left = max(0.0, self._next_all_at - loop.time())
+                        async with asyncio.timeout(left if self._waiting else None):
+                            await self._look.wait()
+                    except TimeoutError:
+                        continue
+            finally:
+                listener.cancel()
+                await asyncio.wait((listener,))
+
+    async def _listen(self, hints: AsyncIterator[Hint]) -> None:
+        async for hint in hints:
+            self.heard += 1
+            self._news.set()
+            if hint.resync or hint.any_run:
+                self._next_all_at = min(self._next_all_at, self._read_all_at + ALL_AGAIN)
+                self._look.set()
+            elif concerned := [id for id in hint.runs if id in self._waiting]:
+                self._hinted.update(concerned)
+                self._look.set()
+
+    def _wanted(self, now: float) -> list[str]:
+        """The hinted ids alone, where thousands are waited for; all of them when it is time."""
+        hinted, self._hinted = self._hinted, set()
+        if now < self._next_all_at:
+            return [id for id in hinted if id in self._waiting]
+        self._read_all_at, self._next_all_at = now, now + self._look_again
+        return list(self._waiting)
+
+    async def _read(self, ids: Sequence[str]) -> None:
+        """Tell those who wait for these runs. An error that is not the store's absence may be about one id: then half
+        of them are asked for at a time, so that it reaches only whoever waits for that one."""
+        if not ids:
+            return
+        try:
+            page = await self.store.runs(RunQuery(ids=ids))
+        except StoreUnavailable as error:
+            log.warning("cannot look for results: %s", error)
+            return
+        except Exception as error:
+            if len(ids) > 1:
+                await self._read(ids[: len(ids) // 2])
+                await self._read(ids[len(ids) // 2 :])
+                return
+            self._tell(ids[0], error)
+            return
+        found = {run.id: run for run in page.runs}
+        for id in ids:
+            run = found.get(id)
+            if run is None:
+                self._tell(id, RunNotFound(unknown_run(id)))
+            elif run.state.final:
+                self._tell(id, run)
+        await self._attend(page)
+
+    def _tell(self, id: str, news: Run | Exception) -> None:
+        for future in self._waiting.get(id, ()):
+            if future.done():
+                continue
+            if isinstance(news, Exception):
+                future.set_exception(news)
+            else:
+                future.set_result(news)
+
+    async def _attend(self, page: Page) -> None:
+        """A run that is awaited for a while, and that no worker is there for, is worth a word."""
+        clock = asyncio.get_running_loop().time()
+        late = [run for run in page.runs if clock - self._since.get(run.id, clock) >= PATIENCE]
+        if not late:
+            return
+        for waiters in list(self._waiters):
+            waiters.judge(page.runs, page.now)
+        try:
+            await self._attendance.look(self.store, late, page.now, clock)
+        except StoreError as error:
+            log.debug("cannot look who works: %s", error)

@@ -1,0 +1,193 @@
+"""Moving: all that waits in one store goes to another, and nothing runs twice or not at all.
+
+Each thing is held where it is, put where it goes, and only then dropped: whoever is interrupted moves again.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain import needs
+from rota.domain.decision import Decision, Reason
+from rota.domain.guards import Guards
+from rota.domain.run import NewRun, Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import ScheduleTaken
+from rota.store import Command, Declared, MarkRow, RowQuery, RunQuery, Scope, Store
+
+PAGE = 500
+ALL = 10_000_000
+NOTE = "moved to another store"
+WAITING = (State.QUEUED, State.PAUSED)
+
+
+class Moved(Struct):
+    """How many of each; `running` ones end where they are, and so stay those that wait for them or were not taken
+    (`left`). Of the runs, `afresh` had been tried before: their failures, losses and checkpoints are not carried."""
+
+    schedules: int = 0
+    runs: int = 0
+    afresh: int = 0
+    marks: int = 0
+    running: int = 0
+    left: int = 0
+
+
+async def move(source: Store, target: Store, by: str | None = None, tell: Callable[[str], object] = str) -> Moved:
+    """Schedules with their next ticks, queued and paused runs with their due times, marks, and what code published."""
+    moved = Moved()
+    specs = (await source.rows(TaskSpec)).items
+    await target.declare([replace(spec, enabled=True) for spec in specs])  # what waits goes, switched off or not
+    tell("schedules")
+    async for schedules in _schedules(source):
+        await _move_schedules(source, target, schedules, by)
+        moved.schedules += len(schedules)
+    tell("marks")
+    await _copy_marks(source, target)
+    tell("runs")
+    gone: list[str] = []
+    stays = await _running(source)
+    async for runs in _waiting(source):
+        taken = await _copy_runs(source, target, runs, stays, by)
+        moved.left += len(runs) - len(taken)
+        moved.afresh += sum(_was_tried(run) for run in taken)
+        gone += [run.id for run in taken]
+    for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
+        await source.control(Command.DROP, gone[first : first + PAGE], NOTE, by)
+    moved.runs = len(gone)
+    await target.declare(specs)
+    moved.marks = await _copy_marks(source, target)  # again: what was done meanwhile is waited for there
+    moved.running = sum(depth.running for depth in (await source.depths()).items)
+    return moved
+
+
+async def count(source: Store) -> Moved:
+    """What `move` would find now. Nothing is changed."""
+    depths = (await source.depths()).items
+    return Moved(
+        schedules=len((await source.rows(Schedule, RowQuery(limit=ALL))).items),
+        runs=sum(depth.queued + depth.paused for depth in depths),
+        marks=len((await source.rows(MarkRow, RowQuery(limit=ALL))).items),
+        running=sum(depth.running for depth in depths),
+    )
+
+
+async def _move_schedules(source: Store, target: Store, schedules: list[Schedule], by: str | None) -> None:
+    ids = [schedule.id for schedule in schedules]
+    await source.control(Command.PAUSE, ids, NOTE, by, Scope.SCHEDULES)
+    held = {row.id: row for row in (await source.rows(Schedule, RowQuery(names=ids, limit=len(ids)))).items}
+    # Held now, they have fired for the last time. Whoever else paused one left another note.
+    now = [replace(row, paused=False, note=None) if row.note == NOTE else row for row in held.values()]
+    answers = (await target.declare(now)).items
+    if Declared.TAKEN in answers:
+        taken = now[answers.index(Declared.TAKEN)].id
+        raise ScheduleTaken(f"schedule {taken} belongs to another app where it should go; delete it there first")
+    await source.control(Command.DROP, ids, NOTE, by, Scope.SCHEDULES)
+
+
+async def _copy_marks(source: Store, target: Store) -> int:
+    marks = (await source.rows(MarkRow, RowQuery(limit=ALL))).items
+    for first in range(0, len(marks), PAGE):
+        await target.mark(marks[first : first + PAGE])
+    return len(marks)
+
+
+async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[str], by: str | None) -> list[Run]:
+    """Which of them are held here and stand there as well now. What waits for something that stays here stays too:
+    nobody would tell it there."""
+    going: list[Run] = []
+    for run in runs:
+        if stays & set(run.needs):
+            stays |= _known_by(run)
+        else:
+            going.append(run)
+    await source.control(Command.PAUSE, [run.id for run in going if run.state is State.QUEUED], NOTE, by)
+    found = {run.id: run for run in (await source.runs(RunQuery(ids=[run.id for run in going]))).runs}
+    # As they stand now that they are held: some were started meanwhile, others have newer arguments.
+    held = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
+    async with _shut(target, {run.task for run in held if run.note != NOTE}, by):
+        answers = (await target.put([_again(run) for run in held])).items
+        taken = [run for run, answer in zip(held, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+        await target.control(Command.PAUSE, [run.id for run in taken if run.note != NOTE], None, by)
+    refused = [run for run in held if run not in taken]
+    for run in refused:
+        stays |= _known_by(run)
+    back = [run.id for run in refused if run.note == NOTE]
+    await source.control(Command.RESUME, back, "not taken by the other store", by)
+    return taken
+
+
+@asynccontextmanager
+async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerator[None]:
+    """Nothing of these tasks starts there meanwhile: a run that is paused comes in before it can be paused."""
+    names = sorted(tasks)
+    changed = (await target.control(Command.PAUSE, names, NOTE, by, Scope.TASKS)).items
+    try:
+        yield
+    finally:
+        ours = [name for name, paused in zip(names, changed, strict=True) if paused]
+        await target.control(Command.RESUME, ours, NOTE, by, Scope.TASKS)
+
+
+async def _running(source: Store) -> set[str]:
+    """What those that run here are waited for as."""
+    found: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = await source.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
+        for run in page.runs:
+            found |= _known_by(run)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _known_by(run: Run) -> set[str]:
+    return {run.id, needs.done(run.task, run.mark_key), needs.ended(run.task, run.mark_key)}
+
+
+def _was_tried(run: Run) -> bool:
+    return bool(run.failures or run.losses) or run.saved is not None
+
+
+def _again(run: Run) -> NewRun:
+    """The same run. Its guards were judged when it first came in; but no two of a key wait, there as here."""
+    return NewRun(
+        id=run.id,
+        task=run.task,
+        body=run.body,
+        key=run.key,
+        unique_key=run.unique_key,
+        guards=Guards(unique="queued" if run.unique_key else None, join="refuse", marks=run.writes_mark),
+        priority=run.priority,
+        at=run.due_at,
+        expires_at=run.expires_at,
+        needs=run.needs,
+        group=run.member.group if run.member else None,
+    )
+
+
+async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:
+    """What is moved is gone: each page is the first."""
+    while found := (await source.rows(Schedule, RowQuery(limit=PAGE))).items:
+        yield found
+
+
+async def _waiting(source: Store) -> AsyncIterator[list[Run]]:
+    """The oldest first, so that what others wait for goes before them."""
+    ids: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await source.runs(RunQuery(states=WAITING, limit=PAGE, cursor=cursor))
+        ids.extend(run.id for run in page.runs)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    ids.reverse()
+    for first in range(0, len(ids), PAGE):
+        found = (await source.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
+        if waiting := [run for run in found if run.state in WAITING]:
+            yield waiting

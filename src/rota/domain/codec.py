@@ -1,0 +1,66 @@
+"""The stored form of a run: versioned JSON. A reader ignores what it does not know and never rewrites it."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rota.domain.policy import Policy
+from rota.domain.run import Member, Origin
+
+VERSION = 1
+ARGS_LIMIT = 256 * 1024
+RESULT_LIMIT = 1024 * 1024
+
+
+class Body(Struct, frozen=True, omit_defaults=True):
+    """What is written once, when the run is made."""
+
+    v: int
+    args: Raw
+    origin: Origin | None = None
+    policy: Policy | None = None
+    member: Member | None = None
+
+
+_ORIGIN, _POLICY = Origin(), Policy()
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Body)
+
+
+def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = None) -> bytes:
+    """Defaults are left out: most runs carry their arguments and nothing else."""
+    if origin == _ORIGIN and policy == _POLICY:
+        return b'{"v":%d,"args":%b}' % (VERSION, args)
+    return _encoder.encode(
+        Body(
+            VERSION,
+            Raw(args),
+            None if origin == _ORIGIN else origin,
+            None if policy == _POLICY else policy,
+            member,
+        )
+    )
+
+
+def decode(encoded: bytes | str) -> Body:
+    """Raises ValueError on anything that is not a run's body of a version we can read."""
+    body = _decoder.decode(encoded)
+    if body.v > VERSION:
+        raise ValueError(f"this run was written in body version {body.v}; this rota reads up to {VERSION}")
+    return body
+
+
+def amend(encoded: bytes, origin: Origin, member: Member | None = None) -> bytes:
+    """The same body with another origin (and place among others), fields of a newer version kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["origin"] = Raw(_encoder.encode(origin))
+    if member is not None:
+        fields["member"] = Raw(_encoder.encode(member))
+    return _encoder.encode(fields)
+
+
+def decode_or_blank(encoded: bytes | str) -> Body:
+    """For reading many runs at once: an unreadable body spoils its own run only, which then fails to bind."""
+    try:
+        return decode(encoded)
+    except ValueError:
+        return Body(0, Raw(b""))

@@ -1,0 +1,1 @@
+"""Schedules, plans and deadlines: work at a given time."""

@@ -1,0 +1,64 @@
+"""What code expects to be done by when, as schedules that look instead of making runs."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from rota.domain import codec
+from rota.domain.deadline import Deadline, deadline_id, deadline_trigger
+from rota.domain.once import NO_ARGUMENTS
+from rota.domain.period import Period
+from rota.domain.policy import Policy
+from rota.domain.run import Origin
+from rota.domain.schedule import Schedule
+from rota.domain.triggers import Trigger
+from rota.errors import InvalidOptions
+from rota.flow import Flow
+from rota.task import Task
+
+
+def deadlines(
+    tasks: Iterable[Task[..., ..., Any, Any]], flows: Iterable[Flow], tz: str, owner: str
+) -> Iterator[Schedule]:
+    """Those of tasks and of the steps of flows."""
+    for task in tasks:
+        if task.expect is not None:
+            period = _period(task.once, task.name)
+            about = None if period is None else ""
+            yield deadline(task.name, task.name, task.expect, Deadline(about, period), tz, owner)
+    for flow in flows:
+        for step in flow.steps.values():
+            if step.expect is not None:
+                name = f"{flow.name}/{step.name}"
+                yield deadline(name, step.plan.task, step.expect, Deadline(name, _period(flow.once, name)), tz, owner)
+
+
+def expecting(schedule: Schedule, expect: Trigger | str, tz: str) -> tuple[Schedule, Schedule]:
+    """A schedule whose endings are remembered, and the deadline that looks for them."""
+    marking = replace(schedule, guards=replace(schedule.guards, marks=True))
+    what = Deadline(schedule.key, schedule.once)
+    return marking, deadline(schedule.id, schedule.task, expect, what, tz, schedule.owner)
+
+
+def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str, owner: str = "") -> Schedule:
+    zone = (what.period and what.period.tz) or tz
+    try:
+        trigger = deadline_trigger(expect, what.period).in_zone(zone)
+    except (TypeError, ValueError) as error:
+        raise InvalidOptions(f"{of}: {error}") from None
+    return Schedule(
+        id=deadline_id(of),
+        trigger=str(trigger),
+        task=task,
+        body=codec.encode(NO_ARGUMENTS, Origin(), Policy()).decode(),
+        key=what.about or "",
+        owner=owner,
+        deadline=replace(what, tz=getattr(trigger, "tz", None) or zone),
+    )
+
+
+def _period(once: object, of: str) -> Period | None:
+    if once is not None and not isinstance(once, Period):
+        raise InvalidOptions(f"{of}: expect= needs once= as a Period: workers without this code look after it too")
+    return None if once is None else once.stored()

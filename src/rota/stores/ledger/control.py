@@ -1,0 +1,191 @@
+"""ask and declare: commands of people and specs of code."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain import needs
+from rota.domain import settlement as rules
+from rota.domain.decision import Reason
+from rota.domain.guards import Mark
+from rota.domain.run import RunHead, State
+from rota.domain.schedule import Schedule, declared, paused, resumed
+from rota.domain.spec import TaskSpec
+from rota.store import Command, Declared, MarkRow, Scope
+from rota.stores.book import Book
+from rota.stores.ledger.holding import freed, meet_needs, release
+
+DROPPED_AT_ONCE = 10_000
+ANNOUNCED = 100
+
+
+class Request(Struct, frozen=True):
+    """A command, and what its record says of it."""
+
+    command: Command
+    note: str | None = None
+    by: str | None = None
+
+    @property
+    def reason(self) -> Reason:
+        return REASONS[self.command]
+
+
+REASONS = {
+    Command.CANCEL: Reason.CANCELLED,
+    Command.DROP: Reason.DROPPED,
+    Command.PAUSE: Reason.PAUSED,
+    Command.RESUME: Reason.RESUMED,
+}
+
+
+def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> list[int]:
+    """How many runs, tasks or schedules each subject changed: 0 where it is gone, final, or so already."""
+    if of is Scope.TASKS:
+        return [_control_task(book, request, task) for task in names]
+    if of is Scope.SCHEDULES:
+        book.load_schedules(names)
+        return [_control_schedule(book, request, id) for id in names]
+    book.load(names)
+    return [_control(book, request, run) if (run := book.get(id)) else 0 for id in names]
+
+
+def _control(book: Book, request: Request, run: RunHead) -> int:
+    match request.command:
+        case Command.CANCEL:
+            after = rules.cancel(run, book.now, request.note)
+        case Command.DROP:
+            after = run if run.state is State.RUNNING else rules.cancel(run, book.now, request.note, Reason.DROPPED)
+        case Command.PAUSE:
+            after = rules.pause(run, request.note)
+        case Command.RESUME:
+            after = rules.resume(run, request.note)
+    if after == run:
+        return int(request.command is Command.CANCEL and not run.state.final)  # told already
+    book.save(after)
+    book.touched.add(run.id)
+    book.count_decision(run.task, run.key, request.reason, run=run.id, note=request.note, by=request.by)
+    if after.state.final:
+        release(book, after)
+    if after.state is State.QUEUED and run.state is not State.QUEUED:
+        book.arrivals.append((after.task, after.due_at))
+    elif after.state is not State.RUNNING:
+        freed(book, run)
+    return 1
+
+
+def _control_task(book: Book, request: Request, task: str) -> int:
+    changed = (
+        _drop(book, request, task)
+        if request.command in (Command.CANCEL, Command.DROP)
+        else _pause_task(book, request, task)
+    )
+    if changed:
+        book.count_decision(task, None, request.reason, changed, note=request.note, by=request.by)
+    return changed
+
+
+def _pause_task(book: Book, request: Request, task: str) -> int:
+    """Pause and resume hold a whole task."""
+    spec = book.spec(task) or TaskSpec(task)
+    pausing = request.command is Command.PAUSE
+    if spec.paused == pausing:
+        return 0
+    book.put_spec(replace(spec, paused=pausing))
+    if not pausing:
+        _announce(book, task)
+    return 1
+
+
+def _drop(book: Book, request: Request, task: str) -> int:
+    """Cancel and drop end what a task has waiting, some at a time."""
+    waiting = book.of_task(task, DROPPED_AT_ONCE)
+    for run in waiting:
+        book.save(rules.cancel(run, book.now, request.note, Reason.DROPPED))
+        book.touched.add(run.id)
+    for run in waiting:  # not before all of them are gone: else one makes room for the next
+        release(book, run)
+        freed(book, run)
+    return len(waiting)
+
+
+def _control_schedule(book: Book, request: Request, id: str) -> int:
+    known = book.schedule(id)
+    if known is None:
+        return 0
+    if request.command in (Command.CANCEL, Command.DROP):
+        book.drop_schedule(id)
+    else:
+        after = (
+            paused(known, request.note) if request.command is Command.PAUSE else resumed(known, request.note, book.now)
+        )
+        if after == known:
+            return 0
+        _keep(book, after)
+    book.count_decision(known.task, known.key, request.reason, note=request.note, by=request.by)
+    return 1
+
+
+def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
+    """A pause outlives the publish of new code."""
+    book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
+    return [_declare_schedule(book, item) if isinstance(item, Schedule) else _declare(book, item) for item in items]
+
+
+def _declare_schedule(book: Book, new: Schedule) -> Declared:
+    known = book.schedule(new.id)
+    if known is not None and known.owner != new.owner:
+        return Declared.TAKEN
+    after = declared(new, known, book.now)
+    if after is known:
+        return Declared.UNCHANGED
+    _keep(book, after)
+    return Declared.ADDED if known is None else Declared.CHANGED
+
+
+def _keep(book: Book, schedule: Schedule) -> None:
+    book.put_schedule(schedule)
+    if schedule.fires_at is not None and not schedule.paused:
+        book.arrivals.append((None, schedule.fires_at))
+
+
+def _declare(book: Book, spec: TaskSpec) -> Declared:
+    known = book.spec(spec.name)
+    spec = replace(spec, paused=known.paused if known else False)
+    if spec == known:
+        return Declared.UNCHANGED
+    book.put_spec(spec)
+    if known is None:
+        return Declared.ADDED
+    regated = (spec.limit, spec.rate) != (known.limit, known.rate)
+    if spec.rate != known.rate:
+        book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
+    if regated:
+        book.unpark_all(spec.name)
+    if regated or (spec.enabled and not known.enabled):
+        _announce(book, spec.name)
+    return Declared.CHANGED
+
+
+def mark(book: Book, edits: Sequence[MarkRow]) -> list[bool]:
+    return [_mark(book, edit) for edit in edits]
+
+
+def _mark(book: Book, edit: MarkRow) -> bool:
+    if book.mark(edit.task, edit.key) == (edit.mark or Mark()):
+        return False
+    if edit.mark is None:
+        book.drop_mark(edit.task, edit.key)
+    else:
+        book.put_mark(edit.task, edit.key, edit.mark)
+        met = [needs.ended(edit.task, edit.key)] if edit.mark.finished_at is not None else []
+        if edit.mark.succeeded_at is not None:
+            met.append(needs.done(edit.task, edit.key))
+        meet_needs(book, met)
+    return True
+
+
+def _announce(book: Book, task: str) -> None:
+    """What the task has waiting may start now: an idle worker for each."""
+    book.arrivals.extend([(task, book.now)] * book.pending(task, ANNOUNCED))

@@ -1,0 +1,165 @@
+-- control: commands of people.
+
+-- What a command makes of one run; how many it changed. The caller has locked its gate.
+CREATE OR REPLACE FUNCTION control_run(
+    command text, which text, said text, now float8,
+    OUT changed integer, OUT decided boolean, OUT of_task text, OUT of_key text, OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    l leases;
+    q queue;
+    gone record;
+BEGIN
+    changed := 0; decided := false; tasks := '{}'; dues := '{}';
+    LOOP
+        SELECT * INTO l FROM leases WHERE id = which FOR UPDATE;
+        EXIT WHEN FOUND;
+        SELECT * INTO q FROM queue WHERE id = which FOR UPDATE;
+        EXIT WHEN FOUND OR NOT EXISTS (SELECT FROM leases WHERE id = which UNION ALL SELECT FROM queue WHERE id = which);
+    END LOOP;
+    IF l.id IS NOT NULL THEN
+        of_task := l.task; of_key := l.key;
+        IF command = 'cancel' THEN
+            changed := 1;  -- also where it was told already
+            decided := NOT l.cancel_requested OR l.pause_requested OR l.note IS DISTINCT FROM said;
+            UPDATE leases SET cancel_requested = true, pause_requested = false, note = said WHERE decided AND id = which;
+        ELSIF command = 'pause' THEN
+            decided := NOT l.cancel_requested AND (NOT l.pause_requested OR l.note IS DISTINCT FROM said);
+            UPDATE leases SET pause_requested = true, note = said WHERE decided AND id = which;
+        ELSIF command = 'resume' THEN
+            decided := l.pause_requested;
+            UPDATE leases SET pause_requested = false, note = said WHERE decided AND id = which;
+        END IF;
+        IF decided THEN changed := 1; END IF;
+    ELSIF q.id IS NOT NULL THEN
+        of_task := q.task; of_key := q.key;
+        IF command IN ('cancel', 'drop') THEN
+            SELECT * INTO gone FROM end_waiting(ARRAY[which], CASE command WHEN 'drop' THEN 'dropped' ELSE 'cancelled' END,
+                                                said, now);
+            tasks := gone.tasks; dues := gone.dues;
+            decided := true;
+        ELSIF command = 'pause' AND q.hold <> 3 THEN
+            UPDATE queue SET hold = 3, note = said WHERE id = which;
+            IF q.hold = 0 AND q.due_at <= now THEN
+                dues := freed(q.task, q.key, false, now);
+                tasks := array_fill(q.task::text, ARRAY[cardinality(dues)]);
+            END IF;
+            decided := true;
+        ELSIF command = 'resume' AND q.hold = 3 THEN
+            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = said WHERE id = which;
+            tasks := ARRAY[q.task::text]; dues := ARRAY[q.due_at];
+            decided := true;
+        END IF;
+        changed := decided::integer;
+    END IF;
+END $$;
+
+-- Cancel and drop end what a task has waiting, 10,000 at a time; pause and resume hold the task.
+CREATE OR REPLACE FUNCTION control_task(
+    command text, which text, said text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
+    OUT touched text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    waiting text[];
+    gone record;
+BEGIN
+    changed := 0; tasks := '{}'; dues := '{}'; touched := '{}';
+    IF command IN ('cancel', 'drop') THEN
+        waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT 10000)
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT 10000));
+        waiting := waiting[1:10000];
+        PERFORM FROM queue q WHERE q.id = ANY(waiting || behind_of(waiting)) ORDER BY q.id FOR UPDATE;
+        waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR UPDATE);
+        SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);
+        changed := coalesce(cardinality(gone.ended), 0);
+        touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
+    ELSE
+        UPDATE specs SET paused = (command = 'pause') WHERE name = which AND paused <> (command = 'pause');
+        changed := FOUND::integer;
+        IF FOUND AND command = 'resume' THEN
+            dues := announce(which, now);
+            tasks := array_fill(which, ARRAY[cardinality(dues)]);
+        END IF;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION control_schedule(
+    command text, which text, said text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT due float8
+) LANGUAGE plpgsql AS $$
+BEGIN
+    IF command IN ('cancel', 'drop') THEN
+        DELETE FROM schedules s WHERE s.id = which RETURNING s.task, s.key INTO of_task, of_key;
+    ELSIF command = 'pause' THEN
+        UPDATE schedules s SET paused = true, note = said, version = s.version + 1, look_at = NULL
+        WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
+    ELSE
+        UPDATE schedules s SET paused = false, note = said, version = s.version + 1, since = now, look_at = s.fires_at
+        WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
+    END IF;
+    changed := FOUND::integer;
+END $$;
+
+CREATE OR REPLACE FUNCTION control(
+    me text, skew float8, seen float8, command text, subjects text[], said text, asker text, about text,
+    OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE
+    subject text;
+    got record;
+    why text := CASE command WHEN 'cancel' THEN 'cancelled' WHEN 'drop' THEN 'dropped' WHEN 'pause' THEN 'paused'
+                ELSE 'resumed' END;
+    tasks text[] := '{}'; dues float8[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_counts bigint[] := '{}'; d_runs text[] := '{}';
+BEGIN
+    IF about = 'runs' THEN
+        PERFORM lock_gates(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(subjects)
+                                 UNION SELECT q.task::text FROM queue q WHERE q.id = ANY(subjects)));
+        PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
+        PERFORM FROM queue q WHERE q.id = ANY(subjects || behind_of(subjects)) ORDER BY q.id FOR UPDATE;
+    ELSIF about = 'tasks' THEN
+        IF command IN ('pause', 'resume') THEN  -- also a task that nobody has declared
+            INSERT INTO specs (name, spec, enabled, gated)
+            SELECT DISTINCT ON (s.name COLLATE "C") s.name, json_build_object('name', s.name)::text, true, false
+            FROM unnest(subjects) AS s (name) ORDER BY s.name COLLATE "C" ON CONFLICT DO NOTHING;
+        END IF;
+        PERFORM FROM specs s WHERE s.name = ANY(subjects) ORDER BY s.name FOR UPDATE;
+    ELSE
+        PERFORM FROM schedules s WHERE s.id = ANY(subjects) ORDER BY s.id FOR UPDATE;
+    END IF;
+    now := now_of(skew, seen, true);
+    answers := '{}'; touched := '{}';
+    FOREACH subject IN ARRAY subjects LOOP
+        IF about = 'runs' THEN
+            SELECT * INTO got FROM control_run(command, subject, said, now);
+            IF got.decided THEN
+                touched := touched || subject;
+                d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_counts := d_counts || 1::bigint;
+                d_runs := d_runs || subject;
+            END IF;
+            tasks := tasks || got.tasks; dues := dues || got.dues;
+        ELSIF about = 'tasks' THEN
+            SELECT * INTO got FROM control_task(command, subject, said, now);
+            IF got.changed > 0 THEN
+                d_tasks := d_tasks || subject; d_keys := d_keys || NULL::text; d_runs := d_runs || NULL::text;
+                d_counts := d_counts || got.changed::bigint;
+            END IF;
+            touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
+        ELSE
+            SELECT * INTO got FROM control_schedule(command, subject, said, now);
+            IF got.changed > 0 THEN
+                d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_runs := d_runs || NULL::text;
+                d_counts := d_counts || 1::bigint;
+            END IF;
+            IF got.due IS NOT NULL THEN
+                tasks := tasks || NULL::text; dues := dues || got.due;
+            END IF;
+        END IF;
+        answers := answers || got.changed;
+    END LOOP;
+    PERFORM count_decisions(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
+                   array_fill(said, ARRAY[cardinality(d_tasks)]), asker, now);
+    hinted := hint(tasks, dues, now);
+    PERFORM tell(me, hinted, touched);
+END $$;

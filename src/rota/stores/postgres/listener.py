@@ -1,0 +1,178 @@
+"""Listening for hints: NOTIFY on a connection of its own, where that is proven to work; else looking now and then."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import StoreError
+from rota.store import Hint
+from rota.stores.hub import Hub
+from rota.stores.postgres.driver import Connection, Record, connect, explain
+
+log = logging.getLogger("rota")
+
+PROOF = 3.0
+"""Seconds in which a message to oneself has to arrive."""
+REGISTERED = 60.0
+"""Seconds for which others know that this process listens."""
+FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
+"""Seconds between tries to connect again."""
+SOON, LATE = 0.5, 2.0
+"""Seconds between looks without a channel: soon after something was found, late otherwise."""
+
+NOTICED = """
+SELECT ARRAY(SELECT name FROM {schema}.workers WHERE idle = 2) AS workers,
+       ARRAY(SELECT id FROM {schema}.leases WHERE cancel_requested OR pause_requested) AS runs
+"""
+
+
+class Message(Struct, rename={"sender": "from"}):
+    """What travels in a NOTIFY. `tasks` came from a caller's own transaction, which names no workers."""
+
+    sender: str = ""
+    workers: frozenset[str] | None = None
+    runs: frozenset[str] | None = None
+    tasks: frozenset[str] | None = None
+    resync: bool = False
+    proof: str = ""
+
+
+_messages = msgspec.json.Decoder(Message)
+
+
+class Listener:
+    """Publishes what other processes do into the hub of this one, from the first `changes()` on."""
+
+    def __init__(
+        self,
+        me: str,
+        channel: str,
+        schema: str,
+        call: Callable[..., Awaitable[list[Record]]],
+        hub: Hub,
+        idle: Callable[[frozenset[str]], frozenset[str]],
+    ) -> None:
+        self.proven = False
+        self._me = me
+        self._channel = channel
+        self._schema = schema
+        self._call = call
+        self._hub = hub
+        self._idle = idle
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._arrived = asyncio.Event()
+        self._looks_again = asyncio.Event()
+
+    async def start(self, dsn: str | None, shown: str) -> None:
+        """Returns once hints arrive, or it is clear that they have to be looked for. No `dsn`: no channel."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._listen(dsn, shown) if dsn else self._look(), name="rota listener")
+        await self._settled.wait()
+
+    def look_again(self) -> None:
+        """A line was cut: perhaps this one as well."""
+        self._looks_again.set()
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def _listen(self, dsn: str, shown: str) -> None:
+        pause, before = FIRST_PAUSE, False
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = await connect(dsn)
+                gone = asyncio.Event()
+                connection.add_termination_listener(_setter(gone))
+                await connection.add_listener(self._channel, self._heard)
+                if not await self._prove(connection):
+                    log.warning("%s: NOTIFY does not arrive (a pooler?), so rota looks every second or so", shown)
+                    connection.terminate()
+                    await self._look()
+                    return
+                pause = FIRST_PAUSE
+                if before:
+                    self._hub.publish(Hint(resync=True))
+                before = True
+                await self._stay(connection, gone)
+            except StoreError as error:
+                log.warning("no hints for now: %s", error)
+            except Exception as error:
+                log.warning("no hints for now: %s", explain(error, shown))
+            finally:
+                if connection is not None:
+                    connection.terminate()
+            self._settled.set()
+            before = True
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LAST_PAUSE)
+
+    async def _prove(self, connection: Connection) -> bool:
+        """A message to oneself, sent on another connection, as hints are."""
+        self._arrived.clear()
+        await connection.fetch(f"SELECT {self._schema}.listen_for($1, $2)", self._me, REGISTERED)
+        proof = msgspec.json.encode({"from": self._me, "proof": self._me}).decode()
+        await self._call("SELECT pg_notify($1, $2)", self._channel, proof)
+        try:
+            async with asyncio.timeout(PROOF):
+                await self._arrived.wait()
+        except TimeoutError:
+            return False
+        self.proven = True
+        self._settled.set()
+        return True
+
+    async def _stay(self, connection: Connection, gone: asyncio.Event) -> None:
+        """Until the connection is lost; others are told now and then that this process still listens."""
+        while not gone.is_set():
+            waits = [asyncio.create_task(gone.wait()), asyncio.create_task(self._looks_again.wait())]
+            try:
+                await asyncio.wait(waits, timeout=REGISTERED / 3, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+            self._looks_again.clear()
+            if not gone.is_set():
+                await connection.fetch(f"SELECT {self._schema}.listen_for($1, $2)", self._me, REGISTERED)
+
+    async def _look(self) -> None:
+        self._settled.set()
+        pause = SOON
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LATE)
+            try:
+                (row,) = await self._call(NOTICED.replace("{schema}", self._schema))
+            except StoreError as error:
+                log.warning("cannot look for hints: %s", error)
+                continue
+            if row["workers"] or row["runs"]:
+                pause = SOON
+            self._hub.publish(Hint(frozenset(row["workers"]), frozenset(row["runs"]), resync=True))
+
+    def _heard(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+        try:
+            message = _messages.decode(payload)
+        except msgspec.DecodeError:
+            return
+        if message.proof:
+            if message.proof == self._me:
+                self._arrived.set()
+            return
+        if message.sender == self._me:
+            return  # told already, without the way through the server
+        workers = message.workers or frozenset[str]()
+        if message.tasks:
+            workers |= self._idle(message.tasks)
+        self._hub.publish(Hint(workers, message.runs or frozenset[str](), message.resync))
+
+
+def _setter(event: asyncio.Event) -> Callable[[Any], None]:
+    return lambda _: event.set()

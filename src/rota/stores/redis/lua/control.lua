@@ -1,0 +1,142 @@
+-- with: clock book policies holding hinting timetable
+-- control: a command about runs, tasks or schedules. What waits changes at once, what runs is told through its lease.
+local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
+local DROPPED_AT_ONCE, ANNOUNCED = 1000, 100
+local request = cmsgpack.unpack(ARGV[3])
+local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
+
+local function end_waiting(run)
+  local state = run.state
+  run[NOTE] = note
+  book.finish(run, "c", command == "cancel" and "cancelled" or "dropped")
+  holding.release(run)
+  holding.freed(run, state, run[DUE])
+end
+
+local function notify(run, cancel, pause)
+  local lease = run.lease
+  if lease[L_CANCEL] == cancel and lease[L_PAUSE] == pause and run[NOTE] == note then return false end
+  lease[L_CANCEL], lease[L_PAUSE], run[NOTE] = cancel, pause, note
+  book.hput(LEASES, run.id, cmsgpack.pack(lease))
+  book.save(run)
+  return true
+end
+
+local function hold(run)
+  local state = run.state
+  book.leave(run)
+  run.state, run[NOTE] = "p", note
+  book.enter(run)
+  book.save(run)
+  holding.freed(run, state, run[DUE])
+end
+
+local function resume(run)
+  book.leave(run)
+  run.state, run[NOTE] = book.waits(run, false), note
+  book.enter(run)
+  book.save(run)
+  book.arrive(run[TASK], run[DUE])
+end
+
+-- Whether the command changes anything, and then does it.
+local function granted(run)
+  local running, paused, lease = run.state == "r", run.state == "p", run.lease
+  if book.is_final(run) then return false end
+  if command == "cancel" and running then return notify(run, true, false) end
+  if command == "drop" and running then return false end
+  if command == "cancel" or command == "drop" then
+    end_waiting(run)
+  elseif command == "pause" then
+    if running then return not lease[L_CANCEL] and notify(run, false, true) end
+    if paused then return false end
+    hold(run)
+  else
+    if running then return lease[L_PAUSE] and notify(run, false, false) end
+    if not paused then return false end
+    resume(run)
+  end
+  return true
+end
+
+local function control_run(id)
+  local run = book.get(id)
+  if not run then return 0 end
+  if not granted(run) then return (command == "cancel" and not book.is_final(run)) and 1 or 0 end -- told already
+  touched[id] = true
+  policies.count_decision(run[TASK], run[KEY], REASONS[command], 1, id, note, by)
+  return 1
+end
+
+local function waiting_of(task)
+  local ids, places = {}, {}
+  for _, lane in ipairs(call("ZRANGE", HEADS, 0, -1)) do
+    if lane:match("^%-?%d+!?:(.*)$") == task and #places < DROPPED_AT_ONCE then
+      for _, at in ipairs(call("ZRANGE", ROOT .. "q:" .. lane, 0, DROPPED_AT_ONCE - #places - 1)) do
+        places[#places + 1] = at
+      end
+    end
+  end
+  for _, key in ipairs(call("ZRANGE", ROOT .. "keys:" .. task, 0, DROPPED_AT_ONCE)) do
+    if #places >= DROPPED_AT_ONCE then break end
+    for _, at in ipairs(call("ZRANGE", ROOT .. "parked:" .. pair(task, key), 0, DROPPED_AT_ONCE - #places - 1)) do
+      places[#places + 1] = at:sub(-12)
+    end
+  end
+  for _, id in pairs(book.ids_of(places)) do ids[#ids + 1] = id end
+  if #ids < DROPPED_AT_ONCE then
+    for _, id in ipairs(call("ZRANGE", ROOT .. "held:" .. task, 0, DROPPED_AT_ONCE - #ids - 1)) do ids[#ids + 1] = id end
+  end
+  return ids
+end
+
+-- Cancel and drop end what a task has waiting, some at a time.
+local function drop(task)
+  book.write_all()
+  local ids, waiting = waiting_of(task), {}
+  book.load(ids)
+  for i, id in ipairs(ids) do waiting[i] = runs[id] end
+  holding.end_all(waiting, "dropped", note)
+  return #ids
+end
+
+local function control_task(subject)
+  local task, changes = subject[1], 0
+  if command == "cancel" or command == "drop" then
+    changes = drop(task)
+  else
+    local spec = policies.spec_of(task) or { subject[2], false, true, false, false, false, false, false, "", "" }
+    if spec[S_PAUSED] == (command == "pause") then return 0 end
+    spec[S_PAUSED], changes = command == "pause", 1
+    specs[task] = spec
+    book.hput(SPECS, task, cmsgpack.pack(spec))
+    if command == "resume" then
+      for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+    end
+  end
+  if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end
+  return changes
+end
+
+local function control_schedule(id)
+  local schedule = timetable.schedule_of(id)
+  if not schedule then return 0 end
+  if command == "cancel" or command == "drop" then
+    timetable.drop_schedule(id)
+  else
+    if schedule[P_PAUSED] == (command == "pause") then return 0 end
+    schedule[P_PAUSED], schedule[P_NOTE], schedule[P_VERSION] = command == "pause", note, schedule[P_VERSION] + 1
+    if command == "resume" then schedule[P_SINCE] = now end -- what was missed meanwhile is not made up
+    timetable.put_schedule(schedule)
+    if command == "resume" and schedule[P_FIRES] then book.arrive(false, schedule[P_FIRES]) end
+  end
+  policies.count_decision(schedule[P_TASK], schedule[P_KEY], REASONS[command], 1, false, note, by)
+  return 1
+end
+
+local control = { runs = control_run, tasks = control_task, schedules = control_schedule }
+local answer = { instant(now) }
+if of == "runs" then book.load(names) end
+for i, name in ipairs(names) do answer[i + 1] = control[of](name) end
+hinting.conclude()
+return answer

@@ -1,0 +1,144 @@
+"""From a name to an answer."""
+
+from difflib import get_close_matches
+
+from rota.client.fleet import is_stranded, stranded_words
+from rota.domain.decision import Reason
+from rota.domain.joining import REPLACED
+from rota.domain.run import Attempt, Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import UnknownTask
+from rota.store import RowQuery, RunQuery, Store
+from rota.why import facts, ticking
+from rota.why.answer import Fact, Why, at, away, first_hold
+from rota.why.evidence import Evidence, gather
+from rota.why.heads import ended_words, head_of_schedule, head_of_task
+from rota.why.trail import again
+
+WHOLE = 4_000
+"""Characters of an error: all that a run keeps of one."""
+
+
+async def why(store: Store, subject: str, key: str | None = None) -> Why:
+    """What keeps a run, a task (or one key of it) or a schedule from running, or what it did last and when next."""
+    if key is None:
+        runs = (await store.runs(RunQuery(ids=[subject]))).runs
+        if runs:
+            return await _of_run(store, runs[0])
+    seen = await gather(store, subject, key)
+    if seen.known:
+        return _of_task(seen)
+    schedules = (await store.rows(Schedule, RowQuery(names=[subject]))).items
+    if schedules:
+        return await _of_schedule(store, schedules[0])
+    raise UnknownTask(f"nothing is known of {subject}{await _resembling(store, subject)}")
+
+
+def _of_task(seen: Evidence) -> Why:
+    wanted = bool(seen.waiting or seen.stranded)
+    active = any(each.next_at is not None and not each.paused for each in seen.own_schedules)
+    found = [
+        *facts.about_stranded(seen),
+        facts.about_workers(seen, wanted or active),
+        *facts.about_blocked(seen, seen.running),
+        *facts.about_task(seen),
+        *facts.about_rate(seen, seen.unfinished),
+        *facts.about_key(seen),
+        *facts.about_seats(seen, seen.waiting),
+        *facts.about_queue(seen),
+        *ticking.about_schedules(seen),
+        *facts.about_decisions(seen),
+        *facts.about_last(seen),
+    ]
+    subject = seen.task if seen.key is None else f"{seen.task} {seen.key}"
+    return Why(subject, "task", head_of_task(seen, found), tuple(found))
+
+
+async def _of_schedule(store: Store, schedule: Schedule) -> Why:
+    seen = await gather(store, schedule.task, schedule.key)
+    ended = schedule.next_at is None and not seen.waiting and not seen.stranded
+    found = [
+        *ticking.about_schedule(schedule, seen),
+        *facts.about_stranded(seen),
+        facts.about_workers(seen, not ended),
+        *facts.about_task(seen),
+        *facts.about_rate(seen, seen.unfinished),
+        *facts.about_seats(seen, seen.waiting),
+        *facts.about_queue(seen),
+        *facts.about_decisions(seen),
+        *facts.about_last(seen),
+    ]
+    return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found))
+
+
+async def _of_run(store: Store, run: Run) -> Why:
+    seen = await gather(store, run.task, run.key, run)
+    if run.state.final or run.state is State.RUNNING:
+        own = _running(run, seen) if run.state is State.RUNNING else _ended(run, seen)
+        found = [*own, *await _stopped(store, run, seen.now), *facts.about_origin(run)]
+        otherwise = own[-1].text
+    else:
+        found = [
+            *facts.about_waiting(run, seen),
+            *facts.about_origin(run),
+            facts.about_workers(seen),
+            *facts.about_task(seen),
+            *facts.about_rate(seen, [run]),
+            *facts.about_seats(seen, [run]),
+        ]
+        otherwise = "nothing holds it up: it starts as soon as a seat is free"
+    held = first_hold(found)
+    return Why(run.id, f"run of {run.task}", otherwise if held is None else held.text, tuple(found))
+
+
+def _running(run: Run, seen: Evidence) -> list[Fact]:
+    since = away(run.claimed_at or seen.now, seen.now)
+    if is_stranded(run, seen.now):
+        return [
+            Fact("run", stranded_words(run, seen.fleet), True),
+            Fact("run", f"{run.worker} claimed it {since} (fence {run.fence})"),
+            facts.about_workers(seen),
+        ]
+    found = [Fact("run", f"it runs on {run.worker} (fence {run.fence}), claimed {since}")]
+    found += facts.about_blocked(seen, [run])
+    if run.cancel_requested or run.pause_requested:
+        command = "cancelled" if run.cancel_requested else "paused"
+        note = f" ({run.note})" if run.note else ""
+        found.append(Fact("run", f"it is to be {command}{note}, and its handler runs on {run.worker} until it stops"))
+    return found
+
+
+def _ended(run: Run, seen: Evidence) -> list[Fact]:
+    return [
+        *(Fact("attempt", _how_it_ended(attempt, seen.now)) for attempt in run.attempts[-5:]),
+        Fact("run", ended_words(run, seen.now, "it", WHOLE)),
+    ]
+
+
+def _how_it_ended(attempt: Attempt, now: float) -> str:
+    when = at(attempt.ended_at, now)
+    if attempt.outcome == REPLACED:
+        return f"a join replaced the arguments {when}"
+    return f"{attempt.outcome} {when} on {attempt.worker}"
+
+
+async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:
+    """Of a step that was cancelled because its flow has stopped: whose failure that was."""
+    if run.reason is not Reason.STOPPED or run.member is None:
+        return []
+    failed = (await store.runs(RunQuery(group=run.member.group, states=[State.FAILED], limit=100))).runs
+    culprit = next((other for other in failed if other.member and other.member.stops), None)
+    if culprit is None or culprit.member is None:
+        return []
+    words = (
+        f"step {culprit.member.step} failed {at(culprit.finished_at or now, now)}: {culprit.error or culprit.reason}"
+    )
+    return [Fact("stopped", f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there")]
+
+
+async def _resembling(store: Store, name: str) -> str:
+    known = [spec.name for spec in (await store.rows(TaskSpec)).items]
+    known += [schedule.id for schedule in (await store.rows(Schedule, RowQuery(limit=1000))).items]
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ": no run, task or schedule has that name"

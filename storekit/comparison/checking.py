@@ -1,0 +1,184 @@
+"""What holds after every step of a story: the store shows what the model knows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rota.domain.decision import DecisionCount
+from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
+from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store
+from storekit.model import claiming, holding
+from storekit.model.book import ANY, ATTEMPTS_SHOWN, Book, Mark, Row
+from storekit.model.schedules import show_schedule
+
+
+def show(run: Run) -> dict[str, Any]:
+    """A run of a store, as far as the model knows runs."""
+    return {
+        "state": str(run.state),
+        "task": run.task,
+        "key": run.key,
+        "unique_key": run.unique_key,
+        "priority": run.priority,
+        "created_at": run.created_at,
+        "touches": (run.touches, run.touched_at),
+        "body": run.body,
+        "due_at": run.due_at,
+        "expires_at": run.expires_at,
+        "fence": run.fence,
+        "failures": run.failures,
+        "losses": run.losses,
+        "worker": run.worker,
+        "until": run.until,
+        "cancel_requested": run.cancel_requested,
+        "pause_requested": run.pause_requested,
+        "reason": run.reason,
+        "note": run.note,
+        "error": None if run.error is None else run.error.message,
+        "result": run.result,
+        "progress": run.progress,
+        "saved": run.saved,
+        "finished_at": run.finished_at,
+        "attempts": [(attempt.fence, attempt.worker, attempt.outcome) for attempt in run.attempts],
+        "needs": [] if run.state.final else sorted(run.needs),
+        "awaited": run.awaited,
+    }
+
+
+def show_row(row: Row) -> dict[str, Any]:
+    return {
+        "state": row.state,
+        "task": row.new.task,
+        "key": row.new.key,
+        "unique_key": row.new.unique_key,
+        "priority": row.priority,
+        "created_at": row.created,
+        "touches": (row.touches, row.created if row.touched is None else row.touched),
+        "body": row.body,
+        "due_at": row.due,
+        "expires_at": row.expires,
+        "fence": row.fence,
+        "failures": row.failures,
+        "losses": row.losses,
+        "worker": row.holder,
+        "until": row.until,
+        "cancel_requested": row.command == "cancel",
+        "pause_requested": row.command == "pause",
+        "reason": row.reason,
+        "note": row.note,
+        "error": row.error,
+        "result": row.result,
+        "progress": row.progress,
+        "saved": row.saved,
+        "finished_at": row.finished,
+        "attempts": [(one.fence, one.worker, one.outcome) for one in row.endings][-ATTEMPTS_SHOWN:],
+        "needs": [] if row.final else sorted(row.needs),
+        "awaited": row.awaited,
+    }
+
+
+class Checks:
+    """The checks of a story."""
+
+    store: Store
+    book: Book
+    seen: dict[str, Run]
+    claimed: list[Run]
+
+    async def check_runs(self) -> None:
+        page = await self.store.runs(RunQuery(limit=1000))
+        newest_first = sorted(self.book.rows.values(), key=lambda row: -row.order)
+        assert [run.id for run in page.runs] == [row.id for row in newest_first]
+        pairs = list(zip(page.runs, newest_first, strict=True))
+        self.notice_expiry(pairs, page.now)
+        await self.clear_up()
+        for run, row in pairs:
+            if run.state is State.RUNNING and row.state == "queued":
+                claiming.hand(self.book, row, run.worker or "", run.until or 0.0, run.claimed_at or 0.0)
+                self.claimed.append(run)
+        for run, row in pairs:
+            shown, known = show(run), show_row(row)
+            assert shown == known, f"{run.id}: {differences(shown, known)}"
+            self.check_history(run)
+            self.seen[run.id] = run
+        # One that was tried waits for its retry, and one that was not may stand behind it.
+        unique = [row for row in newest_first if row.new.unique_key and row.waiting]
+        waiting = [(row.new.task, row.new.unique_key, row.fence > 0) for row in unique]
+        assert len(waiting) == len({*waiting}), f"two equal runs wait: {waiting}"
+
+    def notice_expiry(self, pairs: Sequence[tuple[Run, Row]], now: float) -> None:
+        """A store may notice at any claim that a run is too late to start."""
+        noticed = [(run, row) for run, row in pairs if row.too_late(now) and run.state is State.CANCELLED]
+        for finished_at in sorted({run.finished_at or 0.0 for run, _ in noticed}):
+            self.book.now = finished_at
+            late = [row for run, row in noticed if run.finished_at == finished_at]
+            assert all(row.too_late(finished_at) for row in late)
+            holding.expire(self.book, late)
+
+    async def clear_up(self) -> None:
+        """What only the store can say."""
+        for about in self.book.unclear:
+            reply = await self.store.rows(MarkRow, RowQuery(task=about[0], key=about[1]))
+            mark = next((row.mark for row in reply.items if row.mark), None)
+            known = self.book.marks.setdefault(about, Mark())
+            if (known.succeeded, known.failures) == (None, 0):
+                assert mark is None or mark.finished_at in (None, known.finished, self.book.now)
+                known.finished = mark.finished_at if mark else None
+        self.book.unclear.clear()
+
+    def check_history(self, run: Run) -> None:
+        """What holds between any two looks at one run."""
+        assert (run.state is State.RUNNING) == (run.worker is not None) == (run.until is not None)
+        assert run.state.final == (run.finished_at is not None)
+        before = self.seen.get(run.id)
+        if before is None or before.created_at != run.created_at:
+            return
+        if before.state.final:
+            assert run == before, f"{run.id} was final, and changed"
+        assert run.fence - before.fence == (run.claimed_at != before.claimed_at and run.worker is not None)
+
+    async def check_rest(self) -> None:
+        """Schedules, marks, decisions and counts."""
+        shown = {row.id: show_schedule(row) for row in (await self.store.rows(Schedule)).items}
+        assert shown == {id: plan.said for id, plan in self.book.timetable.plans.items()}
+        marks = {(row.task, row.key): row.mark for row in (await self.store.rows(MarkRow)).items if row.mark}
+        stored = {about: (mark.succeeded_at, mark.finished_at, mark.failures) for about, mark in marks.items()}
+        known = {about: (mark.succeeded, mark.finished, mark.failures) for about, mark in self.book.marks.items()}
+        nothing = (None, None, 0)
+        assert without(stored, nothing) == without(known, nothing)
+        await self.check_decisions()
+        depths = {(row.task, row.queued, row.running, row.paused) for row in (await self.store.depths()).items}
+        assert {row for row in depths if any(row[1:])} == self.counted()
+
+    async def check_decisions(self) -> None:
+        decided = (await self.store.rows(DecisionCount, RowQuery(limit=1000))).items
+        assert [row.last_at for row in decided] == sorted((row.last_at for row in decided), reverse=True)
+        known = self.book.decisions.rows
+        rows = {(row.task, row.key, str(row.reason)): row for row in decided}
+        assert rows.keys() == known.keys()
+        for name, row in rows.items():
+            run = ANY if known[name][3] == ANY else row.run
+            assert [row.count, row.first_at, row.last_at, run, row.note] == known[name], name
+
+    def counted(self) -> set[tuple[str, int, int, int]]:
+        rows = self.book.rows.values()
+        found: set[tuple[str, int, int, int]] = set()
+        for task in {row.new.task for row in rows if not row.final}:
+            states = [row.state for row in rows if row.new.task == task]
+            found.add((task, states.count("queued"), states.count("running"), states.count("paused")))
+        return found
+
+    def check_due(self, claim: Claim, offered: bool) -> None:
+        expected = self.book.timetable.offer(claim.now) if offered else set[str]()
+        assert sorted(schedule.id for schedule in claim.due) == sorted(expected)
+        plans = self.book.timetable.plans
+        assert all(show_schedule(schedule) == plans[schedule.id].said for schedule in claim.due)
+
+
+def differences(shown: dict[str, Any], known: dict[str, Any]) -> str:
+    names = [name for name in shown if shown[name] != known[name]]
+    return ", ".join(f"{name} is {shown[name]!r} in the store, {known[name]!r} in the model" for name in names)
+
+
+def without(rows: dict[tuple[str, str], Any], value: object) -> dict[tuple[str, str], Any]:
+    return {name: row for name, row in rows.items() if row != value}

@@ -1,0 +1,105 @@
+"""The other half of a story: commands of people, what code declares, schedules and marks."""
+
+from rota.domain.schedule import Tick
+from rota.store import Command, Declared, Fired, Scope
+from storekit.comparison import drawing
+from storekit.comparison.drawing import Dice
+from storekit.comparison.telling import RunStory
+from storekit.model import admitting, control
+
+
+class Story(RunStory):
+    """All that can happen to a store."""
+
+    ticks: list[Tick]
+
+    async def begin(self, dice: Dice) -> None:
+        self.ticks = []
+        specs = [drawing.SPECS[task][0] for task in self.tasks]
+        reply = await self.store.declare(specs)
+        for spec in specs:
+            control.declare(self.book, spec)
+        assert reply.items == [Declared.ADDED] * len(specs)
+        await self.put(dice)
+
+    async def control(self, dice: Dice) -> None:
+        command, note = dice.choice(drawing.COMMANDS), dice.choice([None, None, "why"])
+        held = [run.id for run in self.seen.values() if run.state == "running" or run.state == "paused"]
+        ids = sorted({*dice.some([*self.ids, *held])})
+        reply = await self.store.control(command, ids, note)
+        self.book.now = reply.now
+        assert reply.items == [control.control(self.book, command, id, note) for id in ids]
+
+    async def control_tasks(self, dice: Dice) -> None:
+        command, note = dice.choice(drawing.COMMANDS), dice.choice([None, "why"])
+        task = dice.choice([*self.tasks, "never"])
+        reply = await self.store.control(command, [task], note, of=Scope.TASKS)
+        self.book.now = reply.now
+        assert reply.items == [control.control_task(self.book, command, task, note)]
+
+    async def resume_tasks(self, dice: Dice) -> None:
+        """A paused task makes for dull stories."""
+        reply = await self.store.control(Command.RESUME, self.tasks, of=Scope.TASKS)
+        self.book.now = reply.now
+        assert reply.items == [control.control_task(self.book, "resume", task, None) for task in self.tasks]
+
+    async def declare_tasks(self, dice: Dice) -> None:
+        specs = [dice.choice(drawing.SPECS[task]) for task in dice.some(self.tasks)]
+        reply = await self.store.declare(specs)
+        self.book.now = reply.now
+        assert reply.items == [Declared(control.declare(self.book, spec)) for spec in specs]
+
+    async def mark(self, dice: Dice) -> None:
+        now = await self.now()
+        edits = [drawing.new_mark(dice, self.tasks, now) for _ in range(dice.randint(1, 2))]
+        reply = await self.store.mark(edits)
+        self.book.now = reply.now
+        assert reply.items == [control.mark(self.book, edit) for edit in edits]
+
+    # -- schedules -----------------------------------------------------------------------------------------------------
+
+    async def declare_schedules(self, dice: Dice) -> None:
+        now = await self.now()
+        items = [drawing.new_schedule(dice, self.tasks, now) for _ in range(dice.randint(1, 3))]
+        reply = await self.store.declare(items)
+        self.book.now = reply.now
+        assert reply.items == [Declared(control.declare(self.book, item)) for item in items]
+
+    async def fire(self, dice: Dice) -> None:
+        """As a worker planned it that has read the schedule, now and then from one that has changed since."""
+        plans = self.book.timetable.plans
+        if not plans:
+            return await self.declare_schedules(dice)
+        ticks: list[Tick] = []
+        for id in [dice.choice(sorted(plans)) for _ in range(dice.randint(1, 2))]:
+            said = plans[id].said
+            version = said["version"] - dice.rarely(6)
+            then = dice.choice([None, *[(said["next_at"] or 0.0) + step for step in (5.0, 5.0, 60.0)]])
+            runs = await self.newcomers(dice, dice.randint(0, 2))
+            nominals = tuple(float(place) for place in range(len(runs)))
+            missed = dice.choice(drawing.MISSES)
+            ticks.append(Tick(id, version, said["next_at"], then, then, tuple(runs), nominals, missed))
+        self.ticks += ticks
+        return await self.send_ticks(ticks)
+
+    async def fire_again(self, dice: Dice) -> None:
+        if self.ticks:
+            await self.send_ticks(dice.some(self.ticks))
+
+    async def send_ticks(self, ticks: list[Tick]) -> None:
+        reply = await self.store.fire(ticks)
+        self.book.now = reply.now
+        for fired, tick in zip(reply.items, ticks, strict=True):
+            answers = admitting.fire(self.book, tick)
+            if answers is None:
+                assert fired == Fired(False)
+            else:
+                assert fired.applied
+                self.check_answers(fired.decisions, answers)
+
+    async def control_schedules(self, dice: Dice) -> None:
+        command, note = dice.choice(drawing.COMMANDS), dice.choice([None, "why"])
+        ids = dice.some([*drawing.SCHEDULES, "never"])
+        reply = await self.store.control(command, ids, note, of=Scope.SCHEDULES)
+        self.book.now = reply.now
+        assert reply.items == [control.control_schedule(self.book, command, id, note) for id in ids]

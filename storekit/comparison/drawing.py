@@ -1,0 +1,181 @@
+"""What stories are made of: runs, tasks, schedules, outcomes and commands, drawn from few values so that they meet."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from rota.domain import codec, lifecycle, needs
+from rota.domain.decision import Reason
+from rota.domain.guards import Cooldown, Guards, Mark
+from rota.domain.policy import Limit, Policy, Rate, Retry
+from rota.domain.run import Failure, Member, NewRun, Note, Origin, Progress
+from rota.domain.schedule import Missed, Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import Command, MarkRow, Retention
+
+T = TypeVar("T")
+
+WORKERS = ("ada", "bob", "cyd")
+LEASES = (10.0, 30.0)
+KEYS = ("k", "l")
+UNIQUE_KEYS = ("u", "v")
+GROUPS = ("g", "h")
+SCHEDULES = ("s", "t", "u")
+STEPS = (1.0, 6.0, 11.0, 31.0, 61.0, 150.0)
+"""Seconds that pass at once."""
+
+SPECS: dict[str, tuple[TaskSpec, ...]] = {
+    "plain": (TaskSpec("plain"), TaskSpec("plain", enabled=False)),
+    "other": (TaskSpec("other"),),
+    "few": (
+        TaskSpec("few", limit=Limit(2)),
+        TaskSpec("few", limit=Limit(1)),
+        TaskSpec("few", limit=Limit(3), rate=Rate(1, per=2.3)),
+        TaskSpec("few"),
+    ),
+    "keyed": (
+        TaskSpec("keyed", limit=Limit(per_key=2)),
+        TaskSpec("keyed", limit=Limit(3, per_key=1)),
+        TaskSpec("keyed", limit=Limit(per_key=1), rate=Rate(2, per=7.3, burst=2)),
+    ),
+    "paced": (
+        TaskSpec("paced", rate=Rate(1, per=7.3)),
+        TaskSpec("paced", rate=Rate(2, per=31.4, burst=3)),
+        TaskSpec("paced"),
+    ),
+    "pacedkeys": (
+        TaskSpec("pacedkeys", rate=Rate(1, per=7.3, per_key=True)),
+        TaskSpec("pacedkeys", rate=Rate(3, per=31.4, burst=2, per_key=True)),
+        TaskSpec("pacedkeys", limit=Limit(per_key=1), rate=Rate(1, per=3.7, burst=2, per_key=True)),
+    ),
+}
+"""The tasks, and what may be declared of each; the first declaration holds from the start."""
+INNOCENT = ("keyed", "pacedkeys")
+"""Their runs never have losses: of a saturated key only the best runs stand in a store's index, so nobody can say what
+a worker gets that may not have the first of them."""
+
+MOST_PENDING = {"other": 2}
+"""Tasks that let only so many runs wait."""
+
+RETRYING = Retry(2, backoff="fixed", delay=7, jitter=0)
+POLICIES = (Policy(retry=RETRYING, max_losses=3), Policy(lost="fail"))
+OUTCOMES: tuple[lifecycle.Outcome, ...] = (
+    lifecycle.Succeeded(b"1"),
+    lifecycle.Succeeded(b"2"),
+    lifecycle.Failed(Failure("ValueError", "boom")),
+    lifecycle.Failed(Failure("ValueError", "bang")),
+    lifecycle.TimedOut(Failure("TimeoutError", "slow")),
+    lifecycle.BadResult(Failure("TypeError", "odd")),
+    lifecycle.Discarded(Failure("Discard", "no use")),
+    lifecycle.Skipped("nothing to do"),
+    lifecycle.Unbindable(Failure("TypeError", "old")),
+    lifecycle.Cancelled(),
+    lifecycle.Interrupted(),
+    lifecycle.Released(),
+    lifecycle.Crashed(Failure("Crash", "gone")),
+    lifecycle.Snoozed(9),
+    lifecycle.Paused(),
+    lifecycle.Lost(),
+)
+BREAKER = (Cooldown(1, 70.0, Reason.BREAKER), Cooldown(0, 15.0))
+GUARDS = (
+    *[Guards()] * 4,
+    Guards("queued"),
+    Guards("queued", "push"),
+    Guards("queued", "push", max_wait=8),
+    Guards("queued", "set"),
+    Guards("queued", "refuse"),
+    Guards("active"),
+    Guards("active", "set"),
+    Guards("done"),
+    Guards("done", "refuse"),
+    Guards("queued", cooldowns=BREAKER),
+    Guards("queued", "push", cooldowns=BREAKER, behind=True),
+    Guards("queued", behind=True),
+    Guards("queued", "wait", behind=True),
+    Guards(cooldowns=BREAKER),
+    Guards(marks=True),
+)
+NOTES = (
+    None,
+    None,
+    Note(Progress(0.5, "half"), b"1"),
+    Note(saved=b"2"),
+    Note(Progress(1.0)),
+)
+COMMANDS = (Command.CANCEL, Command.DROP, Command.PAUSE, Command.PAUSE, Command.RESUME, Command.RESUME, Command.RESUME)
+MISSES = (None, None, None, Missed(1.0, 1.0, 1), Missed(1.0, 7.5, 3), Missed(1.0, 9.0, 100, True))
+
+
+class Dice(Random):
+    """What one step of a story draws."""
+
+    def some(self, things: Sequence[T]) -> list[T]:
+        """Up to three of the latest eight, one of them perhaps twice."""
+        recent = things[-8:]
+        return [self.choice(recent) for _ in range(self.randint(1, 3))] if recent else []
+
+    def rarely(self, one_in: int) -> bool:
+        return self.randrange(one_in) == 0
+
+
+def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
+    task, guards = dice.choice(tasks), dice.choice(GUARDS)
+    guards = replace(guards, max_pending=MOST_PENDING.get(task))
+    policy = Policy(retry=RETRYING, lost="fail") if task in INNOCENT else dice.choice(POLICIES)
+    group = dice.choice(GROUPS) if dice.rarely(4) else None
+    member = None if group is None else Member(group, stops=dice.rarely(2))
+    return NewRun(
+        id=id,
+        task=task,
+        body=codec.encode(dice.choice([b"1", b"2"]), Origin(), policy, member),
+        key=dice.choice([None, *KEYS]),
+        unique_key=dice.choice(UNIQUE_KEYS) if guards.unique else None,
+        guards=guards,
+        priority=dice.choice([-1, 0, 0, 1]),
+        delay=dice.choice([0.0, 0.0, 0.0, 0.0, 5.0, 50.0]),
+        at=now + dice.choice([-40.0, 20.0]) if dice.rarely(8) else None,
+        expires_after=dice.choice([0.0, 20.0, 20.0]) if dice.rarely(6) else None,
+        expires_at=now + 25.0 if dice.rarely(20) else None,
+        group=group,
+    )
+
+
+def new_needs(dice: Dice, tasks: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """Runs that were put, perhaps ended or forgotten; and names."""
+    name = dice.choice((needs.done, needs.ended))
+    named = [name(dice.choice(tasks), dice.choice((*KEYS, *UNIQUE_KEYS, "")))] if dice.rarely(2) else []
+    return tuple(dict.fromkeys([*dice.some(ids), *named]))
+
+
+def new_schedule(dice: Dice, tasks: Sequence[str], now: float) -> Schedule:
+    """Few words to say, so that the same is said again."""
+    at = dice.choice([None, now + 1, now + 5, now + 5, now + 40])
+    return Schedule(
+        id=dice.choice(SCHEDULES),
+        trigger=dice.choice(["every 5s", "every 5s", "every 6s"]),
+        task=dice.choice(tasks),
+        body='{"v":1,"args":1}',
+        key="k",
+        priority=dice.choice([0, 0, 0, 1]),
+        owner=dice.choice(["app", "app", "app", "app", ""]),
+        anchor=now,
+        next_at=at,
+        fires_at=None if at is None else at + dice.choice([0.0, 0.0, 2.5]),
+    )
+
+
+def new_mark(dice: Dice, tasks: Sequence[str], now: float) -> MarkRow:
+    mark = dice.choice([None, Mark(now, now), Mark(None, now, 3), Mark(now - 20, now, 1)])
+    return MarkRow(dice.choice(tasks), dice.choice((*KEYS, *UNIQUE_KEYS)), mark)
+
+
+def retention(dice: Dice) -> Retention:
+    return Retention(
+        succeeded=dice.choice([0.0, 100.0]),
+        failed=dice.choice([0.0, 200.0]),
+        most=dice.randint(0, 4),
+        least=dice.randint(0, 4),
+    )

@@ -1,0 +1,179 @@
+"""Searches for a story that a store and the model tell differently, and makes the story short.
+
+Every step draws from dice of its own, seeded by the story and the number of the step: a story without some of its steps
+still does the same in the others. Hypothesis would do the same, but half of its time goes into drawing.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
+from enum import StrEnum
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from rota.store import Backend, Store
+from storekit.comparison import drawing
+from storekit.comparison.controlling import Story
+from storekit.comparison.drawing import Dice
+
+Make = Callable[[], Backend | Coroutine[Any, Any, Backend]]
+"""Makes the backend of a new and empty store."""
+
+WEIGHTS = {
+    "put": 4,
+    "put_again": 1,
+    "claim": 5,
+    "wait_for_work": 1,
+    "claim_again": 1,
+    "claim_with_an_old_number": 1,
+    "renew": 2,
+    "settle": 6,
+    "settle_late": 3,
+    "settle_again": 1,
+    "rescue": 3,
+    "control": 3,
+    "control_tasks": 1,
+    "resume_tasks": 1,
+    "declare_tasks": 1,
+    "mark": 1,
+    "declare_schedules": 1,
+    "fire": 3,
+    "fire_again": 1,
+    "control_schedules": 1,
+    "sweep": 1,
+    "pass_time": 4,
+}
+OFTEN = ("put", "claim", "settle", "pass_time")
+CHECK_REST_EVERY = 4
+SHRINKING = 20.0
+"""Seconds for which a story is made shorter; less than a test may take."""
+
+
+Call = tuple[Any, ...]
+"""(verb, arguments, keywords, answer), or the number and the name of a step."""
+
+
+class Disagreement(AssertionError):
+    """A story that the store and the model tell differently, or that the store cannot tell."""
+
+
+async def search(make: Make, seed: int, stories: int, steps: int = 40) -> None:
+    """Tell so many stories. The same seed tells the same stories, whatever the machine is."""
+    for place in range(stories):
+        await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
+
+
+async def search_for(make: Make, seed: int, seconds: float, steps: int = 100) -> int:
+    """Tell stories for so long; how many there were."""
+    end, place = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
+        place += 1
+    return place
+
+
+async def tell(make: Make, name: str, steps: Sequence[int]) -> None:
+    """One story: those of its steps that are named."""
+    calls: list[Call] = []
+    try:
+        async with AsyncExitStack() as opened:
+            made = make()
+            backend = await made if isinstance(made, Coroutine) else made
+            store = cast(Store, _Told(await opened.enter_async_context(backend.open()), calls))
+            await opened.enter_async_context(store.changes())  # so that a store may hand runs over
+            await _tell(backend, store, name, steps, calls)
+    except Exception as error:
+        told = "\n".join(_line(*call) for call in calls)
+        line = traceback.extract_tb(error.__traceback__)[-1].line
+        raise Disagreement(f"story {name!r}, steps {list(steps)}: {line}\n{error!r}\n{told}") from error
+
+
+async def _tell(backend: Backend, store: Store, name: str, steps: Sequence[int], calls: list[Call]) -> None:
+    """Each story has tasks and a temper of its own: where everything is likely, nothing happens often."""
+    dice = Dice(name)
+    story = Story(backend, store, dice.sample(sorted(drawing.SPECS), 3))
+    weights = {verb: n * dice.choice([0, 1, 1, 3]) if verb not in OFTEN else n for verb, n in WEIGHTS.items()}
+    await story.begin(dice)
+    await story.check_runs()
+    for step in steps:
+        dice = Dice(f"{name}/{step}")
+        (verb,) = dice.choices(list(weights), list(weights.values()))
+        calls.append((f"step {step}", verb))
+        story.step, story.made = str(step), 0
+        await getattr(story, verb)(dice)
+        await story.check_runs()
+        if step % CHECK_REST_EVERY == 0:
+            await story.check_rest()
+    await story.check_rest()
+
+
+async def _tell_or_shrink(make: Make, name: str, steps: Sequence[int]) -> None:
+    try:
+        await tell(make, name, steps)
+    except Disagreement as found:
+        raise await _shrunk(make, name, steps, found) from None
+
+
+async def _shrunk(make: Make, name: str, steps: Sequence[int], found: Disagreement) -> Disagreement:
+    """Leave out half of the steps, then quarters, down to single steps, as long as the story still goes wrong."""
+    end, left = time.monotonic() + SHRINKING, list(steps)
+    size = len(left)
+    while size:
+        for fewer in _without(left, size):
+            if time.monotonic() > end:
+                return found
+            try:
+                await tell(make, name, fewer)
+            except Disagreement as again:
+                found, left = again, fewer
+                break
+        else:
+            size //= 2
+    return found
+
+
+def _without(steps: Sequence[int], size: int) -> Iterator[list[int]]:
+    for start in range(len(steps) - size, -1, -size):
+        yield [*steps[:start], *steps[start + size :]]
+
+
+def _line(verb: str, args: Any, kwargs: dict[str, Any] | None = None, answer: object = None) -> str:
+    if kwargs is None:
+        return f"{verb}: {args}"
+    words = [_brief(arg) for arg in args] + [f"{name}={_brief(value)}" for name, value in kwargs.items()]
+    return f"    {verb}({', '.join(words)}) -> {_brief(answer)}"
+
+
+def _brief(value: object) -> str:
+    """A value without the fields that have their defaults."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_brief(item) for item in cast(list[object], value))}]"
+    if not isinstance(value, Struct):
+        return str(value) if isinstance(value, StrEnum) else repr(value)
+    said = {
+        field.name: getattr(value, field.name) for field in fields(value) if getattr(value, field.name) != field.default
+    }
+    return f"{type(value).__name__}({', '.join(f'{name}={_brief(item)}' for name, item in said.items())})"
+
+
+class _Told:
+    """A store that writes down what it was asked and what it answered."""
+
+    def __init__(self, store: Store, calls: list[Call]) -> None:
+        self._store = store
+        self._calls = calls
+
+    def __getattr__(self, verb: str) -> Any:
+        real = getattr(self._store, verb)
+        if verb in ("changes", "runs", "rows", "depths"):
+            return real
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            answer = await real(*args, **kwargs)
+            self._calls.append((verb, args, kwargs, answer))
+            return answer
+
+        return call

@@ -1,0 +1,240 @@
+"""A story about runs: what happens to the store happens to the model, and both answer alike."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from rota.domain import lifecycle
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun, Run, State, after
+from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.store import OFFERS, Backend, Claim, Plan, Renewal, RunQuery, Store
+from storekit.comparison import drawing
+from storekit.comparison.checking import Checks
+from storekit.comparison.drawing import Dice
+from storekit.model import admitting, claiming, holding, settling
+from storekit.model.admitting import Answer
+from storekit.model.book import Book
+
+Sent = tuple[int, Sequence[str], int, float]
+"""What a worker sent with its last claim."""
+
+
+class RunStory(Checks):
+    def __init__(self, backend: Backend, store: Store, tasks: Sequence[str]) -> None:
+        self.backend = backend
+        self.store = store
+        self.tasks = tasks
+        self.book = Book()
+        self.ids: list[str] = []
+        self.news: dict[str, NewRun] = {}
+        self.step = "begin"
+        self.made = 0
+        self.crowded = ("", "")
+        self.seen = {}
+        self.claims: dict[str, Sent] = {}
+        self.claimed = []
+        self.sent: list[Settlement] = []
+        self.finished: set[tuple[str, float]] = set()
+
+    async def now(self) -> float:
+        return (await self.store.runs(RunQuery(ids=[]))).now
+
+    # -- putting -------------------------------------------------------------------------------------------------------
+
+    async def put(self, dice: Dice) -> None:
+        news = await self.newcomers(dice, dice.randint(1, 4))
+        plan = None
+        if dice.rarely(6):
+            keep = frozenset(key for key in drawing.UNIQUE_KEYS if dice.rarely(2))
+            plan = Plan(dice.choice(drawing.GROUPS), keep)
+        await self.admit(news, plan)
+
+    async def newcomers(self, dice: Dice, count: int) -> list[NewRun]:
+        """Each with a new id; some of them wait for others, perhaps for one that comes with them."""
+        now, found = await self.now(), list[NewRun]()
+        for _ in range(count):
+            id = self.fresh_id()
+            new = self.draw_run(dice, id, now)
+            needs = drawing.new_needs(dice, self.tasks, self.ids) if dice.rarely(5) else ()
+            others = [need for need in needs if need not in self.news or not _may_join(new, self.news[need])]
+            self.ids.append(id)
+            self.news[id] = replace(new, needs=tuple(others))
+            found.append(self.news[id])
+        return found
+
+    def draw_run(self, dice: Dice, id: str, now: float) -> NewRun:
+        """One run of a task with `max_pending` in a step: stores may choose which of a batch get the last places."""
+        tasks = [task for task in self.tasks if (self.step, task) != self.crowded]
+        new = drawing.new_run(dice, tasks, id, now)
+        if new.task in drawing.MOST_PENDING:
+            self.crowded = self.step, new.task
+        return new
+
+    def fresh_id(self) -> str:
+        """Named by the step: the same also where a step before it is left out."""
+        self.made += 1
+        return f"{self.step}-{self.made}"
+
+    async def put_again(self, dice: Dice) -> None:
+        """An id that is known, or was and is forgotten; with other commands than before."""
+        now = await self.now()
+        news = [self.draw_run(dice, id, now) for id in sorted({*dice.some(self.ids)})]
+        self.news |= {new.id: new for new in news if new.id not in self.book.rows}
+        await self.admit(news)
+
+    async def admit(self, news: Sequence[NewRun], plan: Plan | None = None) -> None:
+        reply = await self.store.put(news, plan)
+        self.book.now = reply.now
+        answers, gone = admitting.put(self.book, news, plan)
+        self.check_answers(reply.items[: len(news)], answers)
+        assert {(decision.run, str(decision.reason)) for decision in reply.items[len(news) :]} == {
+            (run, "cancelled") for run in gone
+        }
+        assert len(reply.items) == len(news) + len(gone)
+
+    def check_answers(self, decisions: Sequence[Decision], answers: Sequence[Answer]) -> None:
+        assert len(decisions) == len(answers)
+        for decision, (run, reason) in zip(decisions, answers, strict=True):
+            assert decision.reason == reason, f"{decision}, expected {reason}"
+            if reason == "already_running":  # where several equal runs run, the answer may name any of them
+                names = [
+                    (row.new.task, row.new.unique_key) for row in map(self.book.rows.get, (decision.run, run)) if row
+                ]
+                assert len(names) == 2
+                assert names[0] == names[1]
+            else:
+                assert decision.run == run, f"{decision}, expected {run}"
+
+    # -- claiming ------------------------------------------------------------------------------------------------------
+
+    async def claim(self, dice: Dice) -> None:
+        worker = dice.choice(drawing.WORKERS)
+        tasks = dice.choice([self.tasks] * 4 + [self.tasks[:1], self.tasks[1:], ()])
+        lease = dice.choice(drawing.LEASES)
+        claim = await self.take(worker, tasks, dice.randint(0, 4), lease, dice.rarely(2), self.draw_took(dice, worker))
+        self.claimed.extend(claim.runs)
+
+    def draw_took(self, dice: Dice, worker: str) -> str | None:
+        """What the worker took of what it was handed: it may not have heard of it."""
+        handed = self.book.handed.get(worker)
+        return handed[0] if handed and dice.rarely(2) else None
+
+    async def wait_for_work(self, dice: Dice) -> None:
+        """All workers take what they find until there is nothing, and then something comes."""
+        for worker in [drawing.WORKERS[0], *drawing.WORKERS]:
+            took = self.draw_took(dice, worker)
+            self.claimed.extend((await self.take(worker, self.tasks, 20, drawing.LEASES[0], True, took)).runs)
+            await self.check_runs()
+        await self.admit(await self.newcomers(dice, dice.randint(1, 2)))
+
+    async def take(
+        self, worker: str, tasks: Sequence[str], free: int, lease: float, ready: bool = False, took: str | None = None
+    ) -> Claim:
+        n = self.claims[worker][0] + 1 if worker in self.claims else 1
+        self.claims[worker] = n, tasks, free, lease
+        token = f"{worker} {n}" if ready else None
+        claim = await self.store.claim(worker, n, tasks, free, lease, None, token, took)
+        self.book.now = claim.now
+        expected = claiming.claim(self.book, worker, tasks, free, lease, ready, took)
+        assert [run.id for run in claim.runs] == expected, f"expected {expected}"
+        self.check_offers(claim, self.claims[worker])
+        return claim
+
+    async def claim_again(self, dice: Dice) -> None:
+        for worker in dice.some(sorted(self.claims)):
+            claim = await self.store.claim(worker, *self.claims[worker])
+            self.book.now = claim.now
+            claiming.kept(self.book, worker, self.claims[worker][3])
+            claiming.may_hand(self.book, worker, ())
+            batch = [pair for pair in self.book.batches[worker] if self.book.held(*pair, worker)]
+            assert [(run.id, run.fence) for run in claim.runs] == batch
+            self.check_offers(claim, self.claims[worker])
+
+    async def claim_with_an_old_number(self, dice: Dice) -> None:
+        for worker in dice.some(sorted(self.claims)):
+            n, tasks, free, lease = self.claims[worker]
+            claim = await self.store.claim(worker, n - 1, tasks, free, lease)
+            assert all(self.book.held(run.id, run.fence, run.worker) for run in claim.runs)
+            self.check_offers(claim, self.claims[worker])
+
+    def check_offers(self, claim: Claim, sent: Sent) -> None:
+        _, tasks, free, _ = sent
+        self.check_due(claim, bool(tasks or free))
+        assert len(claim.lapsed) <= OFFERS
+        for run in claim.lapsed:
+            row = self.book.held(run.id, run.fence, run.worker)
+            assert row is not None, f"{run.id} was offered for rescue, but nobody holds it so"
+            assert (row.until or 0.0) <= claim.now
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    async def renew(self, dice: Dice) -> None:
+        runs, seconds = dice.some(self.claimed), dice.choice(drawing.LEASES)
+        notes = {run.id: note for run in runs if (note := dice.choice(drawing.NOTES))}
+        reply = await self.store.renew([run.lease for run in runs], seconds, notes)
+        self.book.now = reply.now
+        until = after(reply.now, seconds)
+        expected = [settling.renew(self.book, run.lease, until, notes.get(run.id)) for run in runs]
+        assert reply.items == [Renewal(answer) for answer in expected]
+
+    def held(self) -> list[Run]:
+        return [run for run in self.seen.values() if run.state is State.RUNNING]
+
+    async def settle(self, dice: Dice) -> None:
+        """By the workers that hold the runs, each as it stands now."""
+        await self.send([self.judged(dice, run) for run in dice.some(self.held())])
+
+    async def settle_late(self, dice: Dice) -> None:
+        """By any worker that ever held a run: holders, zombies and rescuers, at the right time or not."""
+        await self.send([self.judged(dice, run) for run in dice.some(self.claimed)])
+
+    def judged(self, dice: Dice, run: Run) -> Settlement:
+        return lifecycle.settlement_of(run, dice.choice(drawing.OUTCOMES), note=dice.choice(drawing.NOTES))
+
+    async def settle_again(self, dice: Dice) -> None:
+        await self.send(dice.some(self.sent))
+
+    async def rescue(self, dice: Dice) -> None:
+        """As an engine does it: judge what a claim offers, and send it."""
+        claim = await self.take(dice.choice(drawing.WORKERS), (), 0, drawing.LEASES[0])
+        await self.check_runs()
+        await self.send([lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed])
+
+    async def send(self, settlements: Sequence[Settlement]) -> None:
+        reply = await self.store.settle(settlements)
+        self.book.now = reply.now
+        expected = [settling.settle(self.book, said) for said in settlements]
+        assert reply.items == [Verdict(verdict) for verdict in expected], f"expected {expected}"
+        self.sent.extend(settlements)
+        for said, verdict in zip(settlements, expected, strict=True):
+            if verdict == "applied" and isinstance(said.action, Finish):
+                once = (said.run, self.seen[said.run].created_at)
+                assert once not in self.finished, f"{said.run} was recorded finished twice"
+                self.finished.add(once)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    async def sweep(self, dice: Dice) -> None:
+        retention = drawing.retention(dice)
+        swept = await self.store.sweep(retention)
+        self.book.now = swept.now
+        late = [row for row in self.book.rows.values() if row.too_late(swept.now)]
+        assert swept.expired == len(late)
+        holding.expire(self.book, late)
+        left = {run.id for run in (await self.store.runs(RunQuery(limit=1000))).runs}
+        gone = [id for id in self.book.rows if id not in left]
+        assert swept.forgotten == len(gone)
+        verdicts = {id: settling.may_forget(self.book, row, retention) for id, row in self.book.rows.items()}
+        assert all(verdicts[id][0] for id in gone)
+        assert not any(verdicts[id][1] for id in left)
+        for id in gone:
+            del self.book.rows[id], self.seen[id]
+
+    async def pass_time(self, dice: Dice) -> None:
+        self.backend.skew += dice.choice(drawing.STEPS)
+
+
+def _may_join(new: NewRun, known: NewRun) -> bool:
+    """Could they become one run? A run that waits for itself is no story."""
+    return new.unique_key is not None and (new.task, new.unique_key) == (known.task, known.unique_key)

@@ -1,0 +1,161 @@
+"""What every store promises, as tests. A store's author gives a backend and inherits the rest:
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def backend(self) -> Backend:
+            return MyBackend(...)        # empty, and with a `skew` that moves its clock
+
+No test sleeps; time passes by `backend.skew`.
+"""
+
+import pytest
+
+_PARTS = (
+    "controlling",
+    "controlling_schedules",
+    "claiming",
+    "crowding",
+    "deciding",
+    "declaring",
+    "declaring_schedules",
+    "disabling",
+    "expiring",
+    "firing",
+    "flowing",
+    "forgetting",
+    "guarding",
+    "handing",
+    "hinting",
+    "joining",
+    "keeping",
+    "leasing",
+    "limiting",
+    "marking",
+    "naming",
+    "needing",
+    "noting",
+    "offering",
+    "pacing",
+    "parking",
+    "pausing",
+    "planning",
+    "putting",
+    "racing",
+    "reading",
+    "cooling_down",
+    "settling",
+    "suspecting",
+    "waiting",
+    "waking",
+)
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
+
+from storekit.contract.claiming import ClaimContract  # noqa: E402
+from storekit.contract.controlling import ControlContract  # noqa: E402 (assertions are rewritten on import)
+from storekit.contract.controlling_schedules import ScheduleControlContract  # noqa: E402
+from storekit.contract.cooling_down import CooldownContract, PendingContract  # noqa: E402
+from storekit.contract.crowding import CrowdContract  # noqa: E402
+from storekit.contract.deciding import DecisionContract, RowContract, ScheduleSweepContract  # noqa: E402
+from storekit.contract.declaring import DeclareContract, ReportContract  # noqa: E402
+from storekit.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
+from storekit.contract.disabling import DisabledContract  # noqa: E402
+from storekit.contract.expiring import ExpiryContract  # noqa: E402
+from storekit.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
+from storekit.contract.flowing import FlowContract, GroupContract  # noqa: E402
+from storekit.contract.forgetting import ForgetContract  # noqa: E402
+from storekit.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
+from storekit.contract.handing import HandContract  # noqa: E402
+from storekit.contract.hinting import HintContract  # noqa: E402
+from storekit.contract.joining import (  # noqa: E402
+    FreshStartContract,
+    JoinedExpiryContract,
+    JoinedPriorityContract,
+    OwnNeedContract,
+    StandBehindContract,
+    TouchesContract,
+)
+from storekit.contract.keeping import SweepContract  # noqa: E402
+from storekit.contract.leasing import LeaseContract  # noqa: E402
+from storekit.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
+from storekit.contract.marking import MarkContract  # noqa: E402
+from storekit.contract.naming import NamingContract  # noqa: E402
+from storekit.contract.needing import BehindContract, NeedsContract  # noqa: E402
+from storekit.contract.noting import NoteContract  # noqa: E402
+from storekit.contract.offering import (  # noqa: E402
+    OfferContract,
+    ScheduleHintContract,
+    ScheduleWakeContract,
+)
+from storekit.contract.pacing import RateContract  # noqa: E402
+from storekit.contract.parking import ParkContract  # noqa: E402
+from storekit.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
+from storekit.contract.planning import PlanContract  # noqa: E402
+from storekit.contract.putting import PutContract  # noqa: E402
+from storekit.contract.racing import RaceContract  # noqa: E402
+from storekit.contract.reading import ReadContract  # noqa: E402
+from storekit.contract.settling import SettleContract  # noqa: E402
+from storekit.contract.stage import Stage, new_run  # noqa: E402
+from storekit.contract.suspecting import SuspectContract  # noqa: E402
+from storekit.contract.waiting import WaitingRunContract  # noqa: E402
+from storekit.contract.waking import WakeContract  # noqa: E402
+
+__all__ = ["Stage", "StoreContract", "new_run"]
+
+
+class StoreContract(
+    PutContract,
+    SupersedeContract,
+    UniqueContract,
+    FreshStartContract,
+    JoinedExpiryContract,
+    JoinedPriorityContract,
+    OwnNeedContract,
+    StandBehindContract,
+    TouchesContract,
+    DisabledContract,
+    PendingContract,
+    CooldownContract,
+    ClaimContract,
+    LimitChangeContract,
+    LimitContract,
+    ParkContract,
+    RateContract,
+    SuspectContract,
+    LeaseContract,
+    NoteContract,
+    SettleContract,
+    ControlContract,
+    PauseContract,
+    TaskWishContract,
+    ExpiryContract,
+    WakeContract,
+    HandContract,
+    HintContract,
+    DeclareContract,
+    ReportContract,
+    ReadContract,
+    NamingContract,
+    SweepContract,
+    ForgetContract,
+    BehindContract,
+    MarkContract,
+    NeedsContract,
+    WaitingRunContract,
+    FlowContract,
+    GroupContract,
+    PlanContract,
+    RaceContract,
+    ScheduleDeclareContract,
+    ScheduleControlContract,
+    OfferContract,
+    ScheduleWakeContract,
+    ScheduleHintContract,
+    FireContract,
+    FireGuardContract,
+    MissedContract,
+    DecisionContract,
+    RowContract,
+    ScheduleSweepContract,
+    CrowdContract,
+):
+    """The whole contract."""

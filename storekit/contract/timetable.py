@@ -1,0 +1,90 @@
+"""What the claims about schedules are staged with: a schedule, its ticks, and what the store keeps of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rota.domain import codec
+from rota.domain.run import NewRun, Origin
+from rota.domain.schedule import Missed, Schedule, Tick
+from rota.store import Command, Declared, Fired, RowQuery, Scope
+from storekit.contract.stage import ARGS, GREET, STUBBORN, Stage, new_run
+
+REPORT = "report"
+MINUTE = 60.0
+OWNER = "app"
+
+
+def new_schedule(id: str = REPORT, at: float | None = None, **fields: Any) -> Schedule:
+    """One that fires at this instant; a store reads no triggers, so this one's text is as good as any."""
+    body = codec.encode(ARGS, Origin(), STUBBORN).decode()
+    given: dict[str, Any] = {
+        "next_at": at,
+        "fires_at": at,
+        "trigger": "every 1m",
+        "task": GREET,
+        "body": body,
+        "key": f"schedule:{id}",
+        "owner": OWNER,
+    }
+    return Schedule(id=id, **(given | fields))
+
+
+def new_tick(
+    schedule: Schedule, *runs: NewRun, then: float | None = None, last: bool = False, missed: Missed | None = None
+) -> Tick:
+    """A step of the schedule as it stands, a minute on unless told otherwise."""
+    nominal = schedule.next_at or 0.0
+    on = None if last else nominal + MINUTE if then is None else then
+    nominals = tuple(nominal + place for place in range(len(runs)))
+    return Tick(schedule.id, schedule.version, schedule.next_at, on, on, runs, nominals, missed)
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """The schedules of a stage, a line each."""
+
+    stage: Stage
+
+    async def declare(self, *schedules: Schedule) -> list[Declared]:
+        return (await self.stage.store.declare(schedules)).items
+
+    async def add(self, id: str = REPORT, delay: float = MINUTE, **fields: Any) -> Schedule:
+        """A schedule that is first due after this delay, as the store keeps it."""
+        at = await self.stage.now() + delay
+        assert await self.declare(new_schedule(id, at, **fields)) == [Declared.ADDED]
+        return await self.see(id)
+
+    async def due(self, id: str = REPORT, **fields: Any) -> Schedule:
+        """A schedule whose tick is a second old."""
+        schedule = await self.add(id, **fields)
+        self.stage.wait(MINUTE + 1)
+        return schedule
+
+    async def find(self, *ids: str) -> list[Schedule]:
+        return (await self.stage.store.rows(Schedule, RowQuery(names=ids))).items
+
+    async def see(self, id: str = REPORT) -> Schedule:
+        (schedule,) = await self.find(id)
+        return schedule
+
+    async def fire(self, *ticks: Tick) -> list[Fired]:
+        return (await self.stage.store.fire(ticks)).items
+
+    async def fired(self, *ticks: Tick) -> list[bool]:
+        return [fired.applied for fired in await self.fire(*ticks)]
+
+    async def control(self, command: Command, *ids: str, note: str | None = None, by: str | None = None) -> list[int]:
+        return (await self.stage.store.control(command, ids or [REPORT], note, by, Scope.SCHEDULES)).items
+
+    async def offered(self, worker: str = "ada", **fields: Any) -> list[str]:
+        """The schedules that come with this worker's next claim."""
+        return [schedule.id for schedule in (await self.stage.claim(worker, **fields)).due]
+
+    async def idle(self, *workers: str) -> list[float | None]:
+        """Each of these finds nothing, and is told when to wake."""
+        return [(await self.stage.claim(worker)).wake for worker in workers]
+
+
+def tick_run(id: str | None = None, **fields: Any) -> NewRun:
+    """A run as a tick makes it."""
+    return new_run(id=id, key=f"schedule:{REPORT}", **fields)

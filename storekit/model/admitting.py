@@ -1,0 +1,123 @@
+"""put and fire: whether a run comes in, joins another one, or is refused."""
+
+from collections.abc import Sequence
+
+from rota.domain.run import NewRun, after
+from rota.domain.schedule import Tick
+from rota.store import Plan
+from storekit.model import holding
+from storekit.model.book import ANY, Book, Ending, Row
+
+Answer = tuple[str, str]
+"""The run that stands for a newcomer, and the reason."""
+
+
+def put(book: Book, news: Sequence[NewRun], plan: Plan | None = None) -> tuple[list[Answer], set[str]]:
+    """An answer for each, and the runs that the plan cancelled."""
+    answers = [settlement_of(book, new) for new in news]
+    if plan is None:
+        return answers, set()
+    kept = {run for run, _ in answers}
+    gone = [row for row in book.in_group(plan.group) if row.id not in kept and row.new.unique_key not in plan.keep]
+    holding.cancel_all(book, gone, "cancelled", plan.note)
+    return answers, {row.id for row in gone}
+
+
+def fire(book: Book, tick: Tick) -> list[Answer] | None:
+    """What became of its runs; None if its schedule has moved on."""
+    plan = book.timetable.stands(tick)
+    if plan is None:
+        return None
+    answers = [settlement_of(book, run) for run in tick.runs]
+    book.timetable.advance(plan, tick, [reason for _, reason in answers])
+    if missed := tick.missed:
+        place = plan.said["task"], plan.said["key"]
+        book.decisions.add(*place, "missed", book.now, count=missed.count, note=missed.words)
+    return answers
+
+
+def settlement_of(book: Book, new: NewRun) -> Answer:
+    run, reason = admit(book, new)
+    if reason != "accepted":
+        book.decisions.add(new.task, new.key, reason, book.now, run=ANY if reason == "already_running" else run)
+    return run, reason
+
+
+def admit(book: Book, new: NewRun) -> Answer:
+    if new.id in book.rows:
+        return new.id, "accepted"
+    if not book.task(new.task).enabled:
+        return new.id, "disabled"
+    equals = holding.equals(book, new.task, new.unique_key) if new.guards.unique else []
+    waiting = sorted((row for row in equals if row.waiting), key=lambda row: row.fence > 0)
+    if waiting and not (new.guards.join == "wait" and waiting[0].fence):
+        return waiting[0].id, join(book, waiting[0], new)
+    if equals and new.guards.unique != "queued":
+        return equals[0].id, "already_running"
+    if refusal := refused(book, new):
+        return new.id, refusal
+    behind = [row.id for row in equals] if new.guards.behind else []
+    add(book, new, holding.unmet(book, [*new.needs, *behind]))
+    return new.id, "accepted"
+
+
+def refused(book: Book, new: NewRun) -> str | None:
+    guards = new.guards
+    mark = book.mark((new.task, new.unique_key or new.key or ""))
+    if guards.unique == "done" and mark.succeeded is not None:
+        return "already_done"
+    for rule in guards.cooldowns:
+        if mark.finished is not None and mark.failures >= rule.failures and book.now < mark.finished + rule.seconds:
+            return str(rule.reason)
+    queued = [row for row in book.rows.values() if row.new.task == new.task and row.state == "queued"]
+    if guards.max_pending is not None and sum(not row.needs for row in queued) >= guards.max_pending:
+        return "queue_full"
+    return None
+
+
+def add(book: Book, new: NewRun, needs: tuple[str, ...]) -> None:
+    book.arrivals += 1
+    cooldowns = new.guards.cooldowns if new.guards.behind and needs else ()
+    due, expires = times(book, new)
+    book.rows[new.id] = Row(new, book.arrivals, book.now, due, expires, new.body, needs, cooldowns, new.priority)
+
+
+def times(book: Book, new: NewRun) -> tuple[float, float | None]:
+    """When it is due, and when it is too late to start."""
+    due = after(book.now, new.delay) if new.at is None else new.at
+    if new.expires_after is None:
+        return due, new.expires_at
+    return due, after(max(book.now, due), new.expires_after)
+
+
+def start_afresh(row: Row, body: bytes) -> None:
+    """Other work: nothing that happened to the work before it counts."""
+    row.body = body
+    row.failures = row.losses = 0
+    row.progress = row.saved = row.error = None
+    if row.endings and row.endings[-1].outcome != "replaced":
+        row.endings.append(Ending(row.fence, "", "replaced", False))
+
+
+def join(book: Book, row: Row, new: NewRun) -> str:
+    if new.guards.join == "refuse":
+        return "already_queued"
+    before, due = row.due, times(book, new)[0]
+    if new.guards.join == "set":
+        row.due = due
+    elif new.guards.join == "push":
+        longest = new.guards.max_wait
+        row.due = max(row.due, due if longest is None else min(due, row.created + longest))
+    row.priority = max(row.priority, new.priority)
+    row.touches, row.touched = row.touches + 1, book.now
+    if new.expires_after is not None:
+        row.expires = after(max(book.now, row.due), new.expires_after)
+    elif new.expires_at is not None and new.expires_at > row.due:
+        row.expires = new.expires_at
+    else:
+        holding.move_expiry(row, before)
+    if row.body != new.body:
+        start_afresh(row, new.body)
+    if new.group is not None:
+        row.needs = holding.unmet(book, [need for need in new.needs if need != row.id])
+    return "joined"

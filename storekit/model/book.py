@@ -1,0 +1,170 @@
+"""What the model knows, in plain dictionaries: runs, marks, tasks, rates, batches and decisions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rota.domain.guards import Cooldown
+from rota.domain.run import NewRun
+from storekit.model.schedules import Timetable
+
+ATTEMPTS_SHOWN = 20
+ANY = "any of them"
+"""The run of a decision about several runs in one step: stores may name any of them."""
+
+
+@dataclass
+class Ending:
+    """How one claim of a run ended; `lost` says that a rescuer wrote it."""
+
+    fence: int
+    worker: str
+    outcome: str
+    lost: bool
+
+
+@dataclass
+class Row:
+    """One run. `command` is what its worker is still to be told: "cancel" or "pause"."""
+
+    new: NewRun
+    order: int
+    created: float
+    due: float
+    expires: float | None
+    body: bytes
+    needs: tuple[str, ...] = ()
+    cooldowns: tuple[Cooldown, ...] = ()
+    priority: int = 0
+    touches: int = 1
+    touched: float | None = None
+    state: str = "queued"
+    fence: int = 0
+    failures: int = 0
+    losses: int = 0
+    holder: str | None = None
+    until: float | None = None
+    command: str | None = None
+    reason: str | None = None
+    note: str | None = None
+    error: str | None = None
+    result: bytes | None = None
+    progress: Any = None
+    saved: bytes | None = None
+    finished: float | None = None
+    awaited: bool = False
+    endings: list[Ending] = field(default_factory=list[Ending])
+
+    @property
+    def id(self) -> str:
+        return self.new.id
+
+    @property
+    def final(self) -> bool:
+        return self.state not in ("queued", "running", "paused")
+
+    @property
+    def waiting(self) -> bool:
+        return self.state in ("queued", "paused")
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """The (task, key) of its mark."""
+        return self.new.task, self.new.unique_key or self.new.key or ""
+
+    @property
+    def marks(self) -> bool:
+        """Is its ending remembered?"""
+        guards = self.new.guards
+        return guards.unique == "done" or bool(guards.cooldowns) or guards.marks
+
+    def too_late(self, now: float) -> bool:
+        return self.state == "queued" and self.expires is not None and self.expires <= now
+
+
+@dataclass
+class Mark:
+    succeeded: float | None = None
+    finished: float | None = None
+    failures: int = 0
+
+
+@dataclass
+class Task:
+    """What was declared of a task, and whether people paused it."""
+
+    enabled: bool = True
+    paused: bool = False
+    total: int | None = None
+    per_key: int | None = None
+    interval: float | None = None
+    burst: int = 1
+    rate_per_key: bool = False
+
+    @property
+    def gated(self) -> bool:
+        return (self.total or self.per_key or self.interval) is not None
+
+
+@dataclass
+class Decisions:
+    """One row per (task, key, reason): how often, first, last, and the run and the note of the last one."""
+
+    rows: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict[tuple[str, str, str], list[Any]])
+
+    def add(
+        self,
+        task: str,
+        key: str | None,
+        reason: str,
+        now: float,
+        *,
+        count: int = 1,
+        run: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        row = self.rows.setdefault((task, key or "", reason), [0, now, now, None, None])
+        row[0] += count
+        row[2:] = [now, run, note]
+
+
+@dataclass
+class Book:
+    now: float = 0.0
+    rows: dict[str, Row] = field(default_factory=dict[str, Row])
+    arrivals: int = 0
+    marks: dict[tuple[str, str], Mark] = field(default_factory=dict[tuple[str, str], Mark])
+    tasks: dict[str, Task] = field(default_factory=dict[str, Task])
+    full_at: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    """When the bucket of a (task, key) is full again; the task's own bucket has the empty key."""
+    batches: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
+    """What the last claim of each worker found: (run, fence)."""
+    ready: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """The tasks of the workers that may be handed a run."""
+    handed: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """What each worker was handed since its last claim."""
+    unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Marks of which nobody can say whether this step made them."""
+    timetable: Timetable = field(default_factory=Timetable)
+    decisions: Decisions = field(default_factory=Decisions)
+
+    def task(self, name: str) -> Task:
+        return self.tasks.get(name) or Task()
+
+    def mark(self, about: tuple[str, str]) -> Mark:
+        return self.marks.get(about) or Mark()
+
+    def running(self) -> Iterator[Row]:
+        return (row for row in self.rows.values() if row.state == "running")
+
+    def held(self, id: str, fence: int, worker: str | None) -> Row | None:
+        """The run, if this worker holds it since this claim."""
+        row = self.rows.get(id)
+        return row if row and row.state == "running" and (row.fence, row.holder) == (fence, worker) else None
+
+    def in_group(self, group: str) -> list[Row]:
+        """What waits in a group."""
+        return [row for row in self.rows.values() if row.new.group == group and row.waiting]
+
+    def settlement_of(self, row: Row, reason: str, run: str | None = None, note: str | None = None) -> None:
+        self.decisions.add(row.new.task, row.new.key, reason, self.now, run=run, note=note)

@@ -1,0 +1,121 @@
+"""ask, declare and mark: commands of people, and what code says of tasks and schedules."""
+
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import MarkRow
+from storekit.model import holding
+from storekit.model.book import Book, Mark, Row, Task
+
+WORDS = {"cancel": "cancelled", "drop": "dropped", "pause": "paused", "resume": "resumed"}
+
+
+def control(book: Book, command: str, id: str, note: str | None) -> int:
+    row = book.rows.get(id)
+    if row is None or row.final:
+        return 0
+    changed = {"cancel": cancel, "drop": drop, "pause": pause, "resume": resume}[command](book, row, note)
+    if changed:
+        row.note = note
+        book.settlement_of(row, WORDS[command], run=id, note=note)
+    if row.finished is not None:
+        holding.release(book, row)
+    return int(changed or command == "cancel")
+
+
+def cancel(book: Book, row: Row, note: str | None) -> bool:
+    """A running one is told; to be told the same again changes nothing."""
+    if row.state != "running":
+        holding.end(book, row, "cancelled", "cancelled")
+        return True
+    before, row.command = (row.command, row.note), "cancel"
+    return before != ("cancel", note)
+
+
+def drop(book: Book, row: Row, note: str | None) -> bool:
+    if row.state == "running":
+        return False
+    holding.end(book, row, "cancelled", "dropped")
+    return True
+
+
+def pause(book: Book, row: Row, note: str | None) -> bool:
+    if row.state == "queued":
+        row.state = "paused"
+        return True
+    if row.state != "running" or row.command == "cancel":
+        return False
+    before, row.command = (row.command, row.note), "pause"
+    return before != ("pause", note)
+
+
+def resume(book: Book, row: Row, note: str | None) -> bool:
+    if row.state == "paused":
+        row.state = "queued"
+        return True
+    if row.command != "pause":
+        return False
+    row.command = None
+    return True
+
+
+def control_task(book: Book, command: str, name: str, note: str | None) -> int:
+    """Cancel and drop end what waits; pause and resume hold the task."""
+    task, changed = book.task(name), 0
+    if command in ("cancel", "drop"):
+        waiting = [row for row in book.rows.values() if row.new.task == name and row.waiting]
+        for row in waiting:
+            holding.end(book, row, "cancelled", "dropped")
+            row.note = note
+        for row in waiting:
+            holding.release(book, row)
+        changed = len(waiting)
+    elif task.paused != (command == "pause"):
+        task.paused = command == "pause"
+        book.tasks[name] = task
+        changed = 1
+    if changed:
+        book.decisions.add(name, None, WORDS[command], book.now, count=changed, note=note)
+    return changed
+
+
+def control_schedule(book: Book, command: str, id: str, note: str | None) -> bool:
+    plan = book.timetable.plans.get(id)
+    changed = book.timetable.control(command, id, note, book.now)
+    if plan is not None and changed:
+        book.decisions.add(plan.said["task"], plan.said["key"], WORDS[command], book.now, note=note)
+    return changed
+
+
+def declare(book: Book, item: TaskSpec | Schedule) -> str:
+    if isinstance(item, Schedule):
+        return book.timetable.declare(item, book.now)
+    known = book.tasks.get(item.name)
+    limit, rate = item.limit, item.rate
+    task = Task(
+        enabled=item.enabled,
+        paused=known is not None and known.paused,
+        total=limit.total if limit else None,
+        per_key=limit.per_key if limit else None,
+        interval=rate.per / rate.n if rate else None,
+        burst=rate.burst if rate else 1,
+        rate_per_key=bool(rate and rate.per_key),
+    )
+    if known == task:
+        return "unchanged"
+    book.tasks[item.name] = task
+    if known is None:
+        return "added"
+    if (known.interval, known.burst, known.rate_per_key) != (task.interval, task.burst, task.rate_per_key):
+        book.full_at = {name: at for name, at in book.full_at.items() if name[0] != item.name}
+    return "changed"
+
+
+def mark(book: Book, edit: MarkRow) -> bool:
+    about, new = (edit.task, edit.key), edit.mark
+    mark = Mark() if new is None else Mark(new.succeeded_at, new.finished_at, new.failures)
+    if book.mark(about) == mark:
+        return False
+    book.marks[about] = mark
+    met = ["*{} {}".format(*about)] if mark.finished is not None else []
+    holding.meet_needs(book, [*met, "+{} {}".format(*about)] if mark.succeeded is not None else met)
+    return True

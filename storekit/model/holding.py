@@ -1,0 +1,112 @@
+"""What a run waits for, and what its end sets free."""
+
+from collections.abc import Sequence
+
+from rota.domain.run import after
+from storekit.model.book import ANY, Book, Mark, Row
+
+
+def equals(book: Book, task: str, unique_key: str | None) -> list[Row]:
+    """The unfinished runs of a unique key. Those that are too late to start end here."""
+    if unique_key is None:
+        return []
+    named = [row for row in book.rows.values() if (row.new.task, row.new.unique_key) == (task, unique_key)]
+    expire(book, [row for row in named if row.too_late(book.now)])
+    return [row for row in named if not row.final]
+
+
+def expire(book: Book, late: Sequence[Row]) -> None:
+    """Several expire in any order: one that waited for the end of another may have seen it, or not."""
+    for row in late:
+        met = [need for other in late if other is not row for need in ends(other)]
+        book.unclear.update(name[1] for need in row.needs if need in met and (name := _name(need)) and name[0] == "*")
+    for row in late:
+        end(book, row, "cancelled", "expired")
+        book.settlement_of(row, "expired", run=ANY)
+    for row in late:
+        release(book, row)
+
+
+def cancel_all(book: Book, rows: Sequence[Row], reason: str, note: str | None) -> None:
+    for row in rows:
+        end(book, row, "cancelled", reason)
+        row.note = note
+        book.settlement_of(row, reason, run=ANY, note=note)
+    for row in rows:
+        release(book, row)
+
+
+def end(book: Book, row: Row, state: str, reason: str | None) -> None:
+    row.state, row.reason, row.finished = state, reason, book.now
+
+
+def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The needs in `wanted` that are not met yet. A run among them learns that another waits for its end."""
+    found: list[str] = []
+    for need in wanted:
+        row, name = book.rows.get(need), _name(need)
+        if name is not None:
+            word, about = name
+            mark = book.mark(about)
+            if (mark.finished if word == "*" else mark.succeeded) is None:
+                found.append(need)
+        elif row is not None and not row.final:
+            row.awaited = True
+            found.append(need)
+    return tuple(found)
+
+
+def release(book: Book, ended: Row) -> None:
+    """A run has ended: whoever waited for it, or for an end or a success of its key, waits no longer."""
+    meet_needs(book, ends(ended))
+
+
+def ends(row: Row) -> list[str]:
+    """The needs that the end of this run meets."""
+    met = [row.id] if row.awaited else []
+    if row.marks:
+        met.append("*{} {}".format(*row.about))
+        if row.state == "succeeded":
+            met.append("+{} {}".format(*row.about))
+    return met
+
+
+def meet_needs(book: Book, met: Sequence[str]) -> None:
+    for row in book.rows.values():
+        found = [need for need in row.needs if need in met]
+        if row.final or not found:
+            continue
+        for need in found:
+            _remember(book, need)
+        row.needs = tuple(need for need in row.needs if need not in met)
+        if not row.needs and row.cooldowns:
+            before, row.due = row.due, _rested(book, row)
+            move_expiry(row, before)
+
+
+def move_expiry(row: Row, before: float) -> None:
+    """A run that is due at another time expires as long after being due as before."""
+    if row.expires is not None and row.due != before:
+        row.expires = after(row.due, row.expires - before)
+
+
+def _remember(book: Book, need: str) -> None:
+    """An end that a run waited for is known from now on, also where it was a cancel."""
+    name = _name(need)
+    if name is not None and name[0] == "*":
+        mark = book.marks.setdefault(name[1], Mark())
+        mark.finished = book.now if mark.finished is None else mark.finished
+
+
+def _rested(book: Book, row: Row) -> float:
+    mark, due = book.mark(row.about), row.due
+    for rule in row.cooldowns:
+        if mark.finished is not None and mark.failures >= rule.failures:
+            due = max(due, mark.finished + rule.seconds)
+    return after(due, 0)
+
+
+def _name(need: str) -> tuple[str, tuple[str, str]] | None:
+    """Of `+task key` and `*task key` the sign and the (task, key); None for the id of a run."""
+    task, space, key = need.partition(" ")
+    return (task[0], (task[1:], key)) if space else None

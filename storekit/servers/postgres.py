@@ -1,0 +1,155 @@
+"""PostgreSQL: one private cluster, from any version's programs."""
+
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from storekit.servers.binaries import Program
+from storekit.servers.places import Address, free_port, private_folder, unprivileged_account
+from storekit.servers.process import ServerFailed
+from storekit.servers.server import Server
+
+HOST = "127.0.0.1"
+ROLE = "rota"
+
+
+class PostgresServer(Server):
+    """A PostgreSQL on a Unix socket, and with `tcp` on a loopback port; the role `rota` owns it, nobody has a password.
+
+    `options` are settings of postgresql.conf. By default nothing is synced: what was committed survives `kill`, though
+    it would not survive a power cut; for that, ask for `{"fsync": "on"}`. `template` is a folder that need not exist
+    yet: the first server makes its cluster there, and all that share it copy it, which is quicker.
+    """
+
+    graceful = signal.SIGINT  # "fast"; SIGTERM would wait until the last client has left
+    ending = signal.SIGQUIT  # "immediate": no checkpoint, but no shared memory left behind either
+    defaults: ClassVar[Mapping[str, str]] = {
+        "fsync": "off",
+        "full_page_writes": "off",
+        "shared_buffers": "32MB",
+        "max_wal_size": "1GB",  # initdb makes it smaller with the small segments, which are there to be copied quickly
+        "dynamic_shared_memory_type": "mmap",
+        "listen_addresses": "",
+        "timezone": "UTC",
+    }
+
+    def __init__(
+        self,
+        programs: Program,
+        options: Mapping[str, str] | None = None,
+        *,
+        tcp: bool = False,
+        template: Path | None = None,
+    ) -> None:
+        super().__init__("postgres", unprivileged_account())
+        self.programs = programs
+        self.options = {**self.defaults, **({"listen_addresses": HOST} if tcp else {}), **(options or {})}
+        self.port = free_port() if tcp else 5432
+        self._tcp = tcp
+        self._template = template
+        self._data = self.folder / "data"
+
+    @property
+    def address(self) -> Address:
+        return (HOST, self.port) if self._tcp else self.folder / f".s.PGSQL.{self.port}"
+
+    def url_at(self, address: Address, database: str = "postgres") -> str:
+        """`sslmode` is spelled out because a client would first ask for TLS, which a proxy takes for a request."""
+        if isinstance(address, Path):
+            port = address.name.rpartition(".")[2]
+            return f"postgresql://{ROLE}@/{database}?host={quote(str(address.parent))}&port={port}"
+        return f"postgresql://{ROLE}@{address[0]}:{address[1]}/{database}?sslmode=disable"
+
+    def stop_at_once(self) -> None:
+        """Its "immediate" shutdown: connections are dropped, and the next start recovers from the log."""
+        self._started.thaw()
+        self._started.signal(signal.SIGQUIT)
+        self._started.wait()
+
+    def close(self) -> None:
+        if not self.running:
+            # Only a killed server leaves the file, and with it a System V segment that only a restart would remove.
+            for memory in self._lock_file()[6:7]:
+                ctypes.CDLL(None).shmctl(int(memory.split()[1]), 0, None)
+        super().close()
+
+    def _prepare(self) -> None:
+        if self._data.exists():
+            return
+        if self._template is None:
+            make_cluster(self.programs, self._data, self.account)
+        else:
+            copy_template(self.programs, self._template, self._data, self.account)
+
+    def _command(self) -> list[str]:
+        settings = {**self.options, "port": str(self.port), "unix_socket_directories": str(self.folder)}
+        flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [str(self.programs.path / "postgres"), "-D", str(self._data), *flags]
+
+    def _is_ready(self) -> bool:
+        lines = self._lock_file()
+        return lines[:1] == [str(self.pid)] and lines[7:8] == ["ready"]
+
+    def _lock_file(self) -> list[str]:
+        """postmaster.pid: the pid comes first, the shared memory's key and id seventh, its state eighth."""
+        try:
+            return [line.strip() for line in (self._data / "postmaster.pid").read_text().split("\n")]
+        except OSError:
+            return []
+
+
+def make_cluster(programs: Program, data: Path, account: int | None) -> None:
+    """initdb, without waiting for the disk."""
+    flags = ["-U", ROLE, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=1"]
+    made = subprocess.run(
+        [programs.path / "initdb", "-D", data, *flags],
+        cwd=data.parent,
+        user=account,
+        group=account,
+        extra_groups=None if account is None else [],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if made.returncode:
+        raise ServerFailed(f"initdb of PostgreSQL {programs.version} failed.\n{made.stdout}{made.stderr}")
+
+
+def copy_template(programs: Program, template: Path, data: Path, account: int | None) -> None:
+    """A copy of the cluster at this path, which is made by whoever comes first; one process at a time."""
+    with _locked(template):
+        if not template.exists():
+            # Elsewhere first: the unprivileged account may not reach a test run's folder, and half a cluster is none.
+            workshop = private_folder("initdb", account)
+            try:
+                make_cluster(programs, workshop / "data", account)
+                shutil.move(workshop / "data", template)
+            finally:
+                shutil.rmtree(workshop, ignore_errors=True)
+        shutil.copytree(template, data, symlinks=True)
+    if account is not None:
+        for place, _, files in os.walk(data):
+            for path in (place, *(os.path.join(place, file) for file in files)):
+                os.chown(path, account, account)
+
+
+def remove_template(template: Path) -> None:
+    """Remove it if it is there; whoever needs it afterwards makes it anew."""
+    with _locked(template):
+        shutil.rmtree(template, ignore_errors=True)
+
+
+@contextmanager
+def _locked(template: Path) -> Generator[None]:
+    with template.with_name(f"{template.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
