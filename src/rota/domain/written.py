@@ -59,7 +59,7 @@ def check_format(unit: Unit, format: str) -> str:
         first = day if unit == "day" else day.replace(day=1)
         try:
             text = first.strftime(format)
-            same = _parsed(text, format) == first
+            same = _reads_as(text, format, first)
         except (ValueError, re.error) as error:
             raise ValueError(f"format={format!r} cannot be read back: {error}") from None
         if not same or not text.isprintable() or "@" in text:
@@ -67,6 +67,18 @@ def check_format(unit: Unit, format: str) -> str:
         if any(shape.fullmatch(text) for shape, _ in SHAPES.values()) and format != USUAL[unit]:
             raise ValueError(f"format={format!r} writes {first} as {text!r}, which is the usual name of another period")
     return format
+
+
+def _reads_as(text: str, shape: str, day: date) -> bool:
+    """Whether `text`, which is `day` in the format `shape`, is read back as that day; ValueError if it cannot be read.
+
+    A format without a year is never read alone: Python 3.13 warns of a day without a year, and a later Python may
+    refuse one. After 28 years each date has its weekday again, so only a year tells the two days apart.
+    """
+    if day.replace(year=day.year + 28).strftime(shape) == text:
+        _parsed(f"{day.year} {text}", f"%Y {shape}")
+        return False
+    return _parsed(text, shape) == day
 
 
 def _parsed(text: str, shape: str) -> date:
