@@ -174,10 +174,17 @@ def test_a_folder_without_git_passes(tmp_path: Path) -> None:
 
 
 def test_an_sdist_inside_another_repository_passes(repository: Repository) -> None:
+    repository.commit("Vendored rota", "vendor/rota/tools/commits.py")
     repository.commit("Adding a file")
-    inside = repository.folder / "vendor" / "rota"
-    (inside / "tools").mkdir(parents=True)
-    main(inside)
+    main(repository.folder / "vendor" / "rota")
+
+
+def test_a_check_that_was_removed_and_came_back_holds_from_its_first_day_on(repository: Repository) -> None:
+    wrong = repository.commit("Adding a file")
+    (repository.folder / "tools" / "commits.py").unlink()
+    repository.commit("Remove the check", "b.txt")
+    repository.commit("Add the check again", "tools/commits.py")
+    assert wrong in {commit.hash for commit in commits(repository.folder)}
 
 
 def test_a_history_without_the_check_passes(repository: Repository) -> None:
