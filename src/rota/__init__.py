@@ -1,55 +1,65 @@
-"""rota: work that runs on time, once, and visibly."""
+"""rota: work that runs on time, once, and visibly.
 
-from rota.app.app import Rota
-from rota.app.status import Health, Status, TaskStatus
-from rota.client.handle import RunHandle
-from rota.client.tick_outcomes import TickOutcome
-from rota.domain.activity import Activity, Breaker
-from rota.domain.decision import Decision, Reason
-from rota.domain.period import Period
-from rota.domain.policy import Limit, Rate, Retry
-from rota.domain.results import StatusReport, status_dict
-from rota.domain.run import Run, State
-from rota.domain.schedule import Schedule
-from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
-from rota.domain.user_key import UserKey
-from rota.engine.context import Context
-from rota.engine.hooks import Event
-from rota.engine.steps import Inputs
-from rota.errors import (
-    Discard,
-    DuplicateTask,
-    InvalidArguments,
-    InvalidOptions,
-    MissingExtra,
-    NoStore,
-    NotRunning,
-    QueueFull,
-    Refused,
-    Restless,
-    RetryAfter,
-    RotaError,
-    RunCancelled,
-    RunEnded,
-    RunFailed,
-    RunNotFound,
-    ScheduleNotFound,
-    ScheduleTaken,
-    SchemaTooNew,
-    Snooze,
-    StoreCorrupt,
-    StoreError,
-    StoreUnavailable,
-    TaskError,
-    UnknownTask,
-    Unstorable,
-    UsageError,
-)
-from rota.flow import Flow, FlowStatus, Step, StepStatus
-from rota.schedules.plans import PlanReport
-from rota.store import Depth
-from rota.task import Bound, Chain, ChainHandle, Task
-from rota.why import Fact, Why
+A name is loaded when code first uses it, so that `import rota` stays cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.app.app import Rota
+    from rota.app.status import Health, LoopStatus, Status, TaskStatus
+    from rota.client.handle import RunHandle
+    from rota.client.tick_outcomes import TickOutcome
+    from rota.domain.activity import Activity, Breaker
+    from rota.domain.decision import Decision, Reason
+    from rota.domain.period import Period
+    from rota.domain.policy import Limit, Rate, Retry
+    from rota.domain.results import StatusReport, status_dict
+    from rota.domain.run import Run, State
+    from rota.domain.schedule import Schedule
+    from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
+    from rota.domain.user_key import UserKey
+    from rota.engine.context import Context
+    from rota.engine.hooks import Event
+    from rota.engine.steps import Inputs
+    from rota.errors import (
+        Discard,
+        DrainTimeout,
+        DuplicateTask,
+        HandlerVerdict,
+        InvalidArguments,
+        InvalidOptions,
+        MissingExtra,
+        NoStore,
+        NotRunning,
+        NotSimulated,
+        QueueFull,
+        Refused,
+        RetryAfter,
+        RotaError,
+        RunCancelled,
+        RunEnded,
+        RunFailed,
+        RunNotFound,
+        ScheduleNotFound,
+        ScheduleTaken,
+        SchemaTooNew,
+        Snooze,
+        StoreCorrupt,
+        StoreError,
+        StoreUnavailable,
+        TaskError,
+        UnknownTask,
+        Unstorable,
+        UsageError,
+    )
+    from rota.flow import Flow, FlowStatus, Step, StepStatus
+    from rota.schedules.plans import PlanReport
+    from rota.store import Depth
+    from rota.task.chain import Chain, ChainHandle
+    from rota.task.task import Bound, Task, Using
+    from rota.why import Fact, Why
 
 __all__ = [
     "Activity",
@@ -64,28 +74,31 @@ __all__ = [
     "Decision",
     "Depth",
     "Discard",
+    "DrainTimeout",
     "DuplicateTask",
     "Event",
     "Every",
     "Fact",
     "Flow",
     "FlowStatus",
+    "HandlerVerdict",
     "Health",
     "Inputs",
     "InvalidArguments",
     "InvalidOptions",
     "Limit",
+    "LoopStatus",
     "MissingExtra",
     "Monthly",
     "NoStore",
     "NotRunning",
+    "NotSimulated",
     "Period",
     "PlanReport",
     "QueueFull",
     "Rate",
     "Reason",
     "Refused",
-    "Restless",
     "Retry",
     "RetryAfter",
     "Rota",
@@ -118,7 +131,55 @@ __all__ = [
     "Unstorable",
     "UsageError",
     "UserKey",
+    "Using",
     "Weekly",
     "Why",
     "status_dict",
 ]
+
+_MODULES = {
+    "rota.app.app": "Rota",
+    "rota.app.status": "Health LoopStatus Status TaskStatus",
+    "rota.client.handle": "RunHandle",
+    "rota.client.tick_outcomes": "TickOutcome",
+    "rota.domain.activity": "Activity Breaker",
+    "rota.domain.decision": "Decision Reason",
+    "rota.domain.period": "Period",
+    "rota.domain.policy": "Limit Rate Retry",
+    "rota.domain.results": "StatusReport status_dict",
+    "rota.domain.run": "Run State",
+    "rota.domain.schedule": "Schedule",
+    "rota.domain.triggers": "At Cron DailyAt Every Monthly Trigger Weekly",
+    "rota.domain.user_key": "UserKey",
+    "rota.engine.context": "Context",
+    "rota.engine.hooks": "Event",
+    "rota.engine.steps": "Inputs",
+    "rota.errors": (
+        "Discard DuplicateTask HandlerVerdict InvalidArguments InvalidOptions MissingExtra NoStore NotRunning "
+        "NotSimulated QueueFull Refused DrainTimeout RetryAfter RotaError RunCancelled RunEnded RunFailed RunNotFound "
+        "ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError StoreUnavailable TaskError "
+        "UnknownTask Unstorable UsageError"
+    ),
+    "rota.flow": "Flow FlowStatus Step StepStatus",
+    "rota.schedules.plans": "PlanReport",
+    "rota.store": "Depth",
+    "rota.task.chain": "Chain ChainHandle",
+    "rota.task.task": "Bound Task Using",
+    "rota.why": "Fact Why",
+}
+"""The public names by the module that defines them; `__all__` and the imports above repeat the names for type checkers
+and editors, and tests/surfaces/test_public_names.py compares the three lists."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,6 @@
-"""Every exception that rota raises for its users; each message says what happened and what to do."""
+"""All exceptions that rota raises to its users, and the exceptions that a handler may raise to rota.
+
+Each message says what happened and what to do."""
 
 from typing import Literal
 
@@ -8,19 +10,19 @@ from rota.domain.run import Run
 
 
 class RotaError(Exception):
-    """The root of them all."""
+    """The base class of all errors that rota raises."""
 
 
 class UsageError(RotaError):
-    """Something is asked of rota that cannot be: the fix is in the caller's code, command or settings."""
+    """The caller made a mistake: the fix is in the caller's code, command or settings."""
 
 
 class InvalidArguments(UsageError, TypeError):
-    """These arguments do not fit the task, or cannot be stored."""
+    """The arguments do not match the parameters of the task, or cannot be stored as JSON."""
 
 
 class InvalidOptions(UsageError, ValueError):
-    """A policy or option has a value it cannot have."""
+    """An option, a policy or a setting has a value that rota does not accept."""
 
 
 class UnknownTask(UsageError, LookupError):
@@ -28,31 +30,31 @@ class UnknownTask(UsageError, LookupError):
 
 
 class DuplicateTask(UsageError, ValueError):
-    """Two functions want the same task name."""
+    """Two functions of one app have the same task name or alias."""
 
 
 class MissingExtra(UsageError, ImportError):
-    """A store or surface needs a package that is not installed."""
+    """A store or a command needs an optional package that is not installed."""
 
 
 class NotRunning(UsageError, RuntimeError):
-    """The app is not open on this event loop."""
+    """A call needs a running engine or an app that this process does not have, or would block a running event loop."""
 
 
 class NotSimulated(UsageError, RuntimeError):
-    """Something waits for the real world where only virtual time passes."""
+    """Code inside `simulate` waits for a thread, a socket or a process, which virtual time cannot simulate."""
 
 
-class Restless(RotaError, TimeoutError):
-    """`drain` found no end: something is still due or running."""
+class DrainTimeout(RotaError, TimeoutError):
+    """Runs were still due or running when the `timeout` of `drain` was over."""
 
 
 class StoreError(RotaError):
-    """The store cannot do what is asked of it."""
+    """The store cannot do what the caller asks for."""
 
 
 class StoreUnavailable(StoreError, ConnectionError):
-    """The store cannot be reached, opened or written. `passing` if the next try may find it well again."""
+    """The store cannot be reached, opened or written. `passing` is true if a later try may succeed."""
 
     def __init__(self, message: str, passing: bool = True) -> None:
         super().__init__(message)
@@ -60,26 +62,27 @@ class StoreUnavailable(StoreError, ConnectionError):
 
 
 class NoStore(StoreUnavailable):
-    """There is no store at this place yet, and whoever asks makes none."""
+    """No store exists at this URL yet, and a command that only reads does not create one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, passing=False)
 
 
 class StoreCorrupt(StoreError):
-    """The store is there, but what it holds is not a sound rota store."""
+    """The store exists, but its content is damaged or was not written by rota."""
 
 
 class Unstorable(StoreError, ValueError):
-    """The store can never keep this value: no later try helps. Stores raise it for a proven bad value, nothing else."""
+    """The store can never keep this value, so a retry does not help. Stores raise Unstorable only for a value that is
+    proven to be bad."""
 
 
 class SchemaTooNew(StoreError):
-    """A newer rota has written this store."""
+    """A newer version of rota has written this store."""
 
 
 class Refused(RotaError):
-    """A guard said no; `decision.reason` is why."""
+    """A guard refused the submit, and no run was made; `decision.reason` says why."""
 
     def __init__(self, decision: Decision, message: str | None = None) -> None:
         super().__init__(message or f"the submit was refused: {decision.reason}; no run was made")
@@ -91,33 +94,33 @@ class Refused(RotaError):
 
 
 class QueueFull(Refused):
-    """There is no room for one more run."""
+    """The task has `max_pending` unfinished runs already, and no run was made."""
 
 
 class RunNotFound(RotaError, LookupError):
-    """The store knows no such run: it never did, or has forgotten it after its retention."""
+    """The store has no run with this id: the run never existed, or retention has deleted it."""
 
 
 class ScheduleNotFound(RotaError, LookupError):
-    """The store knows no such schedule."""
+    """The store has no schedule with this id."""
 
 
 class ScheduleTaken(UsageError, ValueError):
-    """A schedule of this name belongs to someone else."""
+    """Another app owns the schedule with this id."""
 
 
 class RunEnded(RotaError):
-    """Awaiting a result found a run that has none."""
+    """`result()` was called on a run that ended without a result; `run` is that run."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         reason = "" if run.reason is None or str(run.reason) == str(run.state) else str(run.reason)
-        said = [str(run.error)] if run.error else [word for word in (reason, run.note) if word]
-        super().__init__(": ".join([f"{run.task} {run.id} {run.state}", *said]))
+        details = [str(run.error)] if run.error else [word for word in (reason, run.note) if word]
+        super().__init__(": ".join([f"{run.task} {run.id} {run.state}", *details]))
 
 
 class RunFailed(RunEnded):
-    """The run failed and will not be tried again."""
+    """The run failed and is not retried any more."""
 
 
 class RunCancelled(RunEnded):
@@ -125,16 +128,16 @@ class RunCancelled(RunEnded):
 
 
 class HandlerVerdict(Exception):
-    """What a handler may raise to say what becomes of its run; never an error of rota's."""
+    """The base class of the exceptions by which a handler decides what happens to its run."""
 
     @property
     def __rota_verdict__(self) -> tuple[object, ...]:
-        """Its arguments, for the way from a child process."""
+        """The arguments of the exception; a child process sends them to the worker, which builds it again."""
         return self.args
 
 
 class RetryAfter(HandlerVerdict):
-    """Try again after so many seconds; it draws on the retries like any failure."""
+    """Retry the run after `seconds`. The call counts as a failure and uses up one retry."""
 
     def __init__(self, seconds: float, why: str = "") -> None:
         super().__init__(_seconds(seconds), why)
@@ -142,7 +145,7 @@ class RetryAfter(HandlerVerdict):
 
 
 class Snooze(HandlerVerdict):
-    """Call me again after so many seconds; this is no failure and charges nothing."""
+    """Call the handler again after `seconds`. The call does not count as a failure and uses up no retry."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(_seconds(seconds))
@@ -150,16 +153,17 @@ class Snooze(HandlerVerdict):
 
 
 class Discard(HandlerVerdict):
-    """Failed, and no retry would help."""
+    """The run has failed, and a retry would not help: rota does not retry the run."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
 
 
 class TaskError(HandlerVerdict):
-    """How the work went, where it neither simply succeeded nor broke.
+    """The work failed, was done in part or was skipped; `message` says why.
 
-    "failed" and "partial" are failures and may be retried; "skipped" succeeds without counting as done.
+    "failed" and "partial" are failures, which the task's `retry` may retry. "skipped" ends the run as succeeded, and
+    the run does not count as done for `once=`.
     """
 
     def __init__(self, status: Literal["failed", "partial", "skipped"], message: str = "") -> None:

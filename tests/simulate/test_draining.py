@@ -8,7 +8,7 @@ import pytest
 
 from rota import InvalidOptions, Retry, Rota, Snooze, State
 from rota.client.drain import drained
-from rota.errors import Restless
+from rota.errors import DrainTimeout
 from rota.testing import StoreClock, drain
 
 
@@ -89,12 +89,12 @@ async def test_who_never_comes_to_rest_is_named() -> None:
         raise Snooze(0)
 
     run = await stuck.submit()
-    with pytest.raises(Restless, match=f"not at rest after 0.1 s: stuck {run.id} still runs"):
+    with pytest.raises(DrainTimeout, match=f"not at rest after 0.1 s: stuck {run.id} still runs"):
         await drain(app, timeout=0.1)
     assert (await run.refresh()).state is State.QUEUED, "it was given back"
     await app.pause("stuck")
     await again.submit()
-    with pytest.raises(Restless, match="again"):
+    with pytest.raises(DrainTimeout, match="again"):
         await drain(app, timeout=0.1)
 
 

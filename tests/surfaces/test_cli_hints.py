@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import rota as public
 from rota import Period, Rota
 from rota.cli import run as command
 from tests.surfaces.called import Called
@@ -136,12 +135,3 @@ async def test_a_reset_answers_with_what_was_done() -> None:
         await day.wait("2026-11-15", timeout=10)
         assert await day.reset("2026-11-15", step="bad") == []
         assert await day.reset("2026-11-15") == ["good"]
-
-
-EXPORTED = "Bound Chain ChainHandle Depth Fact Health NotRunning Restless RunEnded Status TaskStatus Why"
-
-
-@pytest.mark.parametrize("name", EXPORTED.split())
-def test_names_of_public_signatures_are_exported(name: str) -> None:
-    assert name in public.__all__
-    assert hasattr(public, name)

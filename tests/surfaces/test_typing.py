@@ -12,8 +12,10 @@ PROGRAM = """
 from datetime import UTC, datetime
 from typing import assert_type
 
-from rota import Activity, Breaker, Context, Cron, DailyAt, Decision, Every, Retry, Rota, RunHandle, Schedule, UserKey
-from rota.task import Bound
+import rota
+from rota import (
+    Activity, Bound, Breaker, Context, Cron, DailyAt, Decision, Every, Retry, Rota, RunHandle, Schedule, UserKey
+)
 
 app = Rota("memory://")
 
@@ -85,6 +87,8 @@ async def wrong() -> None:
     resize.bind(3)  # wrong
     app.task(retry=3)  # wrong
     app.task(lost="never")  # wrong
+    app.task(retyr=Retry(3))  # wrong
+    rota.Retyr(3)  # wrong
 """
 
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}

@@ -1,10 +1,8 @@
-"""For those who test: a simulation in virtual time, helpers for tests of tasks, and what every store must do.
+"""For tests of apps that use rota: a simulation in virtual time, `drain`, and asserts about submitted runs.
 
     from rota.testing import assert_submitted, drain, simulate
 
-What needs more than rota itself is imported by its full name: `storekit.contract` needs pytest and
-pytest-asyncio. pytest finds `rota.testing.plugin` by itself. `storekit.comparison` compares a store with the model.
-There are also real servers, `storekit.servers`, and a proxy that loses replies, `storekit.proxy`.
+pytest finds the plugin `rota.testing.plugin` by itself.
 """
 
 from importlib import import_module
@@ -28,8 +26,10 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Loaded when asked for: pytest imports this package at every start, for its plugin."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts every name, also a misspelt one
+
+    def __getattr__(name: str) -> object:
+        """Load a name when code first uses it: pytest imports this package at every start, for the plugin."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

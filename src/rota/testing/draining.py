@@ -1,20 +1,22 @@
-"""drain: run what is due, here and now."""
+"""drain: run all due runs in this process, for tests."""
 
 import asyncio
 
 from rota.app.app import Rota
 from rota.client.drain import drained, first_due, first_held
-from rota.errors import Restless
+from rota.errors import DrainTimeout
 from rota.store import Store
 
 LOOK_AGAIN = 0.2
+"""Seconds after which `drain` looks at the store again, when no hint came."""
 
 
 async def drain(app: Rota, *, timeout: float = 10.0) -> None:
-    """Run everything that is due in the app's store right now, with a real engine, and what comes of it.
+    """Run all runs that are due in the app's store now, and the runs that these submit, with a real engine.
 
-    What is due later stays: a retry with a delay, for example, until the clock is moved. Raises Restless if something
-    is still due or running after `timeout` seconds. Handlers that fail do not raise here: ask their runs.
+    A run that is due later stays queued: a retry with a delay, for example, until a test moves the clock. Raises
+    DrainTimeout if a run is still due or running after `timeout` seconds. A handler that fails does not raise here: its
+    run holds the error.
     """
     tasks = app.names()
     engine = app.build_engine()
@@ -29,7 +31,7 @@ async def drain(app: Rota, *, timeout: float = 10.0) -> None:
                 while not await drained(store, engine, tasks, everywhere=True):
                     heard = await client.news(LOOK_AGAIN, heard)
         except TimeoutError:
-            raise Restless(await _unrest(store, list(tasks), timeout)) from None
+            raise DrainTimeout(await _unrest(store, list(tasks), timeout)) from None
         finally:
             await engine.stop(0)
 
