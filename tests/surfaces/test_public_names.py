@@ -32,7 +32,7 @@ def test_a_name_that_users_write_is_exported(name: str) -> None:
 
 def test_the_three_lists_of_public_names_agree() -> None:
     tree = ast.parse(Path(rota.__file__).read_text())
-    (guarded,) = [node for node in tree.body if isinstance(node, ast.If)]
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
     imported = {
         name.name: node.module for node in guarded.body if isinstance(node, ast.ImportFrom) for name in node.names
     }
