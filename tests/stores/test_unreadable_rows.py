@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rota import Every, Limit, Rota
-from rota.cli.store_checks import store_checks
+from rota.cli.doctor.store_checks import store_checks
 from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule

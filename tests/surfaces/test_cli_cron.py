@@ -63,7 +63,7 @@ def test_a_pipe_gets_the_fires_and_the_findings_apart(rota: Called) -> None:
 
 
 def test_a_terminal_gets_it_all_in_one_view(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.show.Show.terminal", True)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", True)
     monkeypatch.setenv("COLUMNS", "110")
 
     out = rota("cron", "30 2 * * *", *SPRING, "--count", "1")

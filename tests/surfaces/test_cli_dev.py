@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.changes import Changes, snapshot
+from rota.cli.worker.changes import Changes, snapshot
 from tests.surfaces.project import TASKS, Project, line_with, sentence
 
 ONE_MORE = "\n\n@app.task\ndef one_more() -> None: ...\n"
@@ -41,8 +41,8 @@ def test_without_an_app_there_is_nothing_to_start(project: Project) -> None:
 async def test_changes_are_seen_with_and_without_watchfiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    monkeypatch.setattr("rota.cli.changes.watchfiles_installed", lambda: told)
-    monkeypatch.setattr("rota.cli.changes.SCAN_EVERY", 0.01)
+    monkeypatch.setattr("rota.cli.worker.changes.watchfiles_installed", lambda: told)
+    monkeypatch.setattr("rota.cli.worker.changes.SCAN_EVERY", 0.01)
     (tmp_path / "gone.py").touch()
     changes = Changes(tmp_path)
 

@@ -62,7 +62,7 @@ def test_what_the_code_says_otherwise_is_told_with_its_next_fire(rota: Called, m
     (change,) = rota.json("diff", code=3)["changes"]
     on_terminal(monkeypatch)
     page = rota("diff", code=3)
-    monkeypatch.setattr("rota.cli.show.Show.terminal", False)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", False)
     rota("sync")
     after = rota.json("schedules", "show", "report")
 

@@ -181,7 +181,7 @@ def test_a_second_ctrl_c_is_no_unheard_exception(project: Project) -> None:
 
 INTERRUPTED_TWICE = """
 import asyncio, gc, os, signal, sys
-import rota.cli, rota.cli.commands
+import rota.cli, rota.cli.tree
 
 async def twice():
     asyncio.create_task(interrupted())
@@ -195,7 +195,7 @@ def launch(arguments):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     asyncio.run(twice())
 
-rota.cli.commands.launch = launch
+rota.cli.tree.launch = launch
 code = rota.cli.run([])
 gc.collect()
 sys.exit(code)

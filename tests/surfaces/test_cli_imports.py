@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from rota.cli.commands import app as commands
+from rota.cli.tree import app as commands
 from tests.surfaces.project import Project
 
 MODULE = """

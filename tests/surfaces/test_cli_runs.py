@@ -142,7 +142,7 @@ def test_stored_text_cannot_play_tricks(rota: Called, monkeypatch: pytest.Monkey
     _, bad = rota.work(NASTY)
     rota.put(replace(waiting("nasty-1"), task="\x1b]0;x\x07[red]task"))  # no intake lets it pass: written by others
     rota("runs", "cancel", "nasty-1", "--note", NASTY)
-    monkeypatch.setattr("rota.cli.show.Show.terminal", terminal)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", terminal)
     monkeypatch.setenv("COLUMNS", "200")
     for id, stored in ((bad, HARMLESS), ("nasty-1", "[red]task")):
         out = rota("runs", "ls") + rota("runs", "show", id)

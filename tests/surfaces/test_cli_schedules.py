@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Rota
-from rota.cli.text import iso
+from rota.cli.render.text import iso
 from rota.domain.intake import Timed
 from rota.domain.planning import tick_id
 from rota.domain.spec import TaskSpec

@@ -101,7 +101,7 @@ def test_workers_are_told_and_the_silent_ones_marked(rota: Called, monkeypatch: 
 
     listed = rota.json("workers")
     every = rota("workers", "--all").splitlines()
-    monkeypatch.setattr("rota.cli.show.Show.terminal", True)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", True)
     table = rota("workers")
 
     assert [(worker["name"], worker["standing"]) for worker in listed] == [

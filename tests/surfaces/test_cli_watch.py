@@ -7,8 +7,8 @@ import time
 import pytest
 from rich.console import Console
 
-from rota.cli.watch import Look
-from rota.cli.watch_view import Bar
+from rota.cli.runs.watch import Look
+from rota.cli.runs.watch_view import Bar
 from rota.domain.run import Progress, Run, State
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project, line_with, open_gate
@@ -68,7 +68,7 @@ def test_a_run_that_does_not_end_is_left_after_the_timeout(rota: Called) -> None
 
 def test_a_run_that_no_worker_is_there_for_says_so(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     rota.put(waiting("abcdef-1"))
-    monkeypatch.setattr("rota.cli.watch.PATIENCE", 0.0)
+    monkeypatch.setattr("rota.cli.runs.watch.PATIENCE", 0.0)
 
     (_, line) = rota("watch", "abcdef-1", "--timeout", "0", code=1).splitlines()
 
@@ -80,7 +80,7 @@ def test_a_run_that_no_worker_is_there_for_says_so(rota: Called, monkeypatch: py
 def test_a_run_of_a_dead_worker_says_so(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     rota.store(lambda store: store.put([waiting("abcdef-1")]), skew=-60)
     rota.store(lambda store: store.claim("ada", 1, ["greet"], 1, 30.0), skew=-60)
-    monkeypatch.setattr("rota.cli.watch.PATIENCE", 0.0)
+    monkeypatch.setattr("rota.cli.runs.watch.PATIENCE", 0.0)
 
     (_, line) = rota("watch", "abcdef-1", "--timeout", "0", code=1).splitlines()
 
@@ -92,7 +92,7 @@ def test_a_run_of_a_dead_worker_says_so(rota: Called, monkeypatch: pytest.Monkey
 
 def test_a_terminal_shows_the_end_and_the_result(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = rota.work("[b]\x1b[2Jstone")
-    monkeypatch.setattr("rota.cli.show.Show.terminal", True)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", True)
 
     shown = rota("watch", good)
     failed = rota("watch", bad, code=1)

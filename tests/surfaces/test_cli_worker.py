@@ -110,5 +110,5 @@ def test_the_demo_stops_on_ctrl_c(project: Project) -> None:
 
 
 def test_the_command_starts_without_what_only_the_demo_needs() -> None:
-    probe = "import rota.cli.commands, sys; sys.exit('rich.live' in sys.modules or 'rota.cli.demo' in sys.modules)"
+    probe = "import rota.cli.tree, sys; sys.exit('rich.live' in sys.modules or 'rota.cli.demo.demo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -67,5 +67,5 @@ def beside(monkeypatch: pytest.MonkeyPatch, app: Rota) -> None:
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, width: int = 160) -> None:
-    monkeypatch.setattr("rota.cli.show.Show.terminal", True)
+    monkeypatch.setattr("rota.cli.render.show.Show.terminal", True)
     monkeypatch.setenv("COLUMNS", str(width))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cyclopts import CycloptsError, UnknownOptionError
 
-from rota.cli.text import one_line
+from rota.cli.render.text import one_line
 from rota.errors import InvalidOptions, RotaError, UsageError
 
 CALLS = ("submit", "call", "put")
@@ -23,8 +23,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """One command, and its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
-    from rota.cli.commands import launch
-    from rota.cli.logs import hush_interrupts, warnings_to_stderr
+    from rota.cli.render.logs import hush_interrupts, warnings_to_stderr
+    from rota.cli.tree import launch
 
     hush_interrupts()
     for stream in (sys.stdout, sys.stderr):
@@ -69,7 +69,7 @@ def _explain(error: CycloptsError | RotaError, debug: bool) -> int:
         traceback.print_exception(error)
     words = None
     if isinstance(error, CycloptsError):
-        from rota.cli.mistakes import words_for
+        from rota.cli.render.mistakes import words_for
 
         error.verbose = False
         words = words_for(error)

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from rota.cli.groups import Shared
-from rota.cli.show import Show
+from rota.cli.options.parameters import Shared
+from rota.cli.render.show import Show
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /, *, show: Shared[Show]) -> None:
@@ -20,6 +20,6 @@ def completion(shell: Literal["bash", "zsh", "fish"], /, *, show: Shared[Show]) 
     shell
         Which shell.
     """
-    from rota.cli.commands import app
+    from rota.cli.tree import app
 
     show.line(app.generate_completion(prog_name="rota", shell=shell))

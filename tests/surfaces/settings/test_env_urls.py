@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from rota import InvalidOptions, Rota
-from rota.cli.apps import Target
+from rota.cli.options.target import Target
 from rota.settings import load
 from tests.requirement import requirement
 from tests.surfaces.settings.asked import Write

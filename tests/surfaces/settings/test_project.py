@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import Rota
-from rota.cli.apps import Target
+from rota.cli.options.target import Target
 from rota.errors import InvalidOptions
 from rota.settings import load, trust
 

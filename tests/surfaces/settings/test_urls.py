@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rota import Rota
-from rota.cli.apps import Target
+from rota.cli.options.target import Target
 from rota.errors import InvalidOptions
 from rota.settings import Settings, default_url, explain, load, masked
 from rota.stores.memory import MemoryBackend

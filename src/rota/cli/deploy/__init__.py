@@ -1,0 +1,1 @@
+"""`rota diff`, `sync`, `lint`, `settings`, `migrate` and `move`."""

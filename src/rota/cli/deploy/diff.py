@@ -1,0 +1,113 @@
+"""`rota diff` and `rota sync`: what a start of this code would change in the store, seen and done."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+from msgspec import Struct
+
+from rota.app.app import Rota
+from rota.cli.deploy.diff_view import change_page, change_record, owed_record
+from rota.cli.forecast.timetable import Timetable, read_timetable
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target, check_shared
+from rota.cli.options.user import who
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import plural
+from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
+from rota.domain.planning import plan_move
+from rota.errors import InvalidOptions
+
+CHANGES = 3
+"""The exit code where there are changes."""
+
+COLUMNS = [
+    Column("change"),
+    Column("of"),
+    Column("id"),
+    Column("fields"),
+    Column("next_before"),
+    Column("next_after"),
+]
+
+
+class Difference(Struct, frozen=True):
+    table: Timetable
+    changes: Sequence[Change]
+    owed: Sequence[Owed]
+
+
+def diff(*, target: Shared[Target], show: Shared[Show]) -> int:
+    """Show what a start of this code would change in the store; exits with 3 if there are changes, else with 0.
+
+    Schedules that are added, changed or moved to other times, those that the app once declared and no longer does
+    (undeclared: only rota sync --prune removes them), those that belong to someone else (taken), and tasks. Runs that
+    overdue schedules would make at once are told too, but are no change.
+    """
+    found = target.run(_difference(target, target.app()))
+    _tell(show, found)
+    return CHANGES if found.changes else 0
+
+
+def sync(
+    *,
+    prune: Annotated[bool, Flag, Parameter(help="Also delete what the app's code no longer declares.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Put what the code says into the store, as a start would, and show what that changed.
+
+    Nothing is run. Schedules keep their pause and, where their times are the same, their next tick. With --prune,
+    schedules are deleted that are in the store under this app's name but not in its code. Exits with 1 if one of the
+    code's schedules belongs to someone else.
+    """
+    app = target.app()
+    if prune and app.settings.source("name") == "default":
+        raise InvalidOptions(
+            f"--prune deletes what the app {app.settings.name!r} no longer declares, but that name is only the "
+            "default, which other apps have too; give this one its own with Rota(name=…), ROTA_NAME or name in "
+            "the project file"
+        )
+    check_shared(app.backend)
+    found = target.run(_sync(target, app, prune))
+    left = [change for change in found.changes if change.kind == "undeclared" and not prune]
+    _tell(show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True)
+    if left:
+        names = ", ".join(change.id for change in left)
+        show.note(f"no longer in the code, and left alone: {names}; --prune deletes what is")
+    return int(any(change.kind == "taken" for change in found.changes))
+
+
+async def _difference(target: Target, app: Rota) -> Difference:
+    table = await read_timetable(target, app)
+    try:
+        changes = schedule_changes(table.declared, table.stored, table.owner, table.now)
+        due = owed(table.started(), table.now)
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None
+    return Difference(table, [*changes, *task_changes(table.specs, table.published)], due)
+
+
+async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
+    """What it found before; done when this returns, but for what it may not touch."""
+    found = await _difference(target, app)
+    async with app.client() as client:
+        store = await client.store()
+        await store.declare(app.specs())
+        await app.declare_schedules()
+        moves = [plan_move(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
+        await store.fire([move for move in moves if move is not None])
+        if prune:
+            await app.schedules.prune(app.settings.name, [schedule.id for schedule in app.declared()], who())
+    return found
+
+
+def _tell(show: Show, found: Difference, done: bool = False) -> None:
+    records = [change_record(change) for change in found.changes]
+    if show.json:
+        show.value({"changes": records, "catch_up": [owed_record(each) for each in found.owed]})
+        return
+    show.records(records, COLUMNS, render=lambda: change_page(found.changes, found.owed, found.table, done))
+    if not show.terminal:
+        for each in found.owed:
+            show.note(f"{each.schedule} would make {plural(each.runs, 'run')} at once")

@@ -1,0 +1,117 @@
+"""How a difference looks: a line per change, and a line per field that is said otherwise."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rota.cli.forecast.timetable import Timetable
+from rota.cli.options.instants import clock
+from rota.cli.render.show import to_json
+from rota.cli.render.text import iso, one_line, plural
+from rota.cli.runs.records import plain_value
+from rota.cli.schedules.view import owner_words
+from rota.domain.difference import Change, Field, Owed
+
+SIGN = {"added": "+", "changed": "~", "moved": "~", "undeclared": "-", "taken": "!"}
+STYLE = {"added": "green", "changed": "yellow", "moved": "yellow", "undeclared": "red", "taken": "bold red"}
+WORDS = {
+    "added": "",
+    "changed": "",
+    "moved": "its zone has changed",
+    "undeclared": "no longer in the code; rota sync --prune deletes it",
+    "taken": "this app's does not run: the one in the store was",
+}
+
+
+def change_record(change: Change) -> dict[str, object]:
+    return {
+        "change": change.kind,
+        "of": change.of,
+        "id": change.id,
+        "fields": {
+            field.name: {"before": plain_value(field.name, field.before), "after": plain_value(field.name, field.after)}
+            for field in change.fields
+        },
+        "next_before": None if change.next_before is None else iso(change.next_before),
+        "next_after": None if change.next_after is None else iso(change.next_after),
+    }
+
+
+def owed_record(owed: Owed) -> dict[str, object]:
+    missed = owed.missed
+    return {
+        "schedule": owed.schedule,
+        "task": owed.task,
+        "runs": owed.runs,
+        "missed": missed and {"count": missed.count, "first": iso(missed.first), "last": iso(missed.last)},
+    }
+
+
+def change_page(
+    changes: Sequence[Change], owed: Sequence[Owed], table: Timetable, done: bool = False
+) -> RenderableType:
+    """What would be changed, or was."""
+    parts: list[RenderableType] = []
+    for change in changes:
+        parts += _lines(change, table, _words(change, table, done))
+    if not changes:
+        parts.append(Text("No changes: the store is as the code says.", style="green"))
+    if owed:
+        parts += [Text(), Text("A start would make up at once", style="bold")]
+        parts += [Text(f"  {one_line(each.schedule)}: {_owed_words(each)}") for each in owed]
+    return Group(*parts)
+
+
+def _words(change: Change, table: Timetable, done: bool) -> str:
+    if change.kind == "taken":
+        return f"{WORDS['taken']} {owner_words(table.stored[change.id])}"
+    return "deleted" if done and change.kind == "undeclared" else WORDS[change.kind]
+
+
+def _lines(change: Change, table: Timetable, words: str) -> list[Text]:
+    head = Text.assemble((f"{SIGN[change.kind]} {change.of} {one_line(change.id)}", STYLE[change.kind]))
+    if words:
+        head.append(f"  {words}", style="dim")
+    if change.kind == "taken":
+        return [head]
+    lines = [head, *(_field_line(field) for field in change.fields)]
+    return lines + (_next_lines(change, table) if change.of == "schedule" else [])
+
+
+def _field_line(field: Field) -> Text:
+    before, after = (_short(plain_value(field.name, value)) for value in (field.before, field.after))
+    return Text.assemble((f"    {field.name}  ", "dim"), (before, "red"), " → ", (after, "green"))
+
+
+def _next_lines(change: Change, table: Timetable) -> list[Text]:
+    """Where the next fire moves to; an added one has only where it will be."""
+    before, after = _at(change.next_before, table), _at(change.next_after, table)
+    match change.kind:
+        case "added":
+            return [Text.assemble(("    next  ", "dim"), after)]
+        case "undeclared":
+            return [Text.assemble(("    next  ", "dim"), before)]
+        case _ if change.next_before != change.next_after:
+            return [Text.assemble(("    next  ", "dim"), (before, "red"), " → ", (after, "green"))]
+        case _:
+            return []
+
+
+def _at(instant: float | None, table: Timetable) -> str:
+    return "never" if instant is None else clock(instant, table.now)
+
+
+def _owed_words(owed: Owed) -> str:
+    words = plural(owed.runs, "run") if owed.runs else "no run"
+    return f"{words}; missed {owed.missed.words}" if owed.missed else words
+
+
+def _short(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return one_line(value)
+        case _:
+            return one_line(to_json(value))

@@ -1,0 +1,110 @@
+"""`rota lint`: what may be wrong with the schedules and with the tasks that are done once, before it shows at night."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rota.cli.deploy.lint_tasks import lint_tasks
+from rota.cli.forecast.cron import finding_lines
+from rota.cli.forecast.timetable import Timetable, read_timetable
+from rota.cli.options.parameters import Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import one_line, plural
+from rota.cli.schedules.facts import policy_of, words_of
+from rota.domain.lint import Finding, Subject, lint
+from rota.domain.schedule import Schedule
+from rota.domain.timing import moment
+from rota.domain.triggers import Trigger
+
+COLUMNS = [
+    Column("schedule"),
+    Column("level"),
+    Column("code"),
+    Column("message"),
+    Column("hint"),
+    Column("task"),
+]
+
+
+class Linted(Struct, frozen=True):
+    schedule: Schedule
+    findings: Sequence[Finding]
+
+
+def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
+    """Say what may be wrong with the schedules that the code declares and the store keeps, and with tasks that are done
+    once; exits with 1 on an error.
+
+    Clock changes, uneven steps, days that are not meant, schedules that never fire, fires closer than a run usually
+    takes, policies that contradict each other; tasks that may return a failure which nothing reads, and so count as
+    done. Those of other apps are left to them.
+    """
+    app = target.app() if target.reference is not None else None
+    table = target.run(read_timetable(target, app))
+    found = list(linted(table))
+    tasks = [] if app is None else list(lint_tasks(app))
+    records = [_record(each.schedule, finding) for each in found for finding in each.findings]
+    records += [_told(finding) | {"schedule": None, "task": task, "trigger": None} for task, finding in tasks]
+    show.records(records, COLUMNS, render=lambda: _page(found, tasks))
+    return int(any(finding.level == "error" for each in found for finding in each.findings))
+
+
+def linted(table: Timetable) -> Iterator[Linted]:
+    """What the code says wins over what the store has of the same name."""
+    declared = {schedule.id: schedule for schedule in table.declared}
+    ours = {id: known for id, known in table.stored.items() if not table.owner or known.owner in ("", table.owner)}
+    for id, schedule in sorted((ours | declared).items()):
+        if id in ours and ours[id].ended and ours[id].trigger == schedule.trigger:
+            continue  # it has done what it was for
+        yield Linted(schedule, _findings(schedule, table))
+
+
+def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
+    policy = policy_of(schedule)
+    now: datetime = moment(table.now)
+    try:
+        trigger = Trigger.parse(schedule.trigger)
+    except ValueError as error:
+        return [Finding("unreadable", "error", f"Its trigger cannot be read: {error}.", "Put it again.")]
+    if schedule.deadline is not None:  # it makes no runs: only its times can be wrong
+        return lint(Subject(trigger=trigger, zone=table.tz), now)
+    subject = Subject(
+        trigger=trigger if schedule.anchor is None else trigger.anchored(moment(schedule.anchor)),
+        zone=table.tz,
+        overlap=schedule.overlap,
+        catch_up=schedule.catch_up,
+        grace=schedule.grace,
+        duration=table.durations.get(schedule.task),
+        timeout=policy.timeout,
+        retry=policy.retry,
+    )
+    return lint(subject, now)
+
+
+def _record(schedule: Schedule, finding: Finding) -> dict[str, object]:
+    return {"schedule": schedule.id, "task": schedule.task, "trigger": schedule.trigger} | _told(finding)
+
+
+def _told(finding: Finding) -> dict[str, object]:
+    return {"level": finding.level, "code": finding.code, "message": finding.message, "hint": finding.hint}
+
+
+def _page(found: Sequence[Linted], tasks: Sequence[tuple[str, Finding]]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for each in found:
+        if each.findings:
+            head = Text(one_line(each.schedule.id), style="bold")
+            head.append(f"  {one_line(words_of(each.schedule.trigger))}", style="dim")
+            parts += [head, finding_lines(each.findings), Text()]
+    for task, finding in tasks:
+        parts += [Text(one_line(task), style="bold"), finding_lines([finding]), Text()]
+    clean = sum(not each.findings for each in found)
+    if found:
+        parts.append(Text(f"{plural(clean, 'schedule')} of {len(found)} without a finding", style="dim"))
+    else:
+        parts.append(Text("No schedules."))
+    return Group(*parts)

@@ -1,0 +1,119 @@
+"""`rota doctor`: one line per thing that could be wrong, and what to do about it."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from cyclopts import Parameter
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.doctor.checks import Check, Verdict, app_check, override_checks, program_checks
+from rota.cli.doctor.file_checks import file_checks
+from rota.cli.doctor.store_checks import store_checks
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import coarse, one_line, plural
+from rota.errors import InvalidOptions, RotaError
+from rota.store import Backend
+from rota.stores import REDIS
+from rota.stores.sqlite import SqliteBackend, mending
+from rota.stores.sqlite.connection import connect
+
+STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
+
+COLUMNS = [Column("verdict"), Column("check"), Column("detail"), Column("advice")]
+
+
+def doctor(
+    *,
+    strict: Annotated[bool, Flag, Parameter(help="A warning exits with 1 as well.")] = False,
+    mend_clock: Annotated[
+        bool, Flag, Parameter(help="Set the clock of an SQLite store back to this host's, and what it left ahead.")
+    ] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Check that this rota, its store and its app are sound.
+
+    Exits with 1 if a check fails; a warning alone, such as queued runs without a worker, exits with 0 unless --strict.
+    """
+    if mend_clock:
+        _mend_clock(target.backend(), show)
+        return 0
+    checks = list(examine(target))
+    show.records([check.record() for check in checks], COLUMNS, render=lambda: _lines(checks))
+    bad = (Verdict.FAIL, Verdict.WARN) if strict else (Verdict.FAIL,)
+    return int(any(check.verdict in bad for check in checks))
+
+
+def examine(target: Target) -> Iterator[Check]:
+    """All checks, in the order in which one depends on the other."""
+    yield from program_checks()
+    app = app_check(target)
+    yield app
+    if target.reference is not None and app.verdict is not Verdict.FAIL:
+        yield from override_checks(target.app())
+    try:
+        backend = target.backend()
+    except RotaError as error:
+        yield Check("store", Verdict.FAIL, str(error), "give --url, or mend the app")
+        return
+    found = place_checks(backend)
+    yield from found
+    if not any(check.blocks for check in found):
+        yield from asyncio.run(store_checks(backend))
+
+
+def _mend_clock(backend: Backend, show: Show) -> None:
+    if not isinstance(backend, SqliteBackend):
+        raise InvalidOptions(f"--mend-clock: {backend.url} goes by the clock of its server; set that one (NTP)")
+    with closing(connect(backend.path)) as connection:
+        mended = mending.mend_clock(connection, backend.path, time.time())
+    if show.json:
+        show.value({"ahead": mended.ahead, "runs": mended.runs, "leases": mended.leases})
+    elif mended.ahead or mended.runs or mended.leases:
+        brought = f"{plural(mended.runs, 'waiting run')} and {plural(mended.leases, 'lease')} brought back to now"
+        show.line(f"{backend.url} was {coarse(mended.ahead)} ahead of this host: set back, {brought}")
+    else:
+        show.line(f"{backend.url} is not ahead of this host: nothing to mend")
+
+
+def place_checks(backend: Backend) -> list[Check]:
+    """What can be said of a file or a server before a store is opened there."""
+    if isinstance(backend, SqliteBackend):
+        return list(file_checks(backend.path))
+    scheme = urlsplit(backend.url).scheme
+    if scheme in REDIS:
+        from rota.cli.doctor.redis_checks import redis_checks  # its driver may be absent, as the other's below
+        from rota.stores.redis import RedisBackend
+
+        if isinstance(backend, RedisBackend):
+            return asyncio.run(redis_checks(backend))
+    if scheme == "postgresql":
+        from rota.cli.doctor.postgres_checks import postgres_checks
+        from rota.stores.postgres import PostgresBackend
+
+        if isinstance(backend, PostgresBackend):
+            return asyncio.run(postgres_checks(backend))
+    return []
+
+
+def _lines(checks: Sequence[Check]) -> RenderableType:
+    """Verdict, name and finding; advice on a line of its own, where it is needed."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for check in checks:
+        verdict = Text(check.verdict.value, style=STYLE[check.verdict])
+        detail = Text(one_line(check.detail))
+        if check.advice:
+            detail.append(f"\n→ {one_line(check.advice)}", style=STYLE[check.verdict])
+        grid.add_row(verdict, check.name, detail)
+    return grid

@@ -1,0 +1,164 @@
+"""Checks of an open store, whichever it is: does it answer, take writes, and is anyone working?"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from rota.cli.doctor.checks import Check, Verdict, good
+from rota.cli.render.text import coarse, one_line, plural, span
+from rota.client.client import Client
+from rota.client.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.domain.decision import DecisionCount
+from rota.domain.run import Run, State
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.errors import RotaError
+from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
+from rota.stores.unreadable import CURES, gathered
+
+T = TypeVar("T")
+
+READS = 5
+SLOW = 0.1
+SKEW = 2.0
+MOST = 1000
+NAMED = 5
+
+
+async def store_checks(backend: Backend) -> list[Check]:
+    """Reads, an empty write, and what the depths and leases tell."""
+    client = Client(backend)
+    try:
+        store = await client.store()
+        checks = [await _latency(backend, store)]
+        checks.append(await _clock(backend, store))
+        checks.append(await _depths(store))
+        fleet, running = await see(store), await all_running(store)
+        checks.append(_stranded(fleet, running))
+        checks.append(await _workers(store, fleet, running))
+        checks.append(await _paused(store))
+        checks.append(await _legible(store))
+    except RotaError as error:
+        return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
+    else:
+        checks.append(await _writable(store))
+        return checks
+    finally:
+        await client.close()
+
+
+async def _latency(backend: Backend, store: Store) -> Check:
+    times: list[float] = []
+    for _ in range(READS):
+        began = time.perf_counter()
+        await store.depths()
+        times.append(time.perf_counter() - began)
+    middle = statistics.median(times)
+    detail = f"{backend.url} answers in {span(middle)}"
+    if middle > SLOW:
+        return Check("store", Verdict.WARN, detail, "is its disk or network under load?")
+    return good("store", detail)
+
+
+async def _writable(store: Store) -> Check:
+    try:
+        await store.put([])
+    except RotaError as error:
+        return Check("writable", Verdict.FAIL, str(error), "submits fail until this is mended")
+    return good("writable", "an empty write was taken")
+
+
+async def _clock(backend: Backend, store: Store) -> Check:
+    """A server has a clock of its own. An SQLite file only remembers the latest time that any process has seen."""
+    ahead = (await store.depths()).now - time.time()
+    if abs(ahead) > SKEW:
+        word = "ahead of" if ahead > 0 else "behind"
+        if backend.url.startswith("sqlite:"):
+            advice = (
+                "nothing becomes due until this host has caught up. If this host's clock is right, "
+                "run rota doctor --mend-clock; else set it (NTP)"
+            )
+        else:
+            advice = "due times go by the store's clock: set this host's (NTP)"
+        return Check("clock", Verdict.WARN, f"the store is {coarse(abs(ahead))} {word} this host", advice)
+    return good("clock", f"this host and the store agree within {span(abs(ahead))}")
+
+
+async def _depths(store: Store) -> Check:
+    depths = (await store.depths()).items
+    queued, running = sum(d.queued for d in depths), sum(d.running for d in depths)
+    return good("depths", f"{queued:,} queued and {running:,} running, of {plural(len(depths), 'task')}")
+
+
+def _stranded(fleet: Fleet, running: Sequence[Run]) -> Check:
+    """Runs of dead workers. A live worker takes such a run over within a lease; without one, they only wait."""
+    alive = fleet.alive
+    patience = max((worker.report.lease or SILENT for worker in alive), default=0.0)
+    late = [fleet.now - (run.until or 0.0) for run in running if is_stranded(run, fleet.now - patience)]
+    if not late:
+        return good("leases", "none lapsed without a rescue")
+    whose = "run is held by a dead worker: its lease" if len(late) == 1 else "runs are held by dead workers: a lease"
+    advice = "see the log of the live workers" if alive else "start a worker: it takes them over: rota worker"
+    return Check("leases", Verdict.WARN, f"{len(late):,} {whose} lapsed {coarse(max(late))} ago", advice)
+
+
+async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
+    """What waits for a task that no live worker knows, waits for ever; without any worker, no schedule fires."""
+    there = fleet.alive
+    detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
+    if leaving := {worker.name for worker in stopping(fleet.workers, running, fleet.now)}:
+        held = sum(run.worker in leaving for run in running)
+        detail = f"{detail}; {len(leaving)} stopping with {plural(held, 'run')} in hand"
+    known = {task for worker in there for task in worker.tasks}
+    off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
+    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
+    if orphans:
+        queued = plural(sum(depth.queued for depth in orphans), "queued run")
+        named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))
+        advice = "start one that defines them: rota worker" if there else "start one: rota worker"
+        waits = "waits" if queued.startswith("1 ") else "wait"
+        return Check("workers", Verdict.WARN, f"{detail}; {queued} {waits}, and none knows {named}", advice)
+    if not there and (waiting := await _active(store)):
+        return Check("workers", Verdict.WARN, f"{detail}; nobody fires {waiting}", "start one: rota worker")
+    return good("workers", detail)
+
+
+async def _active(store: Store) -> str:
+    """The schedules that have a tick ahead, in words."""
+    found = (await store.rows(Schedule, RowQuery(limit=MOST))).items
+    names = [one_line(each.id) for each in found if each.next_at is not None and not each.paused]
+    more = f" and {plural(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
+    return f"schedule {', '.join(names[:NAMED])}{more}" if names else ""
+
+
+async def _paused(store: Store) -> Check:
+    paused = sorted(spec.name for spec in (await store.rows(TaskSpec)).items if spec.paused)
+    if not paused:
+        return good("paused", "no task is")
+    advice = "if that is not meant: rota tasks resume"
+    return Check("paused", Verdict.WARN, one_line(", ".join(paused)), advice)
+
+
+async def _legible(store: Store) -> Check:
+    """Rows that this version cannot read are left out everywhere else."""
+    with gathered() as odd:
+        await _every(store, TaskSpec, lambda spec: spec.name)
+        await _every(store, Schedule, lambda schedule: schedule.id)
+        await _every(store, WorkerSeen, lambda worker: worker.name)
+        await store.rows(MarkRow, RowQuery(limit=MOST))
+        await store.rows(DecisionCount, RowQuery(limit=MOST))
+        await store.stats()
+        await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING, State.PAUSED], limit=MOST))
+    if not odd:
+        return good("rows", "all can be read")
+    named = one_line(", ".join(f"{kind} {name} ({why})" for (kind, name), why in list(odd.items())[:NAMED]))
+    more = f" and {plural(len(odd) - NAMED, 'other')}" if len(odd) > NAMED else ""
+    cures = dict.fromkeys(f"{kind}: {CURES[kind]}" for kind, _ in odd)
+    return Check("rows", Verdict.WARN, f"cannot be read and are left out: {named}{more}", "; ".join(cures))
+
+
+async def _every(store: Store, kind: type[T], name: Callable[[T], str]) -> None:
+    after = ""
+    while page := (await store.rows(kind, RowQuery(after=after, limit=MOST))).items:
+        after = name(page[-1])

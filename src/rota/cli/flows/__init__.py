@@ -1,0 +1,1 @@
+"""`rota flows`, `marks` and `reset`."""

@@ -1,0 +1,263 @@
+"""`rota flows`: how a day of dependent work stands, why a step waits, and doing it again."""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli.flows.facts import (
+    FlowName,
+    FlowPeriod,
+    PeriodName,
+    StepName,
+    brief,
+    find_flow,
+    find_step,
+    last_periods,
+    opened_app,
+    standing,
+    step_records,
+)
+from rota.cli.flows.view import Grid, flow_columns, healed_words, period_page, step_columns
+from rota.cli.options.parameters import LOOK, Flag, Shared
+from rota.cli.options.target import Target, check_shared
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import plural
+from rota.cli.runs.why import tell_why
+from rota.domain.decision import Decision, Reason
+from rota.domain.period import Period
+from rota.errors import InvalidOptions, RotaError
+from rota.flow import FlowStatus
+from rota.flow.flow import BACKFILL_CAP
+from rota.why import Why
+from rota.why.steps import why_step
+
+SHOWN, MOST = 7, 60
+UNASKED = 20
+"""Periods that a backfill starts without asking."""
+
+flows = App(name="flows", help="Look at flows; start, rerun, reset and backfill their periods.", group=LOOK)
+
+
+@flows.command
+def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
+    """List the app's flows, each with how its period of now stands."""
+
+    async def read() -> list[FlowPeriod]:
+        async with opened_app(target) as (app, store):
+            return [await standing(app, store, flow) for flow in app.flows.values()]
+
+    found = target.run(read(), code=True)
+    show.records([brief(each) for each in found], flow_columns(found), "No flows; define one with app.flow(…).")
+
+
+@flows.command(name="show")
+def show_flow(
+    flow: FlowName,
+    /,
+    *,
+    period: Annotated[str | None, Parameter(help="Only this one, in full.")] = None,
+    last: Annotated[int, Parameter(help="So many periods, up to the one of now.")] = SHOWN,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Show a flow as a grid of steps and periods; with --period, one period in full."""
+    if not 1 <= last <= MOST:
+        raise InvalidOptions(f"--last {last}: from 1 to {MOST}")
+    found, statuses = target.run(_read(target, flow, period, last), code=True)
+    if show.json:
+        periods = [{"period": each.period, "done": each.done, "steps": step_records([each])} for each in statuses]
+        show.value(brief(found) | {"zone": found.zone, "periods": periods})
+        return
+    records = step_records(statuses)
+    show.records(
+        records,
+        step_columns(),
+        render=lambda: Grid(found, statuses) if period is None else period_page(found, records),
+    )
+
+
+async def _read(target: Target, name: str, period: str | None, last: int) -> tuple[FlowPeriod, list[FlowStatus]]:
+    async with opened_app(target) as (app, store):
+        flow = find_flow(app, name)
+        found = await standing(app, store, flow, period)
+        if period is not None:
+            return found, [found.status]
+        names = await last_periods(store, flow, last)
+        return found, [found.status if each == found.status.period else await flow.status(each) for each in names]
+
+
+@flows.command(name="why")
+def why_flow(
+    flow: FlowName,
+    step: StepName,
+    /,
+    *,
+    period: PeriodName = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Say in words why a step is not done: what it waits for, what blocks that, since when, and what to do."""
+
+    async def read() -> tuple[FlowPeriod, Why]:
+        async with opened_app(target) as (app, store):
+            chosen = find_flow(app, flow)
+            name = find_step(chosen, step)
+            found = await standing(app, store, chosen, period)
+            return found, await why_step(store, found.status, name)
+
+    found, answer = target.run(read(), code=True)
+    tell_why(show, answer)
+    if not show.json and found.status.steps[step].state not in ("done", "skipped", "running"):
+        show.line(f"- recheck: {healed_words(found)}")
+
+
+@flows.command
+def start(flow: FlowName, /, *, period: PeriodName = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Start a period: put all its steps. What is done or under way stays as it is; what has failed is made anew."""
+
+    async def put() -> tuple[str, Mapping[str, Decision]]:
+        async with opened_app(target) as (app, _):
+            chosen = find_flow(app, flow)
+            check_shared(app.backend)
+            name = await chosen.period(period)
+            return name, await chosen.start(name)
+
+    _tell(show, flow, *target.run(put(), code=True))
+
+
+@flows.command
+def rerun(
+    flow: FlowName,
+    step: StepName,
+    /,
+    *,
+    period: PeriodName = None,
+    only: Annotated[bool, Flag, Parameter(help="This step alone, not those that follow from it.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Do a step again, and all that follow from it."""
+
+    async def put() -> tuple[str, Mapping[str, Decision]]:
+        async with opened_app(target) as (app, _):
+            chosen = find_flow(app, flow)
+            check_shared(app.backend)
+            name = await chosen.period(period)
+            return name, await chosen.rerun(find_step(chosen, step), name, downstream=not only)
+
+    _tell(show, flow, *target.run(put(), code=True))
+
+
+@flows.command
+def reset(
+    flow: FlowName,
+    step: Annotated[str | None, Parameter(help="Only this step.")] = None,
+    /,
+    *,
+    period: PeriodName = None,
+    downstream: Annotated[bool, Flag, Parameter(help="And all that follow from the step.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Forget that steps are done: the next recheck or start of the period does them again."""
+
+    async def clear() -> tuple[FlowPeriod, Sequence[str]]:
+        async with opened_app(target) as (app, store):
+            chosen = find_flow(app, flow)
+            check_shared(app.backend)
+            if downstream and step is None:
+                raise InvalidOptions("--downstream: of which step? Without one, all are reset anyway")
+            name = await chosen.period(period)
+            done = await chosen.reset(name, None if step is None else find_step(chosen, step), downstream)
+            return await standing(app, store, chosen, name), done
+
+    found, done = target.run(clear(), code=True)
+    if show.json:
+        show.value({"flow": flow, "period": found.status.period, "reset": [*done]})
+    elif done:
+        show.line(f"{flow} {found.status.period}: {', '.join(done)} reset; {healed_words(found)}")
+    else:
+        show.line(f"{flow} {found.status.period}: nothing was reset, for nothing of it was done")
+
+
+@flows.command
+def backfill(
+    flow: FlowName,
+    first: Annotated[str, Parameter(help="The first period, such as 2026-11-01.")],
+    last: Annotated[str, Parameter(help="The last.")],
+    /,
+    *,
+    yes: Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Start every period from one to another; what of them is done stays as it is. More than 20 need a yes."""
+
+    async def put() -> Mapping[str, Mapping[str, Decision]]:
+        async with opened_app(target) as (app, _):
+            chosen = find_flow(app, flow)
+            check_shared(app.backend)
+            begin, end = await chosen.period(first), await chosen.period(last)
+            if begin > end:
+                raise InvalidOptions(f"{first} comes after {last}")
+            if not yes and isinstance(chosen.once, Period):
+                await _confirm(_between(chosen.once, begin, end), flow)
+            return await chosen.backfill(begin, end)
+
+    records = [_filled(flow, name, answers) for name, answers in target.run(put(), code=True).items()]
+    show.records(records, [Column("period"), Column("put"), Column("joined"), Column("done", title="already done")])
+
+
+def _between(once: Period, first: str, last: str) -> int:
+    try:
+        return len(once.between(first, last, BACKFILL_CAP))
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None
+
+
+async def _confirm(periods: int, flow: str) -> None:
+    """Asks where somebody is there to answer; elsewhere it takes --yes."""
+    if periods <= UNASKED:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidOptions(f"this starts {plural(periods, 'period')} of {flow}; say so with --yes")
+    sys.stderr.write(f"Start {plural(periods, 'period')} of {flow}? [y/N] ")
+    sys.stderr.flush()
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise RotaError("nothing was started")
+
+
+def _filled(flow: str, period: str, answers: Mapping[str, Decision]) -> dict[str, object]:
+    reasons = [answer.reason for answer in answers.values()]
+    return {
+        "flow": flow,
+        "period": period,
+        "put": reasons.count(Reason.ACCEPTED),
+        "joined": reasons.count(Reason.JOINED),
+        "done": reasons.count(Reason.ALREADY_DONE),
+    }
+
+
+WORDS = {Reason.ACCEPTED: "put", Reason.JOINED: "waits already"}
+
+
+def _tell(show: Show, flow: str, period: str, answers: Mapping[str, Decision]) -> None:
+    records = [
+        {"flow": flow, "period": period, "step": step, "reason": str(answer.reason), "run": answer.run}
+        for step, answer in answers.items()
+    ]
+    columns = [
+        Column("period", piped=True),
+        Column("step"),
+        Column("reason", lambda r: _words(str(r["reason"])), title="what became of it"),
+        Column("run", whole=True),
+    ]
+    show.records(records, columns, f"{flow} has no steps yet; add them with flow.step(task).")
+
+
+def _words(reason: str) -> str:
+    return WORDS.get(Reason(reason), reason.replace("_", " "))

@@ -1,0 +1,264 @@
+"""How flows look on a terminal: a grid of steps and periods, and one period in full."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.flows.facts import FlowPeriod
+from rota.cli.options.instants import wall
+from rota.cli.render.show import Column, Record, console, table_of
+from rota.cli.render.text import coarse, one_line, plural, relative, span
+from rota.cli.runs.view import outcome, short_id
+from rota.domain.period import Period
+from rota.domain.run import State
+from rota.flow import FlowStatus, StepStatus
+from rota.flow.status import StepState
+
+LOOK: dict[StepState, tuple[str, str]] = {
+    "done": ("✔", "green"),
+    "skipped": ("»", "green"),
+    "running": ("▶", "bold yellow"),
+    "due": ("○", "cyan"),
+    "waiting": ("…", "cyan"),
+    "blocked": ("■", "magenta"),
+    "paused": ("‖", "magenta"),
+    "failed": ("✖", "bold red"),
+    "cancelled": ("⊘", "red"),
+    "absent": ("·", "bright_black"),
+}
+SAID: dict[StepState, str] = {"absent": "not started"}
+CELL = 6
+GAP = 2
+WORDS_FROM = 24
+"""Columns that the words about the last period need."""
+NAME_SHOWN = 30
+
+
+def state_text(state: StepState, words: bool = True) -> Text:
+    glyph, style = LOOK[state]
+    return Text(f"{glyph} {SAID.get(state, state)}" if words else glyph, style=style)
+
+
+def flow_columns(listed: Sequence[FlowPeriod]) -> list[Column]:
+    by_name = {standing.flow.name: standing for standing in listed}
+
+    def of(record: Record) -> FlowPeriod:
+        return by_name[str(record["flow"])]
+
+    def count(name: str, style: str) -> Column:
+        return Column(name, lambda r: Text(str(r[name]) if r[name] else "·", style if r[name] else "bright_black"))
+
+    return [
+        Column("flow", lambda r: Text(one_line(str(r["flow"])), style="bold")),
+        Column("steps", piped=True),
+        Column("period"),
+        Column("complete", lambda r: strip(of(r).status), title="now", elastic=True, rank=2),
+        Column("done", lambda r: f"{r['done']}/{r['steps']}", right=True),
+        count("running", "bold yellow"),
+        Column("waiting", piped=True),
+        count("blocked", "magenta"),
+        count("failed", "bold red"),
+        Column("absent", piped=True),
+        Column("next_recheck", lambda r: recheck_text(of(r)), title="recheck", rank=1),
+    ]
+
+
+def strip(status: FlowStatus) -> Text:
+    return Text.assemble(*(state_text(step.state, words=False) for step in status.steps.values()))
+
+
+def recheck_text(standing: FlowPeriod) -> Text:
+    if standing.recheck is not None and standing.recheck.paused:
+        return Text("paused", style="magenta")
+    at = standing.next_recheck
+    if at is None:
+        return Text("none", style="bright_black")
+    return Text(relative(at, standing.status.now))
+
+
+class Grid:
+    """One row per step, one column per period; as many of the last periods as there is room for."""
+
+    def __init__(self, standing: FlowPeriod, statuses: Sequence[FlowStatus]) -> None:
+        self.standing = standing
+        self.statuses = statuses
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        steps = list(self.standing.status.steps.values())
+        if not steps:
+            yield Text(f"{self.standing.flow.name} has no steps yet; add them with flow.step(task).")
+            return
+        names = {name: f"{' ' * depth}{one_line(name)}" for name, depth in depths(self.standing.status).items()}
+        width = min(NAME_SHOWN, max(map(len, names.values())))
+        room = options.max_width - width - GAP
+        shown = self.statuses[-max(1, room // (CELL + GAP)) :]
+        left = room - len(shown) * (CELL + GAP)
+        yield self._title()
+        yield Text()
+        yield self._table(shown, names, width, left if left >= WORDS_FROM else 0)
+        yield Text()
+        yield legend(step.state for status in shown for step in status.steps.values())
+        yield from closing(self.standing)
+
+    def _title(self) -> Text:
+        standing = self.standing
+        head = Text.assemble((one_line(standing.flow.name), "bold"), f"  {plural(len(standing.flow.steps), 'step')}")
+        head.no_wrap, head.overflow = True, "ellipsis"
+        return head.append(f"  {standing.zone} time", style="dim")
+
+    def _table(self, shown: Sequence[FlowStatus], names: dict[str, str], width: int, words: int) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+        table.add_column("step\n", no_wrap=True, width=width, overflow="ellipsis")
+        for status in shown:
+            style = "bold" if status is shown[-1] else "dim"
+            label = Text(period_label(self.standing, status.period), style=style)
+            table.add_column(label, justify="center", width=CELL, no_wrap=True)
+        if words:
+            table.add_column("\n" + shown[-1].period, no_wrap=True, overflow="ellipsis", max_width=words)
+        for name, indented in names.items():
+            cells = [state_text(status.steps[name].state, words=False) for status in shown]
+            last = [step_words(shown[-1].steps[name], shown[-1].now)] if words else []
+            table.add_row(indented, *cells, *last)
+        return table
+
+
+def depths(status: FlowStatus) -> dict[str, int]:
+    """How many steps lie one behind the other before each."""
+    found: dict[str, int] = {}
+    for name, step in status.steps.items():
+        found[name] = max((found[parent] + 1 for parent in step.after), default=0)
+    return found
+
+
+def period_label(standing: FlowPeriod, period: str) -> str:
+    """Two short lines."""
+    once = standing.flow.once
+    if not isinstance(once, Period):
+        return f"\n{one_line(period)[-CELL:]}"
+    begin: datetime = once.bounds(period)[0].astimezone(ZoneInfo(standing.zone))
+    match once.unit:
+        case "hour":
+            return f"{begin:%d %b}\n{begin:%H:%M}"
+        case "day":
+            return f"{begin:%a}\n{begin:%d %b}"
+        case "week":
+            return f"{period[:4]}\n{period[5:]}"
+        case _:
+            return f"{begin:%Y}\n{begin:%b}"
+
+
+def step_words(step: StepStatus, now: float) -> Text:
+    """What stands behind a glyph."""
+    since = "" if step.since is None else coarse(max(0.0, now - step.since))
+    match step.state:
+        case "done":
+            own = step.run is not None and step.run.state is State.SUCCEEDED  # not set by hand since
+            took = f" in {span(step.seconds)}" if own and step.seconds is not None else ""
+            words = f"done {since} ago{took}"
+        case "running":
+            words = f"running for {since}"
+        case "blocked":
+            words = f"blocked by {', '.join(step.blocked_by)}"
+        case "failed" | "cancelled" if step.run is not None:
+            words = f"{step.state} {since} ago: {outcome(step.run, now)}"
+        case "due" if step.run is not None:
+            words = outcome(step.run, now)
+        case "waiting":
+            words = f"waits for {', '.join(step.after)}"
+        case "absent":
+            words = "not started"
+        case _:
+            words = step.state
+    return Text(one_line(words), style=LOOK[step.state][1].removeprefix("bold "))
+
+
+def legend(states: Iterable[StepState]) -> Text:
+    """Of those that are to be seen."""
+    seen = set(states)
+    parts = [state_text(state) for state in LOOK if state in seen]
+    return Text("   ").join(parts)
+
+
+def closing(standing: FlowPeriod) -> list[Text]:
+    """What to do next, where there is something to do."""
+    flow, period, healed = standing.flow.name, standing.status.period, standing.healing
+    bad = [step for step in standing.status.steps.values() if step.state in ("failed", "cancelled")]
+    lines: list[str] = []
+    if bad:
+        lines.append(f"rota flows why {flow} {bad[0].name} --period {period} tells more")
+        lines += [] if healed is None else [f"the recheck tries it again {_clock(healed, standing)}"]
+    elif not standing.status.started:
+        lines += [] if healed is None else [f"{period} starts {_clock(healed, standing)}"]
+        lines.append(f"rota flows start {flow} --period {period} starts it now")
+    return [Text(line, style="dim") for line in lines]
+
+
+def healed_words(standing: FlowPeriod) -> str:
+    """Who does what is missing of a period, and when."""
+    flow, period = standing.flow.name, standing.status.period
+    start = f"`rota flows start {flow} --period {period}`"
+    if (healed := standing.healing) is not None:
+        return f"its recheck does what is missing {_clock(healed, standing)}, {start} at once"
+    return f"no recheck looks at {period} any more: {start} does what is missing"
+
+
+def _clock(at: float, standing: FlowPeriod) -> str:
+    return f"{relative(at, standing.status.now)} ({wall(at, ZoneInfo(standing.zone), standing.status.now)})"
+
+
+def step_columns(standing: FlowPeriod | None = None) -> list[Column]:
+    """The steps of one period, or of several in a pipe."""
+    steps = {} if standing is None else standing.status.steps
+    levels = {} if standing is None else depths(standing.status)
+
+    def of(record: Record) -> StepStatus:
+        return steps[str(record["step"])]
+
+    return [
+        Column("period", piped=True),
+        Column("step", lambda r: f"{' ' * levels[of(r).name]}{one_line(of(r).name)}"),
+        Column("task", piped=True),
+        Column("state", lambda r: state_text(of(r).state)),
+        Column("since", lambda r: wall_time(of(r).since, standing), rank=1),
+        Column("seconds", lambda r: "" if (took := of(r).seconds) is None else span(took), title="took", right=True),
+        Column("attempts", lambda r: str(r["attempts"] or ""), title="tries", right=True, rank=4),
+        Column("run", lambda r: Text(short_id(str(r["run"] or "")), style="dim"), rank=3),
+        Column("blocked_by", piped=True, flat=lambda r: " ".join(blocking(r))),
+        Column("error", lambda r: remark(of(r), standing), title="remark", elastic=True, rank=2),
+    ]
+
+
+def blocking(record: Record) -> list[str]:
+    return cast("list[str]", record["blocked_by"])
+
+
+def period_page(standing: FlowPeriod, records: Sequence[Record]) -> RenderableType:
+    """One period, a line per step."""
+    status = standing.status
+    head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {standing.zone} time", "dim"))
+    done = Text(f"{standing.count('done', 'skipped')} of {len(status.steps)} done", style="dim")
+    table = table_of(records, step_columns(standing), console().width)
+    return Group(head, Text(), table, Text(), done, *closing(standing))
+
+
+def wall_time(at: float | None, standing: FlowPeriod | None) -> str:
+    """The time of day; the day as well, where it is another than the store's."""
+    if at is None or standing is None:
+        return ""
+    zone = ZoneInfo(standing.zone)
+    moment, today = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(standing.status.now, zone)
+    return f"{moment:%H:%M:%S}" if moment.date() == today.date() else f"{moment:%d %b %H:%M:%S}"
+
+
+def remark(step: StepStatus, standing: FlowPeriod | None) -> Text:
+    now = 0.0 if standing is None else standing.status.now
+    if step.state == "blocked":
+        return Text(one_line(f"blocked by {', '.join(step.blocked_by)}"), style="magenta")
+    if step.state in ("failed", "cancelled") and step.run is not None:
+        return Text(outcome(step.run, now), style="red")
+    return step_words(step, now) if step.state in ("due", "waiting") else Text()

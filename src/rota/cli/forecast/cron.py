@@ -1,0 +1,133 @@
+"""`rota cron`: a trigger explained: in words, its next fires, and what may be wrong with it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from cyclopts import Parameter
+from msgspec.structs import asdict
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.options.instants import own_zone, read_instant
+from rota.cli.options.parameters import Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import iso, span
+from rota.domain.lint import Finding, Subject, lint
+from rota.domain.triggers import Trigger
+from rota.domain.triggers.words import WEEKDAYS
+from rota.domain.triggers.zones import zone_name
+from rota.errors import InvalidOptions
+
+MOST = 1000
+STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+COLUMNS = [
+    Column("weekday", title="day"),
+    Column("local", lambda r: _screen(r["local"]), whole=True),
+    Column("utc", lambda r: _screen(r["utc"]), title="UTC", whole=True, from_width=60),
+    Column("left", lambda r: f"in {span(float(str(r['left'])))}", right=True, from_width=40),
+]
+
+
+def cron(
+    expr: str,
+    /,
+    *more: str,
+    tz: Annotated[
+        str | None,
+        Parameter(help="The zone, if the trigger names none, instead of the project's; fires are shown in it."),
+    ] = None,
+    count: Annotated[int, Parameter(help="So many fires.")] = 10,
+    start: Annotated[
+        str | None, Parameter(name="--from", help="As if it were this time, such as 2026-11-15T00:00, in the zone.")
+    ] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Explain a trigger: in words, when it fires next, and what may be wrong with it.
+
+    Takes a cron expression in quotes, or any other trigger: every 15m, daily 09:00, weekly mon,thu 09:00 Europe/Paris.
+    A trigger that names no zone goes by the one of the app or the project, as in the app itself.
+
+    Parameters
+    ----------
+    expr
+        The trigger.
+    more
+        More words of it.
+    """
+    if not 1 <= count <= MOST:
+        raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
+    tz = tz or target.said_tz()
+    trigger, zone = _read(" ".join((expr, *more)), tz)
+    now = _instant(start, zone)
+    fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]
+    findings = lint(Subject(trigger=trigger, zone=tz), now)
+    if show.json:
+        told = {"text": str(trigger), "words": trigger.describe(), "zone": zone.key, "from": _utc(now), "fires": fires}
+        show.value(told | {"findings": [asdict(finding) for finding in findings]})
+    elif show.terminal:
+        show.line(f"{trigger.describe()}\n{trigger}\n")
+        show.records(fires, COLUMNS, "It does not fire.")
+        if findings:
+            show.line("")
+            show.records([], [], render=lambda: finding_lines(findings))
+    else:
+        show.records(fires, COLUMNS)
+        for finding in findings:
+            show.note(f"{finding.level}: {finding.message} {finding.hint}")
+
+
+def _read(text: str, tz: str | None) -> tuple[Trigger, ZoneInfo]:
+    """The trigger in its zone, and the zone to show it in."""
+    try:
+        zone = zone_name(tz)
+        trigger = Trigger.parse(text)
+        if zone is not None:
+            trigger = trigger.in_zone(zone)
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None
+    return trigger, ZoneInfo(zone or own_zone(trigger) or "UTC")
+
+
+def _instant(text: str | None, zone: ZoneInfo) -> datetime:
+    return datetime.now(UTC).replace(microsecond=0) if text is None else read_instant(text, "--from", zone)
+
+
+def _fires(trigger: Trigger, now: datetime, count: int) -> list[datetime]:
+    try:
+        return trigger.anchored(now).upcoming(now, count)
+    except ValueError:  # exclusions leave nothing; lint says so
+        return []
+
+
+def _record(fire: datetime, now: datetime, zone: ZoneInfo) -> dict[str, object]:
+    local = fire.astimezone(zone)
+    return {
+        "weekday": WEEKDAYS[local.isoweekday() % 7],
+        "local": local.isoformat(timespec="milliseconds" if fire.microsecond else "seconds"),
+        "utc": _utc(fire),
+        "left": (fire - now).total_seconds(),
+    }
+
+
+def _utc(instant: datetime) -> str:
+    return iso(instant.timestamp())
+
+
+def _screen(instant: object) -> str:
+    return str(instant).replace("T", " ").removesuffix("Z").removesuffix(".000")
+
+
+def finding_lines(findings: Sequence[Finding]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for finding in findings:
+        style = STYLE[finding.level]
+        grid.add_row(Text(finding.level, style=style), Text(finding.message).append(f"\n→ {finding.hint}", style=style))
+    return grid

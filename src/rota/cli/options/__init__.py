@@ -1,0 +1,1 @@
+"""What commands take: the app and the store, names, arguments, durations, instants."""

@@ -1,0 +1,1 @@
+"""How commands write: tables, TSV, JSON, and text that is safe on a terminal."""

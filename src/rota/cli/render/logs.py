@@ -1,0 +1,102 @@
+"""What a command logs: its options, and warnings of commands that have no log of their own."""
+
+import logging
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from rota.cli.options.parameters import Flag
+from rota.cli.render.text import one_line
+from rota.engine.logs import LogForm, LogSetup, configure
+from rota.errors import InvalidOptions
+from rota.settings import Settings
+
+Level = Literal["debug", "info", "warning", "error"]
+
+LogLevel = Annotated[
+    Level | None, Parameter(help="The least level that is logged, of the app's loggers too [ROTA_LOG_LEVEL].")
+]
+LogFormat = Annotated[
+    LogForm | None, Parameter(help="Lines of text, or a JSON object per line [ROTA_LOG_FORMAT].", show_default=False)
+]
+Verbose = Annotated[bool, Flag, Parameter(name=("--verbose", "-v"), help="The same as --log-level debug.")]
+Quiet = Annotated[bool, Flag, Parameter(name=("--quiet", "-q"), help="The same as --log-level warning.")]
+
+
+def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | None:
+    """What the options say of the level; None if they say nothing."""
+    if (level is not None) + verbose + quiet > 1:
+        raise InvalidOptions("--log-level, --verbose and --quiet each say what is logged; give one of them")
+    if verbose:
+        return "debug"
+    return "warning" if quiet else level
+
+
+def log_options(level: Level | None, form: LogForm | None) -> dict[str, object]:
+    """The same options for a worker process of its own."""
+    return {"log-level": level, "log-format": form}
+
+
+def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None, pid: bool = False) -> None:
+    """All that this process logs, as options or else settings say."""
+    form_said = form is not None or settings.source("log_format") != "default"
+    setup = LogSetup(
+        level=logging.getLevelNamesMapping()[(level or settings.log_level).upper()],
+        form=form or settings.log_format,
+        colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        pid=pid,
+    )
+    configure(setup, replace=form_said)
+    if level is not None or settings.source("log_level") != "default":
+        logging.getLogger().setLevel(setup.level)
+
+
+def has_banner(form: str, level: str) -> bool:
+    """May a plain line on stdout say that the worker is up? JSON lines are read by programs, which often merge stdout
+    and stderr; and who asks for warnings alone asks for silence."""
+    return form == "text" and level in ("debug", "info")
+
+
+class _Notes(logging.Handler):
+    """Warnings of a command that has no log of its own, as `rota: …` on stderr."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Not where a log shows them."""
+        return not logging.getLogger().handlers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"rota: {one_line(record.getMessage())}\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def warnings_to_stderr() -> Generator[None]:
+    """While a command runs, what `rota` warns of is told in one line each."""
+    logger, notes = logging.getLogger("rota"), _Notes(logging.WARNING)
+    logger.addHandler(notes)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
+
+
+def hush_interrupts() -> None:
+    """A second Ctrl-C that comes before the first is through breaks into some task of the event loop, and asyncio
+    complains that nobody has asked for the exception of that task."""
+    logging.getLogger("asyncio").addFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
+
+
+def route(handler: logging.Handler, level: int) -> None:
+    """All that `rota` logs goes to this handler and nowhere else."""
+    logger = logging.getLogger("rota")
+    logger.handlers = [handler]
+    logger.setLevel(level)
+    logger.propagate = False

@@ -1,0 +1,46 @@
+"""What a command line lacks, or has too much of, in one sentence that says what to write."""
+
+import difflib
+
+from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
+
+from rota.cli.render.text import one_line
+
+
+def words_for(error: CycloptsError) -> str | None:
+    """The sentence for a mistake that the parser tells in its own terms; None for all others."""
+    command = " ".join(error.command_chain or ())
+    if type(error) is MissingArgumentError:
+        return _missing(command, error)
+    if isinstance(error, UnusedCliTokensError):
+        return _unused(command, error)
+    return None
+
+
+def _missing(command: str, error: MissingArgumentError) -> str | None:
+    argument = error.argument
+    if argument is None:
+        return None
+    about = one_line(argument.parameter.help or "").rstrip(".")
+    about = f" ({about[:1].lower()}{about[1:]})" if about else ""
+    given = error.keyword or next((token.keyword for token in argument.tokens if token.keyword), None)
+    what = f"{argument.name} is missing" if given is None else f"{given} needs a value"
+    return f"{command}: {what}{about}; see rota {command} --help" if command else f"{what}{about}"
+
+
+def _unused(command: str, error: UnusedCliTokensError) -> str | None:
+    word, *_ = error.unused_tokens or [""]
+    if not command:
+        return None
+    near = difflib.get_close_matches(word, _commands(error), n=1)
+    if near:
+        return f"{command} has no command {word}; did you mean rota {command} {near[0]}?"
+    if command in ("tasks", "tasks ls"):
+        return f"tasks lists all of them and takes no name; see rota why {word} or rota runs ls --task {word}"
+    return f"{command} takes no argument {word}; see rota {command} --help"
+
+
+def _commands(error: CycloptsError) -> list[str]:
+    """The commands below the one that was called."""
+    app = error.app
+    return [] if app is None else [name for name in app if not name.startswith("-")]

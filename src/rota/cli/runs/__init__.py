@@ -1,0 +1,1 @@
+"""`rota runs`, `submit`, `watch` and `why`."""

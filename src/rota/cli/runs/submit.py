@@ -1,0 +1,162 @@
+"""`rota submit`: a run made by hand."""
+
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from msgspec import Struct
+
+from rota.app.app import Rota
+from rota.cli.options.arguments import Given, gather, gather_for
+from rota.cli.options.durations import seconds_of
+from rota.cli.options.names import unknown
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target, check_shared
+from rota.cli.render.show import Show
+from rota.cli.runs.endings import judge, tell_result, too_late
+from rota.cli.runs.records import run_record
+from rota.cli.tasks.disabled import refused_words
+from rota.client.client import Client
+from rota.client.handle import accept
+from rota.domain.decision import Decision, Reason
+from rota.domain.guards import Unique
+from rota.domain.intake import Options
+from rota.domain.run import NewRun, Run
+from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
+from rota.task import WAIT, Bound
+from rota.task.remote import unchecked_run
+
+
+class Submitted(Struct, frozen=True):
+    """What became of a submit: the decision, and the run once it has ended, if that was waited for."""
+
+    task: str
+    decision: Decision
+    ended: Run | None
+
+
+def submit(
+    task: str,
+    /,
+    *values: str,
+    args: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
+    ] = None,
+    delay: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Due so long from now: seconds, or 5m, 2h, 1d.")
+    ] = None,
+    at: Annotated[str | None, Parameter(help="Due at an instant, as 2026-11-15T09:00:00Z.")] = None,
+    expires: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Never start later than this after it was due.")
+    ] = None,
+    priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    key: Annotated[str | None, Parameter(help="What the run is about, instead of the task's own key.")] = None,
+    unique: Annotated[Unique | None, Parameter(help="Make none while an equal one is queued, active or done.")] = None,
+    wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
+    timeout: Annotated[str | None, Parameter(help="Wait at most so long: seconds, or 5m, 2h.")] = None,
+    unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Make a run and print its id.
+
+    Parameters
+    ----------
+    task
+        The task's name.
+    values
+        Its arguments as name=value; a value that reads as JSON is JSON, except where the task takes text.
+    """
+    if timeout is not None and not wait:
+        raise InvalidOptions("--timeout says how long to --wait; give both")
+    app = None if unknown_ok and target.reference is None else target.app()
+    options = Options(
+        delay=seconds_of(delay, "--delay"),
+        at=_instant(at),
+        expires=seconds_of(expires, "--expires"),
+        priority=priority,
+        key=key,
+        unique=unique,
+    )
+    if app is not None and task in app.names():
+        new: NewRun | Bound[Any] = _known(app, task, values, args, options)
+    elif unknown_ok:
+        new = _unchecked(task, gather(values, args, {}), options)
+    else:
+        raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
+    client = app.client() if app else Client(target.backend())
+    if sys.stderr.isatty() and not show.json and target.takes_default(app):
+        show.note(f"into {client.backend.url}, the default store")
+    try:
+        made = target.run(_put(client, new, show if wait else None, seconds_of(timeout, "--timeout")))
+    except Refused as refused:
+        if refused.reason is not Reason.DISABLED:
+            raise
+        raise Refused(refused.decision, refused_words(app, task)) from None
+    _answer(show, made)
+
+
+def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:
+    """Checked against the task's own parameters, with its policy and its key."""
+    task = app.names()[name]
+    given = gather_for(task, list(values), args)
+    return task.bound(tuple(given.positional), given.named, options)
+
+
+def _unchecked(name: str, given: Given, options: Options) -> NewRun:
+    """Stored as given: whoever knows the task will judge."""
+    if given.positional:
+        raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
+    return unchecked_run(name, given.named, options)
+
+
+async def _put(client: Client, call: NewRun | Bound[Any], wait: Show | None, timeout: float | None) -> Submitted:
+    """Durable when this returns; with the ended run if it was waited for, after `wait` was told whose end it is."""
+    check_shared(client.backend)
+    try:
+        new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
+        decision = accept(await client.put(new, WAIT))
+        if wait is None:
+            return Submitted(new.task, decision, None)
+        wait.note(f"waiting for run {decision.run}")  # before the wait: Ctrl-C leaves its id on the screen
+        ended = await _ended(client, decision.run, timeout)
+        return Submitted(new.task, decision, ended)
+    finally:
+        await client.close()
+
+
+async def _ended(client: Client, id: str, timeout: float | None) -> Run:
+    try:
+        return await client.ended(id, timeout)
+    except TimeoutError as error:
+        raise too_late(error) from None
+
+
+def _answer(show: Show, made: Submitted) -> None:
+    decision, ended = made.decision, made.ended
+    joined = decision.reason is Reason.JOINED
+    if joined:
+        show.note("joined: this run was there already")
+    if show.json:
+        brief = {"id": decision.run, "task": made.task, "created": not joined}
+        show.value(brief if ended is None else run_record(ended))
+    elif ended is None:
+        show.line(decision.run)
+    else:
+        tell_result(show, ended)
+    if ended is not None:
+        judge(ended)
+
+
+def _instant(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidOptions(f"--at {text}: not an ISO 8601 instant; write it like 2026-11-15T09:00:00Z") from None
+    if moment.tzinfo is None:
+        raise InvalidOptions(f"--at {text} has no time zone; end it with Z or an offset like +01:00")
+    return moment

@@ -1,0 +1,229 @@
+"""How runs look on a terminal: a list of them, and one in full."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rota.cli.render.show import Column, Record, to_json
+from rota.cli.render.text import clean, coarse, iso, one_line, plural, relative, span
+from rota.cli.runs.records import from_json
+from rota.domain import needs
+from rota.domain.timing import shown
+
+if TYPE_CHECKING:
+    from rota.domain.run import Attempt, Run
+    from rota.store import Page
+
+STATE_STYLE = {
+    "queued": "cyan",
+    "running": "bold yellow",
+    "paused": "magenta",
+    "succeeded": "green",
+    "failed": "bold red",
+    "cancelled": "bright_black",
+}
+
+
+def state_text(state: str) -> Text:
+    return Text(clean(state), style=STATE_STYLE.get(state, ""))
+
+
+def _dim(text: str) -> Text:
+    return Text(text, style="dim")
+
+
+ID_SHOWN = 12
+"""Of a run's id, the end: every command takes it for the whole."""
+
+
+def short_id(id: str) -> str:
+    return clean(id)[-ID_SHOWN:]
+
+
+def run_columns(page: "Page") -> list[Column]:
+    """The columns of a list; instants are told as seen from the store's now."""
+    runs = {run.id: run for run in page.runs}
+
+    def run(record: Record) -> "Run":
+        return runs[str(record["id"])]
+
+    return [
+        Column("id", lambda r: _dim(short_id(run(r).id)), whole=True),
+        Column("task"),
+        Column("key", piped=True),
+        Column("state", lambda r: state_text(run(r).state)),
+        Column("priority", piped=True),
+        Column("created_at", lambda r: coarse(page.now - run(r).created_at), title="age", right=True),
+        Column("due_at", piped=True),
+        Column("finished_at", piped=True),
+        Column("fence", title="claims", right=True, from_width=100),
+        Column("failures", piped=True),
+        Column("losses", piped=True),
+        Column("reason", piped=True),
+        Column(
+            "error",
+            lambda r: _dim(outcome(run(r), page.now)),
+            lambda r: run(r).error and str(run(r).error),
+            title="outcome",
+            elastic=True,
+        ),
+        Column("origin", lambda r: _dim(origin_brief(run(r))), lambda r: origin_words(run(r)), from_width=120),
+    ]
+
+
+def outcome(run: "Run", now: float) -> str:
+    """In a few words: what became of a run, or what it waits for."""
+    match run.state:
+        case "queued" if run.needs:
+            return f"waits for {needs_words(run)}"
+        case "queued" if run.parked:
+            return "waits for a limit or rate"
+        case "queued" if run.failures:
+            return f"retry {relative(run.due_at, now)} after {one_line(str(run.error or 'a failure'))}"
+        case "queued":
+            return f"due {relative(run.due_at, now)}"
+        case "running":
+            return ", ".join(part for part in (f"for {coarse(now - (run.claimed_at or now))}", progress(run)) if part)
+        case "succeeded":
+            return f"in {span(last_seconds(run))}" if run.attempts else ""
+        case _:
+            return one_line(str(run.error or run.note or run.reason or ""))
+
+
+def needs_words(run: "Run") -> str:
+    """What it waits for: the names of steps, the ids of runs."""
+    names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
+    others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    return one_line(f"{names[0]}{others}")
+
+
+def progress(run: "Run") -> str:
+    """How far its handler says it is."""
+    return one_line(f"{run.progress.share:.0%} {run.progress.message}") if run.progress else ""
+
+
+def last_seconds(run: "Run") -> float:
+    """How long the last call took; the time under lease if it was never called."""
+    if not run.attempts:
+        return 0.0
+    last = run.attempts[-1]
+    return last.ended_at - last.claimed_at if last.seconds is None else last.seconds
+
+
+def run_page(run: "Run", now: float) -> RenderableType:
+    """Everything about one run."""
+    parts: list[RenderableType] = [
+        Text.assemble((clean(run.task), "bold"), "  ", state_text(run.state)),
+        Text(run.id, style="dim"),
+        Text(),
+        _facts(run, now),
+    ]
+    parts += _section("Arguments", _json(run.args))
+    if run.result is not None:
+        parts += _section("Result", _json(run.result))
+    if run.error is not None:
+        parts += _section("Error", Text(clean(str(run.error)), style="red"))
+        if run.error.traceback:
+            parts.append(Padding(Text(clean(run.error.traceback).rstrip(), style="dim"), (0, 0, 0, 2)))
+    if run.attempts:
+        parts += _section("Attempts", _attempts(run.attempts))
+    return Group(*parts)
+
+
+def _facts(run: "Run", now: float) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    instants = (
+        ("created", run.created_at),
+        ("last touched", run.touched_at if run.touches > 1 else None),
+        ("due", run.due_at),
+        ("expires", run.expires_at),
+        ("claimed", run.claimed_at),
+        ("leased until", run.until),
+        ("finished", run.finished_at),
+    )
+    for name, instant in instants:
+        if instant is not None:
+            grid.add_row(name, f"{shown(instant)}  ({relative(instant, now)})")
+    others = (
+        ("key", run.key),
+        ("priority", str(run.priority)),
+        ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
+        ("touches", f"{run.touches}: made once, joined {run.touches - 1:,} times" if run.touches > 1 else None),
+        ("policy", policy_words(run)),
+        ("origin", origin_words(run, shown)),
+        ("worker", run.worker),
+        ("progress", progress(run) or None),
+        ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),
+        ("waits for", needs_words(run) if run.needs else None),
+        ("parked", "waits for a limit or rate" if run.parked else None),
+        ("cancel asked", "yes" if run.cancel_requested else None),
+        ("pause asked", "yes" if run.pause_requested else None),
+        ("reason", run.reason),
+        ("note", run.note),
+    )
+    for name, value in others:
+        if value is not None:
+            grid.add_row(name, Text(clean(value)))
+    return grid
+
+
+def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
+    """What made it; of a schedule, for which tick."""
+    origin = run.origin
+    tick = "" if origin.nominal is None else f", tick of {spell(origin.nominal)}"
+    match origin.kind:
+        case "schedule":
+            return f"schedule {origin.of}{tick}"
+        case "run_now":
+            return f"schedule {origin.of}, run by hand"
+        case "flow" | "plan":
+            step = f", step {run.member.step}" if run.member is not None and run.member.step else ""
+            return f"{origin.kind} {origin.of} of {origin.period}{step}"
+        case _:
+            return f"{origin.kind} of {origin.of}{tick}" if origin.of else origin.kind
+
+
+def origin_brief(run: "Run") -> str:
+    """The same for a column: whose run it is, where it has room."""
+    return run.origin.of or "" if run.origin.kind in ("schedule", "run_now", "flow", "plan") else run.origin.kind
+
+
+def policy_words(run: "Run") -> str:
+    """The frozen policy in a line."""
+    retry, policy = run.policy.retry, run.policy
+    words = ["no retries"]
+    if retry.limit:
+        words = [f"{retry.limit} retries, {retry.backoff} from {span(retry.delay)}"]
+    words.append(f"timeout {span(policy.timeout)}" if policy.timeout is not None else "no timeout")
+    words.append("at most once" if policy.lost == "fail" else f"up to {policy.max_losses} losses")
+    return "; ".join(words)
+
+
+def _attempts(attempts: "tuple[Attempt, ...]") -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for name in ("claim", "outcome", "claimed", "took", "error"):
+        table.add_column(name, justify="right" if name in ("claim", "took") else "left", no_wrap=name != "error")
+    for attempt in attempts:
+        seconds = attempt.ended_at - attempt.claimed_at if attempt.seconds is None else attempt.seconds
+        table.add_row(
+            str(attempt.fence),
+            Text(clean(attempt.outcome)),
+            shown(attempt.claimed_at),
+            span(seconds),
+            Text(one_line(str(attempt.error or "")), style="red"),
+        )
+    return table
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
+
+
+def _json(encoded: bytes) -> Text:
+    return Text(clean(to_json(from_json(encoded), indent=2)))

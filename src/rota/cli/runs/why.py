@@ -1,0 +1,60 @@
+"""`rota why`: why did it not run?"""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from rota.cli.options.parameters import Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Show
+from rota.cli.runs.ids import SHORTEST, find
+from rota.cli.tasks.disabled import compared
+from rota.client.client import Client
+from rota.errors import RunNotFound, UnknownTask
+from rota.store import Store
+from rota.why import Why, why
+
+
+def why_not(
+    subject: Annotated[
+        str, Parameter(help="A task, a schedule, or a run's id or its first or last 6 or more characters.")
+    ],
+    key: Annotated[str | None, Parameter(help="One key of the task.")] = None,
+    /,
+    *,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Say in words what keeps something from running, what was decided last, and when it is next."""
+    tell_why(show, target.run(_why(target, subject, key)))
+
+
+def tell_why(show: Show, answer: Why) -> None:
+    if show.json:
+        facts = [{"about": fact.about, "text": fact.text, "holds": fact.holds} for fact in answer.facts]
+        told = {"subject": answer.subject, "kind": answer.kind, "answer": answer.answer, "held": answer.held}
+        show.value(told | {"facts": facts})
+        return
+    show.sentence(f"{answer.kind} {answer.subject}: {answer.answer}")
+    for fact in answer.facts:
+        show.sentence(f"{'!' if fact.holds else '-'} {fact.about}: {fact.text}", hanging=2)
+
+
+async def _why(target: Target, subject: str, key: str | None) -> Why:
+    async with target.client() as client:
+        store = await client.store()
+        answer = await _found(client, store, subject, key)
+        return await compared(answer, subject, store, target) if answer.kind == "task" else answer
+
+
+async def _found(client: Client, store: Store, subject: str, key: str | None) -> Why:
+    try:
+        return await why(store, subject, key)
+    except UnknownTask as unknown:  # a name goes before part of an id
+        if key is not None or len(subject.strip()) < SHORTEST:
+            raise
+        try:
+            run = await find(client, subject)
+        except RunNotFound:
+            raise unknown from None
+    return await why(store, run)

@@ -1,0 +1,84 @@
+"""`rota schedules`: what fires when, and a hand on it."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli.options.parameters import LOOK, Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Show
+from rota.cli.render.text import iso, plural
+from rota.cli.schedules.facts import Facts, brief, facts_of, whole
+from rota.cli.schedules.find import ScheduleId, find_schedule, opened
+from rota.cli.schedules.put import put
+from rota.cli.schedules.steer import backfill, delete, pause, resume, run_now
+from rota.cli.schedules.view import schedule_columns, schedule_page
+from rota.domain.decision import DecisionCount, Reason
+from rota.domain.schedule import FIRINGS_KEPT
+from rota.store import RowQuery
+
+schedules = App(name="schedules", help="Look at schedules; put, pause, resume, delete and run them.", group=LOOK)
+for command in (put, pause, resume, delete, run_now, backfill):
+    schedules.command(command)
+
+
+@schedules.command
+def ls(
+    *,
+    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """List schedules, the next to fire first.
+
+    Times are those of the schedule's own zone, or of the app's (tz) where it names none; in a pipe and in JSON, UTC.
+    """
+    found = target.run(_listed(target, task))
+    records = [brief(facts) for facts in found]
+    show.records(records, schedule_columns(found), "No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
+    overdue = sum(facts.overdue for facts in found)
+    if overdue and show.terminal and not show.json:
+        are = "is" if overdue == 1 else "are"
+        show.note(f"{plural(overdue, 'schedule')} {are} overdue: does a worker run? rota workers tells")
+
+
+@schedules.command(name="show")
+def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Show everything about one schedule: in words, its next ticks, and what became of the last thirty."""
+    facts, decided = target.run(_one(target, id))
+    told = [
+        {
+            "reason": str(word.reason),
+            "by": word.by,
+            "note": word.note,
+            "count": word.count,
+            "last_at": iso(word.last_at),
+        }
+        for word in decided
+    ]
+    show.document(whole(facts) | {"asked": told}, lambda: schedule_page(facts, decided))
+
+
+async def _listed(target: Target, task: str | None) -> list[Facts]:
+    async with opened(target) as (stored, store):
+        found = await stored.list(task)
+        now = (await store.rows(DecisionCount, RowQuery(limit=1))).now
+        listed = await facts_of(store, found, target.tz(), now, most=1)
+    return sorted(listed, key=_order)
+
+
+def _order(facts: Facts) -> tuple[int, float, str]:
+    """What fires next comes first; what does not fire comes last."""
+    schedule = facts.schedule
+    if schedule.next_at is None or schedule.paused:
+        return (2 if schedule.ended else 1), 0.0, schedule.id
+    return 0, schedule.next_at, schedule.id
+
+
+async def _one(target: Target, id: str) -> tuple[Facts, list[DecisionCount]]:
+    async with opened(target) as (stored, store):
+        schedule = await find_schedule(stored, id)
+        about = await store.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
+        (facts,) = await facts_of(store, [schedule], target.tz(), about.now, FIRINGS_KEPT)
+        said = Reason.PAUSED if schedule.paused else Reason.RESUMED
+        return facts, [word for word in about.items if word.reason is said]

@@ -1,0 +1,132 @@
+"""`rota schedules put`: a schedule made by hand."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from cyclopts import Parameter
+from msgspec import Struct
+
+from rota.app.app import Rota
+from rota.cli.options.arguments import gather, gather_for
+from rota.cli.options.durations import seconds_of
+from rota.cli.options.instants import clock, own_zone, read_instant
+from rota.cli.options.names import unknown
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target, check_shared
+from rota.cli.render.show import Show
+from rota.cli.schedules.facts import Facts, facts_of, whole, words_of
+from rota.cli.schedules.find import opened
+from rota.domain.intake import Options, Timed
+from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.spec import TaskSpec
+from rota.domain.triggers import Trigger
+from rota.errors import InvalidOptions, UnknownTask
+from rota.store import RowQuery, Store
+from rota.task.remote import schedule_by_spec
+
+
+class Call(Struct, frozen=True):
+    """What the schedule is to call, as it was typed."""
+
+    task: str
+    values: Sequence[str]
+    args: str | None
+    options: Options
+    unknown_ok: bool
+
+
+def put(
+    id: Annotated[str, Parameter(help="The schedule's name.")],
+    trigger: Annotated[str, Parameter(help="When: a cron line, every 15m, daily 09:00, weekly mon 09:00; in quotes.")],
+    task: Annotated[str, Parameter(help="The task's name.")],
+    /,
+    *values: Annotated[str, Parameter(help="The task's arguments as name=value, as with rota submit.")],
+    args: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
+    ] = None,
+    overlap: Annotated[Overlap | None, Parameter(help="Beside an unfinished run: none, one behind it, any.")] = None,
+    catch_up: Annotated[CatchUp, Parameter(help="Of missed ticks, make up for the latest, all or none.")] = "latest",
+    grace: Annotated[str | None, Parameter(help="Start no run later than this after its tick: 600 or 10m.")] = None,
+    start: Annotated[str | None, Parameter(help="Nothing fires before, as 2026-11-15T09:00 in its zone.")] = None,
+    end: Annotated[str | None, Parameter(help="Nothing fires after.")] = None,
+    expect: Annotated[str | None, Parameter(help="It is late unless a run has succeeded by then: 07:00.")] = None,
+    tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none.")] = None,
+    key: Annotated[str | None, Parameter(help="What its runs are about, instead of the task's own key.")] = None,
+    priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    paused: Annotated[bool, Flag, Parameter(help="Fire nothing until it is resumed.")] = False,
+    unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that neither app nor workers know.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Add a schedule, or change the one of this name: from its next tick on it is as said here.
+
+    The task is looked up in the app, else among those that workers have published.
+    """
+    app = target.app() if target.reference is not None else None
+    zone = tz or (app.settings.tz if app else target.tz())
+    when, wall = _trigger(id, trigger, zone)
+    timed = Timed(
+        overlap=overlap,
+        catch_up=catch_up,
+        grace=seconds_of(grace, "--grace"),
+        start=_instant(start, "--start", wall),
+        end=_instant(end, "--end", wall),
+    )
+    call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
+    made = target.run(_put(target, app, id, when, timed, call, expect, paused))
+    if show.json:
+        show.value(whole(made))
+    else:
+        schedule = made.schedule
+        next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)
+        held = "; it is paused" if schedule.paused else ""
+        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{held}")
+
+
+async def _put(
+    target: Target,
+    app: Rota | None,
+    id: str,
+    trigger: Trigger,
+    timed: Timed,
+    call: Call,
+    expect: str | None,
+    paused: bool,
+) -> Facts:
+    check_shared(target.backend())
+    async with opened(target) as (stored, store):
+        schedule = await _made(app, store, id, trigger, timed, call)
+        (kept,) = await stored.put_made([schedule], expect, paused)
+        now = (await store.rows(Schedule, RowQuery(names=[id]))).now
+        (facts,) = await facts_of(store, [kept], target.tz(), now, most=1)
+        return facts
+
+
+async def _made(app: Rota | None, store: Store, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
+    """Checked against the task's own parameters if the app knows it, else by what was published of it."""
+    known = app.names() if app else {}
+    if call.task in known:
+        task = known[call.task]
+        typed = gather_for(task, call.values, call.args)
+        return task.bound(tuple(typed.positional), typed.named, call.options).to_schedule(id, trigger, timed)
+    specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items if spec.executor}
+    if call.task not in specs and not call.unknown_ok:
+        raise UnknownTask(f"{unknown(call.task, {*known, *specs}, 'app or store')} (--unknown-ok takes any name)")
+    given = gather(call.values, call.args, {})
+    spec = specs.get(call.task) or TaskSpec(call.task)
+    return schedule_by_spec(id, trigger, timed, spec, given.positional, given.named, call.options)
+
+
+def _trigger(id: str, text: str, tz: str) -> tuple[Trigger, ZoneInfo]:
+    """In its zone, and the zone itself."""
+    try:
+        trigger = Trigger.parse(text).in_zone(tz)
+        return trigger, ZoneInfo(own_zone(trigger) or tz)
+    except (ValueError, KeyError) as error:
+        raise InvalidOptions(f"schedule {id}: {error}") from None
+
+
+def _instant(text: str | None, option: str, zone: ZoneInfo) -> datetime | None:
+    return None if text is None else read_instant(text, option, zone)

@@ -1,0 +1,156 @@
+"""`rota schedules pause|resume|delete|run-now|backfill`: a hand on what fires."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from rota.cli.options.instants import clock, read_end, read_instant, zone_of
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target
+from rota.cli.options.user import who
+from rota.cli.render.show import Column, Show
+from rota.cli.render.text import iso, one_line, plural
+from rota.cli.schedules.find import ScheduleId, find_schedule, opened
+from rota.client.handle import RunHandle
+from rota.domain.intake import instant
+from rota.domain.planning import ticks_between
+from rota.domain.schedule import Schedule
+from rota.errors import InvalidOptions, RotaError
+from rota.schedules.schedules import Schedules, check_working
+from rota.store import RunQuery
+
+UNASKED = 20
+"""Runs that a backfill makes without asking."""
+
+Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in its history.")]
+
+
+def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
+    changed, schedule = target.run(_changed(target, id, lambda stored: stored.pause(id, note, who())))
+    _tell(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
+
+
+def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let a paused schedule fire again from now on; what was missed meanwhile is not made up."""
+    changed, schedule = target.run(_changed(target, id, lambda stored: stored.resume(id, note, who())))
+    _tell(show, schedule, changed, "fires again" if changed else "was not paused")
+
+
+def delete(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Delete a schedule; its runs stay as they are. One that code declares comes back when that app starts."""
+
+    async def drop() -> Schedule:
+        async with opened(target) as (stored, _):
+            schedule = await find_schedule(stored, id)
+            await stored.delete(id, note, who())
+            return schedule
+
+    schedule = target.run(drop())
+    if show.json:
+        show.value({"id": id, "deleted": True, "owner": schedule.owner or None})
+    else:
+        show.line(f"{id} is deleted")
+    if schedule.owner:
+        show.note(f"the code of the app {schedule.owner!r} declares it: its next start puts it back")
+
+
+def run_now(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Make one more run at once and print its id; the ticks stay as they are.
+
+    Refused where the schedule's overlap says so: while an earlier run is unfinished.
+    """
+
+    async def put() -> RunHandle[Any]:
+        async with opened(target) as (stored, _):
+            await find_schedule(stored, id)
+            return await stored.run_now(id)
+
+    run = target.run(put())
+    if not run.created:
+        show.note("joined: this run was there already")
+    if show.json:
+        show.value({"id": run.id, "schedule": id, "created": run.created})
+    else:
+        show.line(run.id)
+
+
+def backfill(
+    id: ScheduleId,
+    /,
+    *,
+    start: Annotated[str, Parameter(name="--from", help="The first time, as 2026-11-15T00:00 in its zone.")],
+    end: Annotated[str, Parameter(name="--to", help="The last time; a date alone includes that day.")],
+    yes: Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Make a run for every tick of a time that has passed, one after the other, and print their ids.
+
+    A tick whose run is still known is not repeated. More than 20 runs need a yes.
+    """
+    runs, now = target.run(_backfill(target, id, start, end, yes))
+    records = [{"id": run, "nominal": iso(nominal)} for run, nominal in runs]
+    times = {iso(nominal): clock(nominal, now) for _, nominal in runs}
+    local = Column("nominal", lambda r: times[str(r["nominal"])], lambda r: r["nominal"])
+    show.records(records, [Column("id", whole=True), local])
+
+
+async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> tuple[list[tuple[str, float]], float]:
+    """The runs with their nominal times, and the time by the store's clock."""
+    async with opened(target) as (stored, store):
+        now = (await store.runs(RunQuery(ids=[]))).now
+        schedule = await find_schedule(stored, id)
+        check_working(schedule)
+        zone = zone_of(schedule.trigger, target.tz())
+        first, last = read_instant(start, "--from", zone), read_end(end, "--to", zone, now)
+        nominals = _nominals(schedule, first, last)
+        if not nominals:
+            raise InvalidOptions(f"{id} has no tick from {start} to {end}")
+        if len(nominals) > UNASKED and not yes:
+            await _confirm(f"{plural(len(nominals), 'run')} of {schedule.task}")
+        handles = await stored.backfill(id, first, last)
+        return [(handle.id, nominal) for handle, nominal in zip(handles, nominals, strict=True)], now
+
+
+def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float]:
+    try:
+        return ticks_between(schedule, instant(first, "--from"), instant(last, "--to"))
+    except ValueError as error:
+        raise InvalidOptions(f"{schedule.id}: {error}") from None
+
+
+async def _confirm(what: str) -> None:
+    """Asks where somebody is there to answer; elsewhere it takes --yes."""
+    if not sys.stdin.isatty():
+        raise InvalidOptions(f"this makes {what}; say so with --yes")
+    sys.stderr.write(f"Make {what}, one after the other? [y/N] ")
+    sys.stderr.flush()
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise RotaError("nothing was made")
+
+
+async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:
+    """Whether it changed anything, and the schedule after it."""
+    async with opened(target) as (stored, _):
+        await find_schedule(stored, id)
+        changed = await change(stored)
+        return changed, await stored.get(id)
+
+
+def _tell(show: Show, schedule: Schedule, changed: bool, words: str) -> None:
+    """Asking for what is so already changes nothing, and is no error."""
+    next_at = None if schedule.next_at is None else iso(schedule.next_at)
+    if show.json:
+        show.value({"id": schedule.id, "changed": changed, "paused": schedule.paused, "next_at": next_at})
+    else:
+        show.line(f"{schedule.id} {words}")
+
+
+def _because(schedule: Schedule) -> str:
+    return f": {one_line(schedule.note)}" if schedule.note else ""

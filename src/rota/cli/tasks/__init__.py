@@ -1,0 +1,1 @@
+"""`rota tasks`, `call` and `clear`."""

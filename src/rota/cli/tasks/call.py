@@ -1,0 +1,140 @@
+"""`rota call`: a task's function called right here, without a store or a worker."""
+
+import asyncio
+import inspect
+import os
+import sys
+import time
+import traceback
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from rota.app.app import Rota
+from rota.cli.options.arguments import gather_for
+from rota.cli.options.names import check_known
+from rota.cli.options.parameters import Shared
+from rota.cli.options.target import Target
+from rota.cli.render.show import Show
+from rota.cli.runs.records import from_json
+from rota.domain.arguments import encode_result
+from rota.domain.ids import uuid7
+from rota.domain.results import judged
+from rota.domain.run import Progress, Run, State
+from rota.engine.context import Context
+from rota.errors import RotaError
+from rota.task import Bound, Task
+
+
+def call(
+    task: str,
+    /,
+    *values: str,
+    args: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
+    ] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Call a task's function in this process and print its result as JSON; nothing is stored.
+
+    Its arguments go the way of a submit and are checked like there. Retries, timeouts and limits do not apply; what
+    the function raises is shown with its traceback, and the exit code is 1, as it is for a result that the task's
+    fail_on takes for a failure.
+
+    Parameters
+    ----------
+    task
+        The task's name.
+    values
+        Its arguments as name=value; a value that reads as JSON is JSON, except where the task takes text.
+    """
+    app = target.app()
+    check_known([task], app.names())
+    chosen = app.names()[task]
+    given = gather_for(chosen, list(values), args)
+    bound = chosen.bound(tuple(given.positional), given.named)
+    try:
+        result = _called(app, bound, show)
+    except (Exception, asyncio.CancelledError) as error:
+        _tell(error)
+        return 1
+    try:
+        show.value(from_json(encode_result(result)))
+    except (TypeError, ValueError) as error:
+        raise RotaError(f"{chosen.name} returned what cannot be stored as JSON: {error}") from None
+    report = judged(result, chosen.reader)
+    if report.status != "success":
+        show.note(f"{report.status}: {report.words}")
+    return 0 if report.ok else 1
+
+
+def _called(app: Rota, bound: Bound[Any], show: Show) -> object:
+    task = bound.task
+    positional, keyword = task.signature.decode(bound.args)
+    if task.takes_context:
+        positional.insert(0, _Local(_run_of(bound), show))
+    try:
+        if inspect.iscoroutinefunction(task.fn):
+            return asyncio.run(_awaited(app, task, positional, keyword))
+        return task.fn(*positional, **keyword)
+    finally:
+        asyncio.run(app.stop())  # the portal, if the function submitted something through it
+
+
+async def _awaited(app: Rota, task: Task[..., ..., Any, Any], positional: list[Any], keyword: dict[str, Any]) -> object:
+    try:
+        return await task.fn(*positional, **keyword)
+    finally:
+        await app.client().close()
+
+
+class _Local(Context):
+    """A context whose notes go to the terminal, for want of a store."""
+
+    def __init__(self, run: Run, show: Show) -> None:
+        super().__init__(run, changed=self._say)
+        self._show = show
+        self._said: Progress | None = None
+
+    def warn(self, message: str) -> None:
+        super().warn(message)
+        self._show.note(f"warning: {message}")
+
+    def _say(self) -> None:
+        note = self.note()
+        progress = note.progress if note else None
+        if progress is not None and progress != self._said:
+            self._said = progress
+            self._show.note(f"{progress.share:4.0%}  {progress.message}".rstrip())
+
+
+def _run_of(bound: Bound[Any]) -> Run:
+    """The run that this call would be."""
+    task, now = bound.task, time.time()
+    return Run(
+        id=uuid7(int(now * 1000), os.urandom(10)),
+        task=task.name,
+        args=bound.args,
+        key=bound.options.key,
+        policy=task.policy,
+        priority=task.priority,
+        state=State.RUNNING,
+        fence=1,
+        worker="rota call",
+        created_at=now,
+        due_at=now,
+        claimed_at=now,
+    )
+
+
+def _tell(error: BaseException) -> None:
+    """The traceback, from the user's own code on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and _ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    sys.stderr.write("".join(traceback.format_exception(error.with_traceback(trace))))
+
+
+def _ours(file: str) -> bool:
+    return file == __file__ or file.startswith(os.path.dirname(asyncio.__file__))

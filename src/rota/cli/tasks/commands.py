@@ -1,0 +1,217 @@
+"""`rota tasks`: what the app can do, how much of it waits, and what is held back."""
+
+import inspect
+from datetime import timedelta
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.text import Text
+
+from rota.cli.options.names import check_known_somewhere
+from rota.cli.options.parameters import LOOK, Flag, More, Shared
+from rota.cli.options.target import Target
+from rota.cli.options.user import who
+from rota.cli.render.show import Column, Record, Show
+from rota.cli.render.text import one_line, plural, span
+from rota.cli.runs.records import record as plain
+from rota.domain.activity import Activity
+from rota.domain.policy import Limit, Rate
+from rota.domain.spec import TaskSpec
+from rota.domain.triggers.durations import spell_duration
+from rota.flow import Flow
+from rota.store import Command, Depth, Scope
+from rota.task import Task
+
+TaskName = Annotated[str, Parameter(help="The task's name.")]
+Note = Annotated[str | None, Parameter(help="Why.")]
+
+tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)
+
+COLUMNS = [
+    Column("task", lambda r: _name(r)),
+    Column("parameters", lambda r: _takes(r), elastic=True),
+    Column("executor", piped=True),
+    Column("retries", lambda r: str(r["retries"] or ""), right=True, sparse=True, rank=2),
+    Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, sparse=True, rank=3),
+    Column("enabled", piped=True),
+    Column("held", lambda r: _held(r), title="held back", flat=lambda r: _held(r).plain, sparse=True),
+    Column("limit", lambda r: str(r["limit_text"]), lambda r: r["limit_text"], sparse=True, rank=4),
+    Column("rate", lambda r: str(r["rate_text"]), lambda r: r["rate_text"], sparse=True, rank=5),
+    Column("activity", lambda r: str(r["activity_text"]), lambda r: r["activity_text"], sparse=True, rank=6),
+    Column("queued", right=True),
+    Column("running", right=True),
+    Column("paused", piped=True),
+    Column("paused_runs", piped=True),
+    Column("defined", piped=True),
+    Column("kind", piped=True),
+    Column("description", elastic=True, sparse=True, rank=1),
+]
+
+
+class TaskRow(Struct, frozen=True):
+    """What the store knows of a task."""
+
+    depth: Depth
+    spec: TaskSpec | None
+
+
+@tasks.default
+def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
+    """List the app's tasks, and tasks that only the store knows."""
+    app = target.app()
+    stored = target.run(_standings(target))
+    strangers = [name for name in stored if name not in app.names()]
+    records = [
+        _record(name, app.names().get(name), stored.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
+    ]
+    if show.json:
+        records = [{k: v for k, v in each.items() if not k.endswith("_text")} for each in records]
+    show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
+    if strangers and show.terminal and not show.json:
+        show.line("\n? the store knows it, but the app does not define it")
+
+
+@tasks.command
+def pause(
+    name: TaskName,
+    /,
+    *names: More,
+    note: Note = None,
+    unknown_ok: Annotated[bool, Flag, Parameter(help="Take tasks that neither app nor store know.")] = False,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Start no more runs of these tasks anywhere, until they are resumed; submits are still taken."""
+    _control(Command.PAUSE, (name, *names), note, unknown_ok, target, show)
+
+
+@tasks.command
+def resume(name: TaskName, /, *names: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let paused tasks go on."""
+    _control(Command.RESUME, (name, *names), note, False, target, show)
+
+
+def _control(
+    command: Command, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show
+) -> None:
+    """Asking for what is so already changes nothing, and is no error."""
+
+    async def control() -> list[dict[str, object]]:
+        async with target.client() as client:
+            if not unknown_ok:
+                await check_known_somewhere(names, client, target)
+            store = await client.store()
+            changed = (await store.control(command, names, note, who(), of=Scope.TASKS)).items
+            specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+            return [
+                {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}
+                for name, yes in zip(names, changed, strict=True)
+            ]
+
+    show.records(target.run(control(), code=True), [Column("task", whole=True), Column("changed"), Column("paused")])
+
+
+async def _standings(target: Target) -> dict[str, TaskRow]:
+    async with target.client() as client:
+        store = await client.store()
+        depths = {depth.task: depth for depth in (await store.depths()).items}
+        specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+    return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
+
+
+def _record(
+    name: str, task: Task[..., ..., Any, Any] | None, stored: TaskRow | None, flow: Flow | None
+) -> dict[str, object]:
+    depth = stored.depth if stored else Depth(name, 0, 0)
+    spec = _spec(name, task, stored.spec if stored else None)
+    return {
+        "task": name,
+        "parameters": task and _parameters(task.signature.parameters),
+        "executor": (task and task.executor) or spec.executor or None,
+        "retries": task.retry.limit if task else spec.retries,
+        "timeout": task.policy.timeout if task else spec.timeout,
+        "enabled": spec.enabled,
+        "enabled_here": task.enabled if task else None,
+        "paused": spec.paused,
+        "limit": spec.limit and plain(spec.limit),
+        "rate": spec.rate and plain(spec.rate),
+        "activity": spec.activity and plain(spec.activity),
+        "priority": spec.priority,
+        "max_pending": spec.guards.max_pending,
+        "limit_text": _limit(spec.limit),
+        "rate_text": _rate(spec.rate),
+        "activity_text": _activity(spec.activity),
+        "queued": depth.queued,
+        "running": depth.running,
+        "paused_runs": depth.paused,
+        "defined": task is not None,
+        "kind": "task" if flow is None else "flow",
+        "steps": None if flow is None else len(flow.steps),
+        "description": one_line((task.description if task else spec.description).partition("\n")[0]),
+    }
+
+
+def _spec(name: str, task: Task[..., ..., Any, Any] | None, stored: TaskSpec | None) -> TaskSpec:
+    """What a worker published wins over what the code here says: it is what holds. A task that was paused before any
+    worker published it has only its pause in the store."""
+    if stored is not None and (stored.executor or task is None):
+        return stored
+    spec = task.spec() if task else TaskSpec(name)
+    return replace(spec, paused=stored is not None and stored.paused)
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    """As in the code, without the parentheses and the result."""
+    return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])
+
+
+def _limit(limit: Limit | None) -> str:
+    if limit is None:
+        return ""
+    parts = [str(limit.total)] if limit.total is not None else []
+    return ", ".join([*parts, *([f"{limit.per_key} per key"] if limit.per_key is not None else [])])
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None:
+        return ""
+    per = "s" if rate.per == 1 else "min" if rate.per == 60 else "h" if rate.per == 3600 else span(rate.per)
+    return f"{rate.n}/{per}" + (f", burst {rate.burst}" if rate.burst > 1 else "") + (" per key" * rate.per_key)
+
+
+def _activity(activity: Activity | None) -> str:
+    """In the words of the code, without what is as usual."""
+    if activity is None:
+        return ""
+    spans = {
+        name: getattr(activity, name) for name in activity.__struct_fields__ if name not in ("key", "mode", "breaker")
+    }
+    said = [f"{name} {spell_duration(timedelta(seconds=value))}" for name, value in spans.items() if value is not None]
+    broken = [] if activity.breaker is None else [f"breaker {activity.breaker.failures}"]
+    return ", ".join([*said, *([activity.mode] if activity.mode != "coalesce" else []), *broken])
+
+
+def _name(record: Record) -> Text:
+    name = one_line(str(record["task"]))
+    return Text(name, style="bold") if record["defined"] else Text(f"{name} ?", style="yellow")
+
+
+def _takes(record: Record) -> str | Text:
+    """Of a flow, that it is one: nobody submits it with arguments."""
+    if record["kind"] == "flow":
+        return Text(f"flow of {plural(int(str(record['steps'])), 'step')}", style="cyan")
+    return str(record["parameters"] or "")
+
+
+def _held(record: Record) -> Text:
+    """Why nothing of it starts, or why submits are refused."""
+    here = record["enabled"] and record["enabled_here"] is False  # its workers have not read the settings yet
+    standing = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
+    words = [word for word, yes in standing if yes]
+    return Text(", ".join(words), style="magenta")
+
+
+def _timeout(seconds: object) -> str:
+    return span(seconds) if isinstance(seconds, float | int) else ""

@@ -1,0 +1,42 @@
+"""Tasks that the code or the settings here disable: who says so, and what to do about it."""
+
+from rota.app.app import Rota
+from rota.cli.options.target import Target
+from rota.domain.spec import TaskSpec
+from rota.settings.model import fold
+from rota.settings.reference import effective
+from rota.store import RowQuery, Store
+from rota.why import Fact, Why
+
+
+def refused_words(app: Rota | None, task: str) -> str:
+    """Why a submit of a disabled task made no run, and how to let it make one."""
+    if app is not None and app.is_disabled(task):
+        return f"{task} is disabled ({said_by(app, task)}), so that no run was made; set enabled to true there"
+    return (
+        f"{task} is disabled by the code or the settings of its workers, so that no run was made; "
+        "set enabled to true there and restart them"
+    )
+
+
+def said_by(app: Rota, task: str) -> str:
+    """`rota.toml, line 4`; `its code` where no setting says it."""
+    name = app.names()[task].name if task in app.names() else task
+    wanted = {f"tasks.{each}.enabled" for each in (name, fold(name))}
+    found = [row.source for row in effective(app.settings) if row.name in wanted and row.value is False]
+    return found[0] if found else "its code"
+
+
+async def compared(answer: Why, task: str, store: Store, target: Target) -> Why:
+    """The answer, headed by what the settings here say where its workers have not read them yet."""
+    if target.reference is None or target.url is not None:  # a store that --url names is asked without the app
+        return answer
+    app = target.app()
+    published = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
+    if not app.is_disabled(task) or any(not spec.enabled for spec in published):
+        return answer
+    text = (
+        f"{task} is disabled here ({said_by(app, task)}): submits from here are refused; "
+        "workers that run already go on with it until they are restarted"
+    )
+    return Why(answer.subject, answer.kind, text, (Fact("task", text, True), *answer.facts))

@@ -1,0 +1,106 @@
+"""All commands in one tree, and the options that every one of them takes."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli.completion import completion
+from rota.cli.deploy.diff import diff, sync
+from rota.cli.deploy.lint import lint_schedules
+from rota.cli.deploy.migrate import migrate_store
+from rota.cli.deploy.move import move_store
+from rota.cli.deploy.settings import show_settings
+from rota.cli.doctor.doctor import doctor
+from rota.cli.flows.commands import flows
+from rota.cli.flows.marks import marks
+from rota.cli.flows.reset import reset
+from rota.cli.forecast.cron import cron
+from rota.cli.forecast.preview import preview
+from rota.cli.missing_store import missing_for
+from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag
+from rota.cli.options.target import Target
+from rota.cli.render.show import Show
+from rota.cli.runs.commands import runs
+from rota.cli.runs.submit import submit
+from rota.cli.runs.watch import watch
+from rota.cli.runs.why import why_not
+from rota.cli.schedules.commands import schedules
+from rota.cli.tasks.call import call
+from rota.cli.tasks.clear import clear
+from rota.cli.tasks.commands import tasks
+from rota.cli.worker.dev import dev
+from rota.cli.worker.worker import worker
+from rota.cli.worker.workers import workers
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; "
+    "3 rota diff found changes; 130 interrupted."
+)
+
+app = App(
+    name="rota",
+    help="Work that runs on time, once, and visibly.",
+    version=lambda: f"rota {version('rota')}",
+    help_epilogue=EXIT_CODES,
+    help_format="plaintext",
+    version_format="plaintext",
+)
+app.meta.group_parameters = EVERYWHERE
+for flag in ("--help", "--version"):
+    app[flag].group = EVERYWHERE
+
+app.command(worker, group=WORK)
+app.command(dev, group=WORK)
+app.command(submit, group=WORK)
+app.command(call, group=WORK)
+app.command("rota.cli.demo.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
+app.command(tasks)
+app.command(runs)
+app.command(schedules)
+app.command(flows)
+app.command(marks)
+app.command(workers, group=LOOK)
+app.command(watch, group=LOOK)
+app.command(why_not, name="why", group=LOOK)
+app.command(clear, group=LOOK)
+app.command(reset, group=LOOK)
+app.command(preview, group=LOOK)
+app.command(cron, group=LOOK)
+app.command(diff, group=CARE)
+app.command(sync, group=CARE)
+app.command(lint_schedules, name="lint", group=CARE)
+app.command(doctor, group=CARE)
+app.command(show_settings, name="settings", group=CARE)
+app.command(migrate_store, name="migrate", group=CARE)
+app.command(move_store, name="move", group=CARE)
+app.command(completion, group=CARE)
+
+
+@app.meta.default
+def with_options(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    reference: Annotated[
+        str | None,
+        Parameter(
+            name=("--app", "-A"),
+            help="The app, as module:attribute [app in rota.toml, ROTA_APP, or [tool.rota] in pyproject.toml].",
+        ),
+    ] = None,
+    url: Annotated[str | None, Parameter(help="The store, instead of the app's own [ROTA_URL].")] = None,
+    json: Annotated[bool, Flag, Parameter(help="Answer in JSON.")] = False,
+    debug: Annotated[bool, Flag, Parameter(help="Show tracebacks [ROTA_DEBUG=1].")] = False,
+) -> int:
+    """Read the options that may stand anywhere, then the command itself."""
+    del debug  # read by rota.cli.run, which also sees errors of this parse
+    command, bound, shared = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    made = {"target": Target(reference, url, missing_for(command)), "show": Show(json)}
+    code = command(*bound.args, **bound.kwargs, **{name: made[name] for name in shared})
+    return code if isinstance(code, int) else 0
+
+
+def launch(arguments: Sequence[str]) -> int:
+    """Run one command line; a command that returns nothing went well."""
+    code = app.meta(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,1 @@
+"""`rota worker`, `dev` and `workers`."""

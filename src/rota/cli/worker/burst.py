@@ -1,0 +1,20 @@
+"""`rota worker --burst`: run what is due, then stop."""
+
+from collections.abc import Collection
+
+from rota.app.app import Rota
+from rota.cli.worker.signals import Stop
+from rota.client.drain import drained
+
+LOOK_AGAIN = 0.2
+
+
+async def until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
+    """Until nothing of these tasks is due and nothing runs here, or until told to stop."""
+    client = app.client()
+    store = await client.store()
+    heard = await client.news(0)
+    while not stop.asked.is_set():
+        if await drained(store, app.engine, tasks):
+            return
+        heard = await client.news(LOOK_AGAIN, heard)

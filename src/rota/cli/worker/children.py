@@ -1,0 +1,137 @@
+"""Worker processes under a parent: how one is started, told to stop, and replaced when it dies."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from rota.cli import USAGE
+from rota.cli.options.target import Target
+from rota.cli.worker.signals import Stop
+
+log = logging.getLogger("rota")
+
+FIRST_PAUSE, LAST_PAUSE = 0.1, 30.0
+CALM = 60.0
+"""A process that lived this long is replaced without a pause again."""
+
+
+def worker_command(target: Target, *flags: str, **options: object) -> list[str]:
+    """`rota worker` as this process was asked for it, for a child that ends with its parent."""
+    words = [sys.executable, "-m", "rota", "worker", "--tethered", *flags]
+    for name, value in {"app": target.given, "url": target.url, **options}.items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return words
+
+
+class Child:
+    """One worker process. It has a group of its own: Ctrl-C reaches it once, through its parent."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> Self:
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, process_group=0))
+
+    def tell(self) -> None:
+        """To stop; told twice, to hurry."""
+        if self._process.returncode is None:
+            self._process.terminate()
+
+    async def ended(self) -> int:
+        return await self._process.wait()
+
+
+def graceful(code: int) -> bool:
+    """Did it end as told? One that SIGTERM kills had not yet begun to work."""
+    return code in (0, -signal.SIGTERM)
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+
+
+def hold_tether(on_parent_end: Callable[[], None]) -> None:
+    """Calls back on this loop once the parent is gone: then our standard input, a pipe from it, has ended."""
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        while os.read(0, 1024):
+            pass
+        try:
+            loop.call_soon_threadsafe(on_parent_end)
+        except RuntimeError:  # closed: we have ended before
+            return
+
+    threading.Thread(target=wait, name="rota-tether", daemon=True).start()
+
+
+class Crew:
+    """Several workers side by side, until told to stop, or until all have ended if `burst`."""
+
+    def __init__(self, command: Sequence[str], count: int, burst: bool, stop: Stop) -> None:
+        self._command = command
+        self._count = count
+        self._burst = burst
+        self._stop = stop
+        self._children: dict[int, Child] = {}
+
+    async def work(self) -> bool:
+        """True if all of them ended gracefully."""
+        self._stop.hurry = self._tell_all
+        telling = asyncio.create_task(self._when_asked(), name="rota tells its workers")
+        try:
+            return all(await asyncio.gather(*(self._keep(place) for place in range(1, self._count + 1))))
+        finally:
+            telling.cancel()
+
+    async def _when_asked(self) -> None:
+        await self._stop.asked.wait()
+        log.info("stopping the worker processes: %d", len(self._children))
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        for child in self._children.values():
+            child.tell()
+
+    async def _keep(self, place: int) -> bool:
+        """One place, filled again as often as it falls empty."""
+        pause = FIRST_PAUSE
+        asked = self._stop.asked
+        while not asked.is_set():
+            began = time.monotonic()
+            child = self._children[place] = await Child.start(self._command)
+            log.info("process %d is pid %d", place, child.pid)
+            if asked.is_set():  # while it was being started, when nobody could tell it
+                child.tell()
+            code = await child.ended()
+            del self._children[place]
+            if asked.is_set() or (self._burst and code == 0):
+                return graceful(code)
+            if code == USAGE:  # so would every other one
+                log.error("process %d (pid %d) cannot work as it was asked to; stopping the others", place, child.pid)
+                self._stop()
+                return False
+            pause = FIRST_PAUSE if time.monotonic() - began > CALM else pause
+            log.warning("process %d (pid %d) %s; another starts in %.1f s", place, child.pid, ending(code), pause)
+            await either(asked, pause)
+            pause = min(pause * 2, LAST_PAUSE)
+        return True
+
+
+async def either(event: asyncio.Event, seconds: float) -> None:
+    """Until the event, at most so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

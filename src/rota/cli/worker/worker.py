@@ -1,0 +1,175 @@
+"""`rota worker`: the app's engine in a process of its own, or in several."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from rota.app.app import Rota
+from rota.cli.options.durations import seconds_of
+from rota.cli.options.names import check_known
+from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.target import Target
+from rota.cli.render.logs import (
+    LogFormat,
+    LogLevel,
+    Quiet,
+    Verbose,
+    chosen_level,
+    has_banner,
+    log_options,
+    log_to_stderr,
+)
+from rota.cli.render.show import Show
+from rota.cli.render.text import plural
+from rota.cli.worker.burst import until_drained
+from rota.cli.worker.children import Crew, hold_tether, worker_command
+from rota.cli.worker.loops import LoopKind, check_loop, run_on
+from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
+from rota.cli.worker.signals import stop_signals
+from rota.engine.tuning import Tuning
+from rota.errors import InvalidOptions
+
+log = logging.getLogger("rota")
+
+MOST_PROCESSES = 256
+
+Concurrency = Annotated[int | None, Parameter(help="Runs at the same time, in each process.")]
+Lease = Annotated[
+    str | None,
+    Parameter(allow_leading_hyphen=True, help="Time after which a dead worker's runs are taken: seconds, or 30s, 5m."),
+]
+Grace = Annotated[
+    str | None,
+    Parameter(allow_leading_hyphen=True, help="Time that running handlers get at the end: seconds, or 30s, 5m."),
+]
+Tasks = Annotated[tuple[str, ...], Flag, Parameter(help="Only these tasks: a,b; may be repeated.")]
+
+
+def worker(
+    *,
+    concurrency: Concurrency = None,
+    lease: Lease = None,
+    grace: Grace = None,
+    tasks: Tasks = (),
+    processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
+    burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
+    loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    tethered: Annotated[bool, Flag, Parameter(show=False)] = False,
+    crowded: Annotated[bool, Flag, Parameter(show=False)] = False,
+    renewer: Annotated[str | None, Parameter(show=False)] = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> int:
+    """Do the work: claim and call runs until told to stop.
+
+    Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
+    """
+    spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
+    app = checked_app(target, tasks, concurrency=concurrency, **spans)
+    check_loop(loop)
+    level = chosen_level(log_level, verbose, quiet)
+    log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
+    logs = (log_format or app.settings.log_format, level or app.settings.log_level)
+    told = show if has_banner(*logs) else None
+    if processes == 1:
+        app.renewer = renewer_for(app, renewer)
+        run_on(loop, work(app, told, logs, split(tasks), burst, tethered))
+        return 0
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
+    if app.backend.url.startswith("memory:"):
+        raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
+    only = ",".join(split(tasks)) or None
+    flags = ["--crowded", *(["--burst"] if burst else [])]
+    options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop}
+    command = worker_command(target, *flags, **options, **log_options(level, log_format))
+    return asyncio.run(work_in_many(command, processes, burst, told, logs if can_renew(app) else None))
+
+
+def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
+    """The app, tuned; refused if a worker could not work for it."""
+    app = target.app()
+    if not app.tasks:
+        raise InvalidOptions(f"{target.reference} has no tasks; define one with @app.task")
+    if not app.settings.enabled:
+        source = app.settings.source("enabled")
+        raise InvalidOptions(
+            f"the engine is switched off here (enabled=false from {source}), so this worker would do nothing; "
+            "switch it on, or start the worker elsewhere"
+        )
+    check_known(split(tasks), app.names())
+    app.tuning = _tuned(app.tuning, **tuning)
+    return app
+
+
+def split(tasks: Sequence[str]) -> list[str]:
+    """`a,b` and repeated options as one list of names."""
+    return list(dict.fromkeys(name.strip() for text in tasks for name in text.split(",") if name.strip()))
+
+
+async def work(
+    app: Rota,
+    show: Show | None,
+    logs: Logs,
+    only: Collection[str] = (),
+    burst: bool = False,
+    tethered: bool = False,
+) -> None:
+    """Until the first signal; the second one ends the grace. `show`: where the banner goes, if there is one. `logs`:
+    how the renewer logs."""
+    with stop_signals() as stop:
+        if tethered:
+            hold_tether(stop)
+        own, begun = app.renewer is None and can_renew(app), asyncio.Event()
+        async with renewing(logs if own else None, begun) as address:
+            app.renewer = app.renewer or renewer_for(app, address)
+            names = await _start(app, only)
+            begun.set()
+            stop.hurry = app.engine.hurry
+            try:
+                seats = plural(app.tuning.concurrency, "seat")
+                ends = "ends when all is done" if burst else "Ctrl-C stops"
+                if show is not None:
+                    show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
+                await (until_drained(app, names, stop) if burst else stop.asked.wait())
+                if stop.asked.is_set() and any(task.running for task in app.status().tasks.values()):
+                    log.info("told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
+            finally:
+                await app.stop()
+
+
+async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show | None, logs: Logs | None) -> int:
+    """The parent of several: 0 if all of them ended gracefully. `logs`: how their renewer logs, if there is one."""
+    with stop_signals() as stop:
+        if show is not None:
+            show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
+        async with renewing(logs) as address:
+            command = [*command, "--renewer", address] if address else command
+            return 0 if await Crew(command, count, burst, stop).work() else 1
+
+
+async def _start(app: Rota, only: Collection[str]) -> list[str]:
+    """Starts the engine, for these tasks alone if any are named; the app itself goes on knowing all of them."""
+    every = app.tasks
+    if only:
+        app.tasks = {task.name: task for name, task in app.names().items() if name in only}
+    try:
+        await app.start()
+        return list(app.names())
+    finally:
+        app.tasks = every
+
+
+def _tuned(tuning: Tuning, **given: float | None) -> Tuning:
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Tuning(**{f: getattr(tuning, f) for f in Tuning.__struct_fields__} | changes)
+    except ValueError as error:
+        raise InvalidOptions(str(error)) from None
