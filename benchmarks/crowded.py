@@ -8,7 +8,7 @@ from benchmarks.settings import Settings
 from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Limit, Rota
 from rota.domain.lifecycle import Succeeded, settlement_of
-from rota.store import Claim, Store
+from rota.store import Claim, ClaimRequest, Store
 
 
 class Keys:
@@ -47,7 +47,7 @@ class Keys:
 
     async def _claim(self, free: int) -> Claim:
         self._claims += 1
-        return await self._store.claim("crowded", self._claims, [self._visit.name], free, LEASE)
+        return await self._store.claim(ClaimRequest("crowded", self._claims, [self._visit.name], free, LEASE))
 
     async def _put(self, hosts: list[str]) -> None:
         await self._store.put([self._visit.bind(host).to_run() for host in hosts])

@@ -7,7 +7,7 @@ from benchmarks.figures import Cost
 from benchmarks.settings import Settings
 from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Rota
-from rota.store import Store
+from rota.store import ClaimRequest, Store
 
 
 class Queue:
@@ -32,7 +32,7 @@ class Queue:
         await self._put(BATCH)
         put = time.perf_counter()
         self._claims += 1
-        claim = await self._store.claim("growth", self._claims, [self._noop.name], BATCH, LEASE)
+        claim = await self._store.claim(ClaimRequest("growth", self._claims, [self._noop.name], BATCH, LEASE))
         claimed = time.perf_counter()
         assert len(claim.runs) == BATCH
         self.put_times.append((put - began) / BATCH * 1e6)

@@ -48,11 +48,32 @@ class Reply(Struct, Generic[T], frozen=True):
     items: list[T]
 
 
+class ClaimRequest(Struct, frozen=True):
+    """What a worker asks for in one claim."""
+
+    worker: str
+    """The worker's name."""
+    n: int
+    """The number of this claim among those of the worker. The same number again answers the same batch."""
+    tasks: Sequence[str]
+    """The tasks whose runs the worker can call."""
+    free: int
+    """How many runs the worker has room for."""
+    lease: float
+    """Seconds for which the worker holds the runs that it gets."""
+    report: "Report | None" = None
+    """The worker's heartbeat; applied once per `n`."""
+    ready: str | None = None
+    """A token: the worker may be handed a run by a put."""
+    took: str | None = None
+    """The run that the worker was handed, and started, since its last claim."""
+
+
 class Claim(Struct, frozen=True):
     """What a claim found. `wake` is seconds until this worker should look again, if anything is coming.
 
-    `left` says that due work was passed over which this worker may take once one of its own runs has ended.
-    `due` are schedules whose time to fire has come: whoever gets them plans their ticks and fires them.
+    `passed_over` says that due work was passed over which this worker may take once one of its own runs has ended.
+    `schedules` are those whose time to fire has come: whoever gets them plans their ticks and fires them.
     `hands` says that this store hands runs to workers that are ready.
     `ended` are runs that this claim found too late to start, by id.
     """
@@ -61,8 +82,8 @@ class Claim(Struct, frozen=True):
     runs: list[Run]
     lapsed: list[Run]
     wake: float | None
-    left: bool = False
-    due: list[Schedule] = []
+    passed_over: bool = False
+    schedules: list[Schedule] = []
     hands: bool = False
     ended: Sequence[str] = ()
 
@@ -289,17 +310,7 @@ class Store(Protocol):
         """Advance each schedule and admit its runs in one step, if it still stands where the tick was planned."""
         ...
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
+    async def claim(self, request: ClaimRequest) -> Claim:
         """At most `free` due runs of these tasks, highest priority first, then the longest due.
 
         `n` numbers this worker's claims: the same n again answers the same batch. Also offers lapsed leases,

@@ -170,9 +170,9 @@ class Checks:
 
     def check_due(self, claim: Claim, offered: bool) -> None:
         expected = self.book.timetable.offer(claim.now) if offered else set[str]()
-        assert sorted(schedule.id for schedule in claim.due) == sorted(expected)
+        assert sorted(schedule.id for schedule in claim.schedules) == sorted(expected)
         plans = self.book.timetable.plans
-        assert all(show_schedule(schedule) == plans[schedule.id].said for schedule in claim.due)
+        assert all(show_schedule(schedule) == plans[schedule.id].said for schedule in claim.schedules)
 
 
 def differences(shown: dict[str, Any], known: dict[str, Any]) -> str:

@@ -8,16 +8,13 @@ from rota.domain import lifecycle
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run, State, after
 from rota.domain.settlement import Finish, Settlement, Verdict
-from rota.store import OFFERS, Backend, Claim, Plan, Renewal, RunQuery, Store
+from rota.store import OFFERS, Backend, Claim, ClaimRequest, Plan, Renewal, RunQuery, Store
 from storekit.comparison import drawing
 from storekit.comparison.checking import Checks
 from storekit.comparison.drawing import Dice
 from storekit.model import admitting, claiming, holding, settling
 from storekit.model.admitting import Answer
 from storekit.model.book import Book
-
-Sent = tuple[int, Sequence[str], int, float]
-"""What a worker sent with its last claim."""
 
 
 class RunStory(Checks):
@@ -32,7 +29,8 @@ class RunStory(Checks):
         self.made = 0
         self.crowded = ("", "")
         self.seen = {}
-        self.claims: dict[str, Sent] = {}
+        self.claims: dict[str, ClaimRequest] = {}
+        """The last request of each worker; a repeated claim says nothing of hand-overs."""
         self.claimed = []
         self.sent: list[Settlement] = []
         self.finished: set[tuple[str, float]] = set()
@@ -131,36 +129,37 @@ class RunStory(Checks):
     async def take(
         self, worker: str, tasks: Sequence[str], free: int, lease: float, ready: bool = False, took: str | None = None
     ) -> Claim:
-        n = self.claims[worker][0] + 1 if worker in self.claims else 1
-        self.claims[worker] = n, tasks, free, lease
+        n = self.claims[worker].n + 1 if worker in self.claims else 1
+        request = self.claims[worker] = ClaimRequest(worker, n, tasks, free, lease)
         token = f"{worker} {n}" if ready else None
-        claim = await self.store.claim(worker, n, tasks, free, lease, None, token, took)
+        sent = replace(request, ready=token, took=took)
+        claim = await self.store.claim(sent)
         self.book.now = claim.now
-        expected = claiming.claim(self.book, worker, tasks, free, lease, ready, took)
+        expected = claiming.claim(self.book, sent)
         assert [run.id for run in claim.runs] == expected, f"expected {expected}"
-        self.check_offers(claim, self.claims[worker])
+        self.check_offers(claim, request)
         return claim
 
     async def claim_again(self, dice: Dice) -> None:
         for worker in dice.some(sorted(self.claims)):
-            claim = await self.store.claim(worker, *self.claims[worker])
+            request = self.claims[worker]
+            claim = await self.store.claim(request)
             self.book.now = claim.now
-            claiming.kept(self.book, worker, self.claims[worker][3])
+            claiming.kept(self.book, worker, request.lease)
             claiming.may_hand(self.book, worker, ())
             batch = [pair for pair in self.book.batches[worker] if self.book.held(*pair, worker)]
             assert [(run.id, run.fence) for run in claim.runs] == batch
-            self.check_offers(claim, self.claims[worker])
+            self.check_offers(claim, request)
 
     async def claim_with_an_old_number(self, dice: Dice) -> None:
         for worker in dice.some(sorted(self.claims)):
-            n, tasks, free, lease = self.claims[worker]
-            claim = await self.store.claim(worker, n - 1, tasks, free, lease)
+            request = self.claims[worker]
+            claim = await self.store.claim(replace(request, n=request.n - 1))
             assert all(self.book.held(run.id, run.fence, run.worker) for run in claim.runs)
-            self.check_offers(claim, self.claims[worker])
+            self.check_offers(claim, request)
 
-    def check_offers(self, claim: Claim, sent: Sent) -> None:
-        _, tasks, free, _ = sent
-        self.check_due(claim, bool(tasks or free))
+    def check_offers(self, claim: Claim, request: ClaimRequest) -> None:
+        self.check_due(claim, bool(request.tasks or request.free))
         assert len(claim.lapsed) <= OFFERS
         for run in claim.lapsed:
             row = self.book.held(run.id, run.fence, run.worker)

@@ -6,7 +6,7 @@ import pytest
 
 from rota.domain.lifecycle import Failed, Lost, Outcome, Released, Succeeded
 from rota.domain.run import Run, State, after
-from rota.store import Backend
+from rota.store import Backend, ClaimRequest
 from storekit.contract.stage import BOOM, GREET, LEASE, Stage, Staged, ids, new_run
 
 
@@ -99,7 +99,7 @@ class ClaimContract(Staged):
         run = await stage.running()
         await stage.end(run, Released())
         await stage.claim("ada")
-        old = await stage.store.claim("ada", 1, [GREET], 1, LEASE)
+        old = await stage.store.claim(ClaimRequest("ada", 1, [GREET], 1, LEASE))
         assert all(seen.fence == 2 for seen in old.runs)
         assert (await stage.see(run)).fence == 2
 
@@ -109,7 +109,7 @@ class ClaimContract(Staged):
         waiting = new_run()
         await stage.put(waiting)
         for n in (1, 4):
-            assert waiting.id not in ids((await stage.store.claim("ada", n, [GREET], 5, LEASE)).runs)
+            assert waiting.id not in ids((await stage.store.claim(ClaimRequest("ada", n, [GREET], 5, LEASE))).runs)
         assert (await stage.see(waiting)).state is State.QUEUED
         assert await stage.see(first) == first
 
@@ -140,7 +140,7 @@ class ClaimContract(Staged):
             for n in (1, 2):
                 claims = await asyncio.gather(
                     *(
-                        (other if worker % 2 else stage.store).claim(f"w{worker}", n, [GREET], 3, LEASE)
+                        (other if worker % 2 else stage.store).claim(ClaimRequest(f"w{worker}", n, [GREET], 3, LEASE))
                         for worker in range(20)
                     )
                 )

@@ -39,12 +39,12 @@ class ScheduleControlContract(Staged):
         await timetable.control(Command.PAUSE)
         stage.wait(10 * MINUTE)
         await timetable.control(Command.RESUME)
-        (offered,) = (await stage.claim()).due
+        (offered,) = (await stage.claim()).schedules
         tick = plan_firing(offered, await stage.now())
         assert (tick.runs, tick.missed.count if tick.missed else 0) == ((), 10)
         assert await timetable.fired(tick) == [True]
         stage.wait(MINUTE)
-        (offered,) = (await stage.claim()).due
+        (offered,) = (await stage.claim()).schedules
         assert len(plan_firing(offered, await stage.now()).runs) == 1
 
     @pytest.mark.parametrize("command", [Command.DROP, Command.CANCEL])

@@ -12,7 +12,7 @@ from rota.domain.policy import Limit, Policy, Retry
 from rota.domain.run import Run, State
 from rota.domain.settlement import Settlement
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Command, RunQuery, Store
+from rota.store import Backend, ClaimRequest, Command, RunQuery, Store
 from storekit.contract.stage import BOOM, LEASE, Staged, new_run
 
 LIMITS = {"a": Limit(6, per_key=2), "b": Limit(4), "c": Limit(per_key=1)}
@@ -51,7 +51,7 @@ class Worker:
         """Take what there is, and rescue what has lapsed."""
         self._claims += 1
         tasks = self._dice.sample(sorted(LIMITS), len(LIMITS))
-        claim = await self._store.claim(self.name, self._claims, tasks, free, LEASE)
+        claim = await self._store.claim(ClaimRequest(self.name, self._claims, tasks, free, LEASE))
         self._held += claim.runs
         await self._send(settlement_of(run, Lost()) for run in claim.lapsed)
         self.done += 1

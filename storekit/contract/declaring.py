@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
-from rota.store import Declared, Report, Stat, Tally, WorkerSeen
+from rota.store import ClaimRequest, Declared, Report, Stat, Tally, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 
 FULL = TaskSpec(GREET, False, Limit(9, 2), Rate(5, 60, 2, True), "Greets. 🦉", "process", 30.0, 3)
@@ -91,7 +91,7 @@ class ReportContract(Staged):
         await stage.claim(report=report)
         for _ in range(3):
             await stage.claim(again=True, report=report)
-        await stage.store.claim("ada", 0, [GREET], 1, 30, replace(report, held=7))
+        await stage.store.claim(ClaimRequest("ada", 0, [GREET], 1, 30, replace(report, held=7)))
         assert [stat.tally for stat in await self.stats(stage)] == [Tally(GREET, 1)]
         assert (await stage.store.rows(WorkerSeen)).items[0].report == Report(held=1)
 

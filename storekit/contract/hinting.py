@@ -1,7 +1,7 @@
 """changes: whom a store wakes. Hints may be lost in the field; on this stage they arrive."""
 
 from rota.domain.lifecycle import Failed, Released, Succeeded
-from rota.store import IDLE_MEMORY, Backend, Retention
+from rota.store import IDLE_MEMORY, Backend, ClaimRequest, Retention
 from storekit.contract.stage import BOOM, Stage, Staged, new_run
 
 
@@ -126,7 +126,7 @@ class HintContract(Staged):
 
     async def test_a_hint_reaches_every_open_store(self, stage: Stage, backend: Backend) -> None:
         async with backend.open() as other:
-            await other.claim("bob", 1, ["greet"], 1, 30)
+            await other.claim(ClaimRequest("bob", 1, ["greet"], 1, 30))
             async with stage.listening() as near, Stage(backend, other).listening() as far:
                 await stage.put(new_run())
                 assert await near.workers() == {"bob"}

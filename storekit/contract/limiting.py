@@ -8,7 +8,7 @@ from rota.domain.lifecycle import Failed, Lost, Succeeded
 from rota.domain.policy import Limit
 from rota.domain.run import Run, State
 from rota.domain.settlement import Verdict
-from rota.store import Backend
+from rota.store import Backend, ClaimRequest
 from storekit.contract.stage import BOOM, GREET, LEASE, Stage, Staged, ids, new_run
 
 BOTH = (GREET, "other")
@@ -82,7 +82,7 @@ class LimitContract(Staged):
         await stage.put(*(new_run(key="klm"[i % 3]) for i in range(30)))
         async with backend.open() as other:
             claims = await asyncio.gather(
-                *((stage.store, other)[i % 2].claim(f"w{i}", 1, [GREET], 2, LEASE) for i in range(20))
+                *((stage.store, other)[i % 2].claim(ClaimRequest(f"w{i}", 1, [GREET], 2, LEASE)) for i in range(20))
             )
         keys = [run.key for claim in claims for run in claim.runs]
         assert len(keys) == 5

@@ -132,7 +132,7 @@ class NeedsContract(Staged):
     async def test_a_run_that_waits_is_queued_and_not_claimed(self, stage: Stage) -> None:
         parent, child = await self.waiting(stage)
         claim = await stage.claim(free=9)
-        assert (claim.runs, claim.wake, claim.left) == ([], None, False)
+        assert (claim.runs, claim.wake, claim.passed_over) == ([], None, False)
         seen, awaited = await stage.see(child), await stage.see(parent)
         assert (seen.state, seen.needs, seen.awaited) == (State.QUEUED, (parent.id,), False)
         assert (awaited.needs, awaited.awaited) == ((), True)

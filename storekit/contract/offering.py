@@ -11,7 +11,7 @@ from storekit.contract.timetable import MINUTE, REPORT, Timetable, new_schedule,
 class OfferContract(Staged):
     async def test_a_due_schedule_comes_whole_with_a_claim(self, stage: Stage) -> None:
         schedule = await Timetable(stage).due(priority=3, grace=9.5)
-        assert (await stage.claim()).due == [schedule]
+        assert (await stage.claim()).schedules == [schedule]
 
     async def test_a_schedule_is_not_offered_before_its_time_to_fire(self, stage: Stage) -> None:
         """Which is its nominal time with its jitter, by the store's clock."""
@@ -101,7 +101,7 @@ class OfferContract(Staged):
         timetable = Timetable(stage)
         schedule = await timetable.due()
         await timetable.declare(new_schedule(priority=5))
-        (offered,) = (await stage.claim()).due
+        (offered,) = (await stage.claim()).schedules
         assert (offered.priority, offered.next_at, offered.version) == (5, schedule.next_at, 2)
 
 
@@ -147,7 +147,7 @@ class ScheduleWakeContract(Staged):
         timetable = Timetable(stage)
         await timetable.due()
         claim = await stage.claim()
-        assert claim.due
+        assert claim.schedules
         assert claim.wake == pytest.approx(OFFER_AGAIN, abs=1e-3)
 
     async def test_nobody_wakes_for_one_that_is_paused_over_or_gone(self, stage: Stage) -> None:

@@ -12,7 +12,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.lifecycle import Released, Succeeded
 from rota.domain.policy import Policy, Retry
 from rota.domain.run import NewRun, Run, State, after
-from rota.store import ID_MEMORY, Backend, Reply, Retention, RunQuery
+from rota.store import ID_MEMORY, Backend, ClaimRequest, Reply, Retention, RunQuery
 from storekit.contract.stage import ARGS, GREET, LEASE, Stage, Staged, ids, new_run
 
 FORGETFUL = Retention(succeeded=0, failed=0, most=0, least=0)
@@ -139,7 +139,7 @@ class PutContract(Staged):
         async with backend.open() as other:
             await stage.put(new)
             (seen,) = (await other.runs(RunQuery(ids=[new.id]))).runs
-            (run,) = (await other.claim("bob", 1, [GREET], 1, 30)).runs
+            (run,) = (await other.claim(ClaimRequest("bob", 1, [GREET], 1, 30))).runs
             assert seen.id == run.id == new.id
             assert await stage.see(new) == run
         assert await stage.see(new) == run

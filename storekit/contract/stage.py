@@ -14,7 +14,7 @@ from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, Member, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Claim, Command, Declared, Hint, Renewal, Report, RunQuery, Store
+from rota.store import Backend, Claim, ClaimRequest, Command, Declared, Hint, Renewal, Report, RunQuery, Store
 
 GREET = "greet"
 LEASE = 30.0
@@ -118,7 +118,9 @@ class Stage:
         """The worker's next claim, or its last one again."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        return await self.store.claim(worker, n, tasks, free, lease, report, token(worker, n) if ready else None, took)
+        return await self.store.claim(
+            ClaimRequest(worker, n, tasks, free, lease, report, token(worker, n) if ready else None, took)
+        )
 
     async def take(self, worker: str = "ada") -> Run:
         """The one run that this worker finds."""

@@ -11,7 +11,7 @@ class SuspectContract(Staged):
         await stage.put(new_run(), new_run())
         claim = await stage.claim(free=9)
         assert ids(claim.runs) == [suspect.id]
-        assert claim.left
+        assert claim.passed_over
 
     async def test_suspects_come_to_different_workers_or_one_after_the_other(self, stage: Stage) -> None:
         suspects = await stage.suspects(*(new_run() for _ in range(3)))
@@ -29,7 +29,7 @@ class SuspectContract(Staged):
         await stage.take()
         claim = await stage.claim(free=9)
         assert ids(claim.runs) == ids(others)
-        assert claim.left
+        assert claim.passed_over
 
     async def test_those_behind_suspects_are_not_held_up(self, stage: Stage) -> None:
         for task in (GREET, "limited"):
@@ -41,7 +41,7 @@ class SuspectContract(Staged):
             await stage.put(first, *behind)
             claim = await stage.claim(free=4, tasks=[task])
             assert ids(claim.runs) == ids([first, *behind])
-            assert claim.left
+            assert claim.passed_over
             assert all(not run.losses for run in claim.runs)
 
     async def test_a_worker_that_holds_a_suspect_does_not_spin_for_others(self, stage: Stage) -> None:
@@ -49,16 +49,16 @@ class SuspectContract(Staged):
         await stage.take()
         claim = await stage.claim(free=9)
         assert (claim.runs, claim.wake) == ([], None)
-        assert claim.left
+        assert claim.passed_over
         await stage.put(new_run(delay=600))
         later = await stage.claim(free=9)
         assert later.wake
         assert 500 < later.wake <= 600
 
     async def test_nothing_is_left_when_nothing_is_passed_over(self, stage: Stage) -> None:
-        assert not (await stage.claim()).left
+        assert not (await stage.claim()).passed_over
         await stage.put(new_run(), new_run(delay=60))
-        assert not (await stage.claim(free=9)).left
+        assert not (await stage.claim(free=9)).passed_over
 
     async def test_a_suspect_that_is_released_is_still_one(self, stage: Stage) -> None:
         await stage.suspects(new_run(priority=1))

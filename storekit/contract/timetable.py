@@ -78,7 +78,7 @@ class Timetable:
 
     async def offered(self, worker: str = "ada", **fields: Any) -> list[str]:
         """The schedules that come with this worker's next claim."""
-        return [schedule.id for schedule in (await self.stage.claim(worker, **fields)).due]
+        return [schedule.id for schedule in (await self.stage.claim(worker, **fields)).schedules]
 
     async def idle(self, *workers: str) -> list[float | None]:
         """Each of these finds nothing, and is told when to wake."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from rota.domain import lifecycle
 from rota.domain.schedule import Tick
 from rota.domain.settlement import Settlement
-from rota.store import Claim, Command
+from rota.store import Claim, ClaimRequest, Command
 from storekit.walk.worlds import LEASE, OUTCOMES, STEP, TASK, People, Seat, World
 
 COMMANDS = (Command.CANCEL, Command.PAUSE, Command.RESUME)
@@ -58,10 +58,12 @@ def events(world: World, people: People) -> Iterator[Event]:
 
 def _of_worker(world: World, people: People, seat: Seat, place: int) -> Iterator[Event]:
     if seat.unheard:
-        yield Event(f"{seat.name} claims again", "claim", (seat.name, seat.n, [TASK], SEATS, LEASE), place)
+        yield Event(
+            f"{seat.name} claims again", "claim", (ClaimRequest(seat.name, seat.n, [TASK], SEATS, LEASE),), place
+        )
     elif len(seat.held) < SEATS:
         free = SEATS - len(seat.held)
-        yield Event(f"{seat.name} claims", "claim", (seat.name, seat.n + 1, [TASK], free, LEASE), place)
+        yield Event(f"{seat.name} claims", "claim", (ClaimRequest(seat.name, seat.n + 1, [TASK], free, LEASE),), place)
     for run in seat.held:
         for outcome in OUTCOMES:
             said = lifecycle.settlement_of(run, outcome)
@@ -118,13 +120,13 @@ def _without_store(people: People, event: Event) -> People:
 
 
 def _after_claim(seat: Seat, people: People, event: Event, claim: Claim) -> tuple[Seat, People]:
-    n = event.args[1]
+    n = event.args[0].n
     if event.lost:
         return seat._replace(n=n, unheard=True), people
     new = [run for run in claim.runs if (run.id, run.fence) not in [(held.id, held.fence) for held in seat.held]]
     called = (*people.called, *((run.id, run.fence) for run in new))
     lapsed = tuple(claim.lapsed) or seat.lapsed
-    due = tuple(claim.due) or seat.due
+    due = tuple(claim.schedules) or seat.due
     seat = seat._replace(n=n, unheard=False, held=(*seat.held, *new), lapsed=lapsed, due=due)
     return seat, people._replace(called=called)
 

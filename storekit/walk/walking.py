@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rota.domain import lifecycle
 from rota.domain.run import after
 from rota.domain.spec import TaskSpec
-from rota.store import Command
+from rota.store import ClaimRequest, Command
 from storekit.walk import promising
 from storekit.walk.acting import Event, events, learn, moved
 from storekit.walk.books import NOTHING, Frozen, WalkedStore
@@ -136,7 +136,7 @@ class Walk:
         store = self.store
         book = store.turn_to(frozen, frozen.now + 2 * STEP)
         store.run_sync(store.control(Command.RESUME, [run.id for run in book.runs.values()]))
-        claim = store.run_sync(store.claim("zed", book.last_claim("zed") + 1, [TASK], 9, LEASE))
+        claim = store.run_sync(store.claim(ClaimRequest("zed", book.last_claim("zed") + 1, [TASK], 9, LEASE)))
         said = [lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed]
         said += [lifecycle.settlement_of(run, lifecycle.Succeeded()) for run in claim.runs]
         store.run_sync(store.settle(said))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rota import Activity, Context, Every, Limit, Reason, Rota, RunFailed, State
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.settlement import Verdict
+from rota.store import ClaimRequest
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from storekit.contract.stage import new_run
@@ -22,12 +23,12 @@ async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() ->
     backend = MemoryBackend()
     async with backend.open() as store:
         await store.put([new_run(task="t", delay=60)])
-        assert not (await store.claim("w1", 1, ["t"], 10, 30)).runs, "only when due"
+        assert not (await store.claim(ClaimRequest("w1", 1, ["t"], 10, 30))).runs, "only when due"
         backend.skew += 61
-        claims = await asyncio.gather(*(store.claim(f"w{n}", 2, ["t"], 10, 30) for n in range(2, 8)))
+        claims = await asyncio.gather(*(store.claim(ClaimRequest(f"w{n}", 2, ["t"], 10, 30)) for n in range(2, 8)))
         (run,) = [run for claim in claims for run in claim.runs]  # popped by one
         backend.skew += 31
-        (orphan,) = (await store.claim("cleaner", 1, ["t"], 0, 30)).lapsed  # orphans are found
+        (orphan,) = (await store.claim(ClaimRequest("cleaner", 1, ["t"], 0, 30))).lapsed  # orphans are found
         assert orphan.lease == run.lease
         stranger = settlement_of(run, Succeeded())
         wrong_token = replace(stranger, fence=run.fence + 1)
@@ -148,7 +149,7 @@ async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_th
 
     run = await summarise.submit("u1")
     async with backend.open() as store:
-        assert (await store.claim("crashed", 1, ["summarise"], 1, 30)).runs
+        assert (await store.claim(ClaimRequest("crashed", 1, ["summarise"], 1, 30))).runs
     backend.skew += 31
     async with app:
         assert await run.result(timeout=10) == "u1"

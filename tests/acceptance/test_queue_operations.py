@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, QueueFull, Rota, RunCancelled, State, StoreUnavailable
-from rota.store import Depth
+from rota.store import ClaimRequest, Depth
 from rota.stores.memory import MemoryBackend
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import new_run
@@ -239,7 +239,7 @@ async def test_beyond_a_crash_in_the_middle_loses_no_operation() -> None:
 
     run = await operate.submit()
     async with backend.open() as store:
-        assert (await store.claim("crashed", 1, ["operate"], 1, 30)).runs
+        assert (await store.claim(ClaimRequest("crashed", 1, ["operate"], 1, 30))).runs
     backend.skew += 31
     async with app:
         assert await run.result(timeout=10) == "done"

@@ -19,7 +19,7 @@ from rota import Cron, InvalidOptions, Period, Reason, Refused, Rota, Run, State
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.domain.settlement import Verdict
 from rota.schedules.plans import normalize_instant
-from rota.store import MarkRow, RowQuery
+from rota.store import ClaimRequest, MarkRow, RowQuery
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from tests.requirement import requirement
@@ -474,16 +474,16 @@ async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
     with app.bound_to(backend):
         await day.start(TODAY)
         store = await app.client().store()
-        (sleeper,) = (await store.claim("sleeper", 1, ["clear_log"], 1, 30)).runs
+        (sleeper,) = (await store.claim(ClaimRequest("sleeper", 1, ["clear_log"], 1, 30))).runs
         backend.skew += 31
-        (lapsed,) = (await store.claim("other", 1, [], 1, 30)).lapsed
+        (lapsed,) = (await store.claim(ClaimRequest("other", 1, [], 1, 30))).lapsed
         await store.settle([settlement_of(lapsed, Lost())])
         backend.skew += 60
-        (taken,) = (await store.claim("other", 2, ["clear_log"], 1, 30)).runs
+        (taken,) = (await store.claim(ClaimRequest("other", 2, ["clear_log"], 1, 30))).runs
         assert (await store.settle([settlement_of(sleeper, Succeeded())])).items == [Verdict.STALE]
-        assert not (await store.claim("other", 3, ["today"], 1, 30)).runs
+        assert not (await store.claim(ClaimRequest("other", 3, ["today"], 1, 30))).runs
         assert (await store.settle([settlement_of(taken, Succeeded())])).items == [Verdict.APPLIED]
-        assert len((await store.claim("other", 4, ["today"], 1, 30)).runs) == 1
+        assert len((await store.claim(ClaimRequest("other", 4, ["today"], 1, 30))).runs) == 1
         await app.client().close()
 
 

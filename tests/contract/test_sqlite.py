@@ -8,7 +8,7 @@ import pytest
 
 from rota.domain.policy import Rate
 from rota.domain.run import State
-from rota.store import Backend, Retention
+from rota.store import Backend, ClaimRequest, Retention
 from rota.stores.sqlite import SqliteBackend
 from storekit.contract import Stage, StoreContract, new_run
 
@@ -41,10 +41,10 @@ class TestTwoBackendsOfOneFile:
     async def test_a_hint_finds_its_way_through_the_file(self, tmp_path: Path) -> None:
         here, there = SqliteBackend(tmp_path / "rota.db"), SqliteBackend(tmp_path / "rota.db")
         async with here.open() as near, there.open() as far:
-            await near.claim("ada", 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
             run = new_run("other")
             await far.put([run])
-            await near.claim("bob", 1, ["other"], 1, 30)
+            await near.claim(ClaimRequest("bob", 1, ["other"], 1, 30))
             async with near.changes() as hints:
                 await far.put([new_run()])
                 async for hint in hints:

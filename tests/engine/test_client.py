@@ -10,7 +10,7 @@ import pytest
 from rota import Rota, RunCancelled, RunHandle, RunNotFound, State
 from rota.client.fleet import Attendance
 from rota.domain.lifecycle import Succeeded, settlement_of
-from rota.store import Page, RunQuery
+from rota.store import ClaimRequest, Page, RunQuery
 from rota.stores.memory.store import MemoryStore
 
 SUBMIT_ONLY = """
@@ -202,7 +202,7 @@ async def test_a_hint_about_one_run_reads_that_run_alone(monkeypatch: pytest.Mon
         while not any(len(ids) == 50 for ids in asked):  # noqa: ASYNC110
             await asyncio.sleep(0)
         store = await client.store()
-        (run,) = (await store.claim("ada", 1, ["quick"], 1, 30)).runs
+        (run,) = (await store.claim(ClaimRequest("ada", 1, ["quick"], 1, 30))).runs
         await store.settle([settlement_of(run, Succeeded(b"0"))])
         done, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         assert [task.result().id for task in done] == [run.id]

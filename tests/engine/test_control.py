@@ -25,6 +25,7 @@ from rota import (
     TaskError,
 )
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
+from rota.store import ClaimRequest
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
 
@@ -325,11 +326,11 @@ async def test_a_killer_does_not_take_innocents_with_it() -> None:
 
         handles = await app.submit_many([work.bind(n) for n in range(5)])
         for crash in range(1, 30):
-            claim = await store.claim(f"worker{crash}", 1, ["work"], 10, 30)
+            claim = await store.claim(ClaimRequest(f"worker{crash}", 1, ["work"], 10, 30))
             guilty = [run for run in claim.runs if run.id == handles[0].id]
             if guilty:  # the worker dies with all it holds
                 backend.skew += 31
-                lapsed = (await store.claim("rescuer", crash, ["work"], 0, 30)).lapsed
+                lapsed = (await store.claim(ClaimRequest("rescuer", crash, ["work"], 0, 30))).lapsed
                 await store.settle([settlement_of(run, Lost()) for run in lapsed])
             else:
                 await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])

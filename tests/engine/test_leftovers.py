@@ -7,7 +7,7 @@ import pytest
 
 from rota import Every, Rota
 from rota.client.fleet import is_alive
-from rota.store import Report, WorkerSeen
+from rota.store import ClaimRequest, Report, WorkerSeen
 from rota.stores.memory import MemoryBackend
 from rota.testing import drain
 from storekit.contract import new_run
@@ -26,7 +26,7 @@ async def test_a_start_tells_of_queued_runs_whose_task_nobody_knows(caplog: pyte
 
     store = await app.client().store()
     await store.put([new_run("old"), new_run("former"), new_run("elsewhere")])
-    await store.claim("bob", 1, ["elsewhere"], 0, 30)
+    await store.claim(ClaimRequest("bob", 1, ["elsewhere"], 0, 30))
     async with app:
         pass
     (told,) = warnings(caplog)

@@ -19,7 +19,7 @@ from rota.domain.run import Lease, Run
 from rota.engine import renewer
 from rota.engine.slate import Line, RenewerAt, Slate
 from rota.engine.tuning import Tuning
-from rota.store import Store
+from rota.store import ClaimRequest, Store
 from storekit.contract.stage import new_run
 from tests.engine.renewer_side import SLOW, Slow, knowing, listening
 from tests.processes import PATIENCE
@@ -97,7 +97,7 @@ def test_another_process_with_the_pid_of_a_dead_one_is_not_taken_for_it() -> Non
 
 async def claimed(store: Store, count: int) -> list[Run]:
     await store.put([new_run("work") for _ in range(count)])
-    return (await store.claim("me", 1, ["work"], count, LEASE)).runs
+    return (await store.claim(ClaimRequest("me", 1, ["work"], count, LEASE))).runs
 
 
 def ending_slate(*leases: Lease) -> Slate:

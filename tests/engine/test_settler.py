@@ -13,7 +13,7 @@ from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Note, State
 from rota.domain.settlement import Settlement
 from rota.engine.settler import Settler
-from rota.store import Renewal, Reply, RunQuery, Store
+from rota.store import ClaimRequest, Renewal, Reply, RunQuery, Store
 from rota.stores.memory import MemoryBackend
 from storekit.contract import new_run
 from storekit.faults import FaultyBackend
@@ -190,7 +190,7 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
     backend = Choosy()
     async with backend.open() as store:
         await store.put([new := new_run()])
-        (run,) = (await store.claim("ada", 1, ["greet"], 1, 30)).runs
+        (run,) = (await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))).runs
         backend.errors[run.id] = RuntimeError("a bug")
         settler = Settler(store)
         first = asyncio.create_task(settler.run())

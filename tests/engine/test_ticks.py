@@ -13,7 +13,7 @@ from rota.domain.intake import Timed
 from rota.domain.schedule import Schedule
 from rota.engine.hooks import Hooks
 from rota.engine.ticks import BATCH, Ticks
-from rota.store import Fired, Reply
+from rota.store import ClaimRequest, Fired, Reply
 from rota.stores.sqlite import SqliteBackend
 
 
@@ -129,11 +129,11 @@ async def test_a_schedule_that_this_version_cannot_read_spoils_no_other(tmp_path
         backend.skew += 120
         run = await task.submit()
         store = await app.client().store()
-        claim = await store.claim("w", 1, ["each"], 9, 30)
+        claim = await store.claim(ClaimRequest("w", 1, ["each"], 9, 30))
         assert [found.id for found in claim.runs] == [run.id], "what has nothing to do with it is claimed"
-        assert [schedule.id for schedule in claim.due] == ["a", "c"]
+        assert [schedule.id for schedule in claim.schedules] == ["a", "c"]
         assert [schedule.id for schedule in await app.schedules.list()] == ["a", "c"]
         assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["a", "c"]
-        again = await store.claim("w", 2, ["each"], 9, 30)
-        assert again.due == []
+        again = await store.claim(ClaimRequest("w", 2, ["each"], 9, 30))
+        assert again.schedules == []
         assert again.wake is None or again.wake > 0, "nor is it met at every claim"

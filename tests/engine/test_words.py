@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rota import Context, Limit, Refused, Retry, Rota, RunFailed, State, TaskError
+from rota.store import ClaimRequest
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
 
@@ -130,7 +131,7 @@ async def test_hooks_hear_of_rescued_and_refused_runs_too() -> None:
     await again.submit()
     await once.submit()
     async with backend.open() as store:
-        assert len((await store.claim("dead", 1, ["again", "once"], 10, 30)).runs) == 2
+        assert len((await store.claim(ClaimRequest("dead", 1, ["again", "once"], 10, 30))).runs) == 2
     backend.skew += 31
     async with app:
         with pytest.raises(Refused):

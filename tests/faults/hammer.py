@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Origin
 from rota.domain.settlement import Verdict
-from rota.store import Store
+from rota.store import ClaimRequest, Store
 from rota.stores import connect
 
 WIRE = codec.encode(b"{}", Origin(), Policy())
@@ -38,7 +38,7 @@ class Hammer:
         worker, n = uuid.uuid4().hex, 0
         while time.monotonic() < self.until:
             n += 1
-            claim = await self.store.claim(worker, n, ["t"], 10, 60)
+            claim = await self.store.claim(ClaimRequest(worker, n, ["t"], 10, 60))
             if claim.runs:
                 reply = await self.store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
                 self.applied += reply.items.count(Verdict.APPLIED)

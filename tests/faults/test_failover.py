@@ -13,7 +13,7 @@ from rota import StoreUnavailable
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.domain.run import Run, State
 from rota.domain.settlement import Settlement, Verdict
-from rota.store import RunQuery
+from rota.store import ClaimRequest, RunQuery
 from storekit.contract import Stage, new_run
 from storekit.contract.stage import GREET, LEASE
 from storekit.servers import RedisSentinel, RedisServer, valkey_of_wheel
@@ -75,7 +75,7 @@ class Load:
             await self._tell()
 
     async def _step(self, name: str, n: int) -> int:
-        claim = await persist(partial(self.stage.store.claim, name, n, [GREET], 10, LEASE))
+        claim = await persist(partial(self.stage.store.claim, ClaimRequest(name, n, [GREET], 10, LEASE)))
         self.executed += [run.id for run in claim.runs]
         ends = [settlement_of(run, Lost()) for run in claim.lapsed] + [
             settlement_of(run, Succeeded()) for run in claim.runs

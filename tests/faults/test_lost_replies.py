@@ -21,6 +21,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ID_MEMORY,
     Backend,
+    ClaimRequest,
     Command,
     Declared,
     Fired,
@@ -107,8 +108,10 @@ VERBS = {
         now(lambda store: store.put([new_run(id="no", key="k", unique="done", join="refuse")])), is_refusal=True
     ),
     "fire": Verb(fire, [Fired(False)]),
-    "claim": Verb(now(lambda store: store.claim("bob", 1, [GREET], 5, LEASE, Report(tallies=(SUCCESS,))))),
-    "claim nothing": Verb(now(lambda store: store.claim("bob", 1, ["other"], 5, LEASE))),
+    "claim": Verb(
+        now(lambda store: store.claim(ClaimRequest("bob", 1, [GREET], 5, LEASE, Report(tallies=(SUCCESS,)))))
+    ),
+    "claim nothing": Verb(now(lambda store: store.claim(ClaimRequest("bob", 1, ["other"], 5, LEASE)))),
     "renew": Verb(renew),
     "settle": Verb(settle, [Verdict.ALREADY]),
     "cancel": Verb(now(lambda store: store.control(Command.CANCEL, ["queued", "running"], "no", "eve")), [0, 1]),

@@ -10,7 +10,7 @@ import pytest
 from rota import Every, Limit, Rota, StoreUnavailable
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import State
-from rota.store import RunQuery, Store
+from rota.store import ClaimRequest, RunQuery, Store
 from rota.testing import drain
 from storekit.contract import Stage, new_run
 from storekit.contract.stage import GREET, LEASE
@@ -126,7 +126,7 @@ class Crowd:
         n = 0
         while not self.over.is_set():
             n += 1
-            claim = await persist(partial(self.stage.store.claim, name, n, [GREET], 10, LEASE))
+            claim = await persist(partial(self.stage.store.claim, ClaimRequest(name, n, [GREET], 10, LEASE)))
             if claim.runs:
                 ends = [settlement_of(run, Succeeded()) for run in claim.runs]
                 verdicts = await persist(partial(self.stage.store.settle, ends))
@@ -212,7 +212,7 @@ async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: 
         store = await first.client().store()
         await store.declare(first.specs())
         await first.submit_many([first.tasks["work"].bind(n) for n in range(140)])
-        await store.claim("dead", 1, ["work"], 10, 0.001)  # and it dies
+        await store.claim(ClaimRequest("dead", 1, ["work"], 10, 0.001))  # and it dies
         await first.client().close()
 
         server.send("CONFIG", "SET", "maxmemory", "1000")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Context, Rota, State, UsageError
+from rota.store import ClaimRequest
 from rota.testing import Simulation, simulate
 from rota.testing.virtual_store import VirtualBackend
 from storekit.contract import new_run
@@ -83,12 +84,12 @@ async def test_when_a_worker_has_no_seat_left_the_idle_ones_look_for_themselves(
     backend = VirtualBackend(lambda: 1000.0, pause=5)
     async with backend.open() as store, store.changes() as hints:
         await store.put([new_run(id="now"), new_run(id="later", delay=60)])
-        assert (await store.claim("ada", 1, ["other"], 1, 30)).wake is None
-        assert [run.id for run in (await store.claim("bob", 1, ["greet"], 1, 30)).runs] == ["now"]
+        assert (await store.claim(ClaimRequest("ada", 1, ["other"], 1, 30))).wake is None
+        assert [run.id for run in (await store.claim(ClaimRequest("bob", 1, ["greet"], 1, 30))).runs] == ["now"]
         async with asyncio.timeout(10):
             assert (await anext(hints)).workers == {"ada"}
-        assert (await store.claim("bob", 2, ["greet"], 0, 30)).wake == 5, "who has no seat left polls"
-        assert (await store.claim("ada", 2, ["greet"], 1, 30)).wake == 60
+        assert (await store.claim(ClaimRequest("bob", 2, ["greet"], 0, 30))).wake == 5, "who has no seat left polls"
+        assert (await store.claim(ClaimRequest("ada", 2, ["greet"], 1, 30))).wake == 60
 
 
 def test_a_crash_inside_a_handler_records_nothing_of_it() -> None:

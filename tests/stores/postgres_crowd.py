@@ -12,7 +12,7 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.run import Member, NewRun, Run
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Command, MarkRow, Plan, Retention, RowQuery, Scope, Store
+from rota.store import Backend, ClaimRequest, Command, MarkRow, Plan, Retention, RowQuery, Scope, Store
 from storekit.contract import new_run
 from storekit.contract.stage import BOOM
 from storekit.contract.timetable import new_schedule, new_tick
@@ -77,7 +77,9 @@ class Actor:
 
     async def work(self) -> None:
         self._claims += 1
-        claim = await self._store.claim(self._name, self._claims, TASKS, self._dice.choice((1, 5, 20)), 30.0)
+        claim = await self._store.claim(
+            ClaimRequest(self._name, self._claims, TASKS, self._dice.choice((1, 5, 20)), 30.0)
+        )
         runs = self._dice.sample(claim.runs, len(claim.runs))
         await asyncio.gather(*(self._settle(part) for part in (runs[::2], runs[1::2])))
         if claim.lapsed:

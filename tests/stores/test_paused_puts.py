@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota import Every, Rota
-from rota.store import Backend, Store
+from rota.store import Backend, ClaimRequest, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from tests.stores.redis_stages import at
@@ -35,7 +35,7 @@ async def test_a_schedule_is_added_paused_and_stays_so_until_it_is_resumed(backe
         nonlocal claims
         claims += 1
         backend.skew += 61
-        found = (await store.claim("ada", claims, ["work"], 1, 30)).due
+        found = (await store.claim(ClaimRequest("ada", claims, ["work"], 1, 30))).schedules
         return [schedule.id for schedule in found if schedule.deadline is None]
 
     async with app.client() as client:

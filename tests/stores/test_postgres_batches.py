@@ -5,7 +5,7 @@ from random import Random
 
 from rota.domain.decision import Reason
 from rota.domain.run import NewRun
-from rota.store import Store
+from rota.store import ClaimRequest, Store
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import new_run
 
@@ -31,7 +31,7 @@ async def test_they_arrive_in_the_order_of_the_batch_and_hold_their_keys(postgre
             (run.id, Reason.ALREADY_QUEUED) for run in first
         ]
         assert await reasons(store, equals()) == {Reason.JOINED}
-        claimed = (await store.claim("ada", 1, ["greet"], 100, 30)).runs
+        claimed = (await store.claim(ClaimRequest("ada", 1, ["greet"], 100, 30))).runs
         assert [run.id for run in claimed] == [run.id for run in first]
         assert await reasons(store, equals()) == {Reason.ALREADY_RUNNING}
         assert await reasons(store, first) == {Reason.ACCEPTED}
@@ -50,5 +50,5 @@ async def test_many_who_put_the_same_keys_at_once_make_one_run_of_each(postgres_
     async with postgres_backend.open() as near, postgres_backend.open() as far:
         batches = [Random(place).sample(equals(), 40) for place in range(8)]
         await asyncio.gather(*((near, far)[place % 2].put(batch) for place, batch in enumerate(batches)))
-        claimed = (await near.claim("ada", 1, ["greet"], 1000, 30)).runs
+        claimed = (await near.claim(ClaimRequest("ada", 1, ["greet"], 1000, 30))).runs
         assert sorted(run.key or "" for run in claimed) == sorted(KEYS)

@@ -13,7 +13,7 @@ from rota.domain.policy import Policy, Retry
 from rota.domain.run import NewRun, State
 from rota.domain.settlement import Verdict
 from rota.errors import StoreCorrupt
-from rota.store import RunQuery, Store
+from rota.store import ClaimRequest, RunQuery, Store
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
 from storekit.contract import Stage, new_run
@@ -157,7 +157,7 @@ class Crowd:
         n, found = 0, True
         while self.putting or found:
             n += 1
-            runs = (await self.store.claim(name, n, ["greet"], 2, 30)).runs
+            runs = (await self.store.claim(ClaimRequest(name, n, ["greet"], 2, 30))).runs
             found = bool(runs)
             for run in runs:
                 assert run.key not in self.running

@@ -10,7 +10,7 @@ import pytest
 from rota import Rota, StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import State
-from rota.store import RunQuery
+from rota.store import ClaimRequest, RunQuery
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import CALL_PATIENCE, Fault, explain, fault_of
 from storekit.contract import new_run
@@ -157,7 +157,7 @@ async def test_idle_connections_that_were_ended_are_not_used_again(
             news = [new_run() for _ in range(8)]
             await asyncio.gather(*(store.put([new]) for new in news))
             assert await killer.fetch(END_ALL)
-            claim = await store.claim("ada", 1, ["greet"], 100, 30)
+            claim = await store.claim(ClaimRequest("ada", 1, ["greet"], 100, 30))
             assert sorted(run.id for run in claim.runs) == sorted(new.id for new in news)
             assert await killer.fetch(END_ALL)
             await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])

@@ -20,7 +20,7 @@ from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Run, State
 from rota.domain.settlement import Verdict
 from rota.errors import InvalidOptions, SchemaTooNew, StoreCorrupt, StoreUnavailable
-from rota.store import Hint, Retention, RunQuery, Store
+from rota.store import ClaimRequest, Hint, Retention, RunQuery, Store
 from rota.stores import connect
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
@@ -78,7 +78,7 @@ class Load:
         n, last = 0, False
         while not last:
             n, last = n + 1, all(submitter.done() for submitter in submitters)
-            claim = await patiently(lambda n=n: self.store.claim(name, n, ["greet"], 20, 30.0))  # type: ignore[misc]
+            claim = await patiently(lambda n=n: self.store.claim(ClaimRequest(name, n, ["greet"], 20, 30.0)))  # type: ignore[misc]
             await self.settle(claim.runs)
             last = last and not claim.runs
 
@@ -169,7 +169,7 @@ async def test_the_isolation_that_a_database_prefers_does_not_matter(server: Pos
         same = new_run(key="k", unique="active")
         replies = await asyncio.gather(*(store.put([same]) for _ in range(20)))
         assert {reply.items[0] for reply in replies} == {Decision(same.id, Reason.ACCEPTED)}
-        claims = await asyncio.gather(*(store.claim(f"w{i}", 1, ["greet"], 1, 30) for i in range(8)))
+        claims = await asyncio.gather(*(store.claim(ClaimRequest(f"w{i}", 1, ["greet"], 1, 30)) for i in range(8)))
         assert [run.id for claim in claims for run in claim.runs] == [same.id]
 
 
@@ -197,7 +197,7 @@ async def test_hints_come_back_with_the_server_and_the_first_one_says_that_some_
         await asyncio.to_thread(server.stop_at_once)
         await asyncio.to_thread(server.start)
         assert await anext(hints) == Hint(resync=True)
-        await patiently(lambda: near.claim("ada", 1, ["greet"], 1, 30))
+        await patiently(lambda: near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30)))
         await patiently(lambda: far.put([new_run()]))
         while "ada" not in (await anext(hints)).workers:
             pass
@@ -207,7 +207,7 @@ async def test_a_hint_finds_its_way_to_another_process(postgres_backend: Postgre
     """As two processes have them: nothing is shared but the server."""
     there = PostgresBackend(postgres_backend.address)
     async with postgres_backend.open() as near, there.open() as far:
-        await near.claim("ada", 1, ["greet"], 1, 30)
+        await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
         async with near.changes() as hints:
             run = new_run()
             await far.put([run])
@@ -227,7 +227,7 @@ async def test_a_worker_that_went_idle_beside_a_put_is_called_a_moment_later(
             await connection.execute(f"SELECT {postgres_backend.schema}.submit($1)", as_payload([run]))
             changes = store.changes()
             hints = await changes.__aenter__()
-            assert (await store.claim("ada", 1, ["greet"], 1, 30)).runs == []
+            assert (await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))).runs == []
         assert await anext(hints) == Hint(workers=frozenset({"ada"}))
         await changes.__aexit__(None, None, None)
     await connection.close()
@@ -283,7 +283,7 @@ class TestBehindAPooler:
         there = PostgresBackend(pooled.address)
         async with pooled.open() as near, there.open() as far, near.changes() as hints:
             assert pooled.poll < there.poll
-            await near.claim("ada", 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
             await far.put([new_run()])
             while "ada" not in (await anext(hints)).workers:
                 pass
@@ -296,7 +296,7 @@ class TestBehindAPooler:
         there = PostgresBackend(pooled.address)
         async with here.open() as near, there.open() as far, near.changes() as hints:
             assert here.proven
-            await near.claim("ada", 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
             await far.put([new_run()])
             assert await anext(hints) == Hint(workers=frozenset({"ada"})), "not a look around, which says resync"
 
@@ -308,9 +308,11 @@ class TestBehindAPooler:
             news = [[new_run(id=f"{place}-{number}") for number in range(50)] for place in range(len(stores))]
             puts = [store.put([new]) for store, batch in zip(stores, news, strict=True) for new in batch]
             assert all(reply.items[0] for reply in await asyncio.gather(*puts))
-            claims = [store.claim(f"w{place}", 1, ["greet"], 50, 30) for place, store in enumerate(stores)]
+            claims = [
+                store.claim(ClaimRequest(f"w{place}", 1, ["greet"], 50, 30)) for place, store in enumerate(stores)
+            ]
             runs = [run for claim in await asyncio.gather(*claims) for run in claim.runs]
-            runs += (await stores[0].claim("last", 1, ["greet"], 200, 30)).runs
+            runs += (await stores[0].claim(ClaimRequest("last", 1, ["greet"], 200, 30))).runs
             assert sorted(run.id for run in runs) == sorted(new.id for batch in news for new in batch)
             ends = [stores[place % 4].settle([settlement_of(run, Succeeded())]) for place, run in enumerate(runs)]
             assert {reply.items[0] for reply in await asyncio.gather(*ends)} == {Verdict.APPLIED}

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from rota.domain.lifecycle import Succeeded, settlement_of
-from rota.store import Backend, Store
+from rota.store import Backend, ClaimRequest, Store
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import StoreContract, new_run
 from storekit.contract.crowding import crowd
@@ -61,7 +61,7 @@ async def push_and_claim(backends: list[PostgresBackend], rounds: int) -> None:
 
     async def work(store: Store, name: str) -> None:
         for n in range(1, 3 * rounds):
-            claim = await store.claim(name, n, ["a", "b"], 3, 30)
+            claim = await store.claim(ClaimRequest(name, n, ["a", "b"], 3, 30))
             early = [run.id for run in claim.runs if run.due_at > claim.now]
             assert not early, "claimed before it is due"
             await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])

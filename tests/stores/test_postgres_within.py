@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from rota import InvalidOptions, Refused, Rota, RunNotFound
-from rota.store import RunQuery
+from rota.store import ClaimRequest, RunQuery
 from rota.stores.postgres import PostgresBackend
 
 
@@ -164,7 +164,7 @@ class TestAsynchronous:
         running = app.tasks["greet"].using(key="k", unique="active")
         await running.submit("Ada")
         async with app.backend.open() as store:
-            await store.claim("ada", 1, ["greet"], 1, 30)
+            await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
         async with by_asyncpg(postgres_backend.address.dsn) as connection:
             with pytest.raises(Refused, match="already_running"):
                 await app.tasks["greet"].using(connection=connection, key="k", unique="active").submit("Bob")
@@ -172,7 +172,7 @@ class TestAsynchronous:
 
 async def test_an_idle_worker_hears_of_it_at_the_commit(app: Rota, postgres_backend: PostgresBackend) -> None:
     async with postgres_backend.open() as store, store.changes() as hints:
-        await store.claim("ada", 1, ["greet"], 1, 30)
+        await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
         async with by_psycopg(postgres_backend.address.dsn) as connection:
             await app.tasks["greet"].using(connection=connection).submit("Ada")
         async for hint in hints:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Rota
-from rota.store import Hint, Retention, Store, WorkerSeen
+from rota.store import ClaimRequest, Hint, Retention, Store, WorkerSeen
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.sqlite.bells import CROWD, Bells
 from storekit.contract import Stage, new_run
@@ -195,7 +195,7 @@ async def test_a_bell_that_is_lost_is_made_up_for_by_looking(tmp_path: Path) -> 
     async with here.open() as near, there.open() as far, near.changes("ada") as hints:
         for bell in bells(here):
             bell.unlink()
-        await near.claim("ada", 1, ["greet"], 1, 30)
+        await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
         await far.put([new_run()])
         while "ada" not in (hint := await anext(hints)).workers:
             pass
@@ -207,7 +207,7 @@ async def test_where_no_bell_can_be_hung_looking_is_all_there_is(tmp_path: Path)
     here.look_without_bell = 0.01
     (tmp_path / "rota.db-bells").write_text("in the way")
     async with here.open() as near, there.open() as far, near.changes("ada") as hints:
-        await near.claim("ada", 1, ["greet"], 1, 30)
+        await near.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))
         await far.put([new_run()])
         while "ada" not in (await anext(hints)).workers:
             pass
@@ -230,7 +230,7 @@ async def test_another_is_hinted_in_the_place_of_a_worker_that_has_died(tmp_path
     async with here.open() as near, near.changes(alive) as hints, asyncio.timeout(30):
         left = await leave_a_bell(here, dead)
         for worker in ("ada", "bob"):
-            await near.claim(worker, 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest(worker, 1, ["greet"], 1, 30))
         async with there.open() as far:
             await far.put([new_run()])  # and closes at once, as `rota submit` does
         assert alive in (await told(hints)).workers
@@ -245,13 +245,13 @@ async def test_who_looks_after_runs_to_come_is_replaced_too(tmp_path: Path) -> N
     async with here.open() as near, near.changes("bob") as hints, asyncio.timeout(30):
         await leave_a_bell(here, "ada")
         await near.put([new_run("other", delay=60)])
-        claim = await near.claim("ada", 1, ["greet", "other"], 1, 30)
+        claim = await near.claim(ClaimRequest("ada", 1, ["greet", "other"], 1, 30))
         assert claim.wake is not None
-        assert (await near.claim("bob", 1, ["other"], 1, 30)).wake is None, "ada wakes for it"
+        assert (await near.claim(ClaimRequest("bob", 1, ["other"], 1, 30))).wake is None, "ada wakes for it"
         async with there.open() as far:
             await far.put([new_run()])
         assert "bob" in (await told(hints)).workers, "not for the run, which bob does not know"
-        assert (await near.claim("bob", 2, ["other"], 1, 30)).wake is not None
+        assert (await near.claim(ClaimRequest("bob", 2, ["other"], 1, 30))).wake is not None
 
 
 @pytest.mark.parametrize(("bare", "belled"), [("ada", "bob"), ("bob", "ada")])
@@ -259,7 +259,7 @@ async def test_a_worker_without_a_bell_is_not_taken_for_dead(tmp_path: Path, bar
     here, there = quiet(tmp_path / "rota.db"), quiet(tmp_path / "rota.db")
     async with here.open() as near, near.changes(belled):
         for worker in (bare, belled):
-            await near.claim(worker, 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest(worker, 1, ["greet"], 1, 30))
         async with there.open() as far:
             await far.put([new_run()])
         assert len(await seen_idle(near)) == 1, "one was hinted, and nobody beside"
@@ -270,7 +270,7 @@ async def test_a_worker_with_one_living_bell_is_alive(tmp_path: Path) -> None:
     async with here.open() as near, near.changes("ada") as hints, asyncio.timeout(30):
         await leave_a_bell(here, "ada")
         for worker in ("ada", "bob"):
-            await near.claim(worker, 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest(worker, 1, ["greet"], 1, 30))
         async with there.open() as far:
             await far.put([new_run()])
         assert "ada" in (await told(hints)).workers
@@ -288,7 +288,7 @@ async def test_a_sweep_takes_down_what_dead_processes_have_left(tmp_path: Path) 
         leave_a_socket(new := folder(here) / ".0123456789abcdef-0123456789abcdef")
         (other := folder(here) / "notes.txt").touch()
         for worker in ("ada", "bob"):
-            await near.claim(worker, 1, ["greet"], 1, 30)
+            await near.claim(ClaimRequest(worker, 1, ["greet"], 1, 30))
         async with there.open() as far:
             await far.sweep(Retention())
         assert set(bells(here)) == {alive, new, other}, "what is being hung refuses too, for a moment"

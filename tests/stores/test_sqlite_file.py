@@ -12,7 +12,7 @@ from rota import InvalidOptions, Rota, SchemaTooNew, State, StoreCorrupt, StoreU
 from rota.domain import codec
 from rota.domain.policy import Policy
 from rota.domain.run import NewRun, Origin
-from rota.store import RunQuery
+from rota.store import ClaimRequest, RunQuery
 from rota.stores import connect
 from rota.stores.sqlite import SqliteBackend
 from rota.stores.sqlite.connection import connect as open_store
@@ -78,7 +78,7 @@ async def test_a_full_disk_refuses_the_put_and_loses_nothing(tmp_path: Path) -> 
         await store.put([new_run("kept")])
         with pytest.raises(StoreUnavailable, match="no room left"):
             await store.put([new_run(f"big-{i}", "x" * 4000) for i in range(100)])
-        claim = await store.claim("w", 1, ["t"], 10, 30)
+        claim = await store.claim(ClaimRequest("w", 1, ["t"], 10, 30))
         assert [run.id for run in claim.runs] == ["kept"], "all or nothing, and the store still works"
 
 

@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Command, MarkRow, Report, Retention, RunQuery, Scope, Tally, WorkerSeen
+from rota.store import Backend, ClaimRequest, Command, MarkRow, Report, Retention, RunQuery, Scope, Tally, WorkerSeen
 from rota.stores.postgres import PostgresBackend
 from rota.stores.retention import MARK_MEMORY
 from rota.stores.sqlite import SqliteBackend
@@ -166,8 +166,8 @@ async def test_a_bad_schedule_holds_up_nobody_and_a_declaration_takes_its_place(
     async with place.backend.open() as store:
         assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["other"]
         place.backend.skew += 3600
-        claim = await store.claim("ada", 1, ["beat"], 1, 30)
-        assert [schedule.id for schedule in claim.due] == ["other"]
+        claim = await store.claim(ClaimRequest("ada", 1, ["beat"], 1, 30))
+        assert [schedule.id for schedule in claim.schedules] == ["other"]
         await app.declare_schedules()
         assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["beat", "other"]
     await app.client().close()
@@ -227,7 +227,7 @@ async def test_the_doctor_names_the_row_and_the_cure(place: Place) -> None:
 async def test_the_doctor_names_a_worker_that_cannot_be_read(place: Place) -> None:
     async with place.backend.open() as store:
         for worker in ("ada", "bob", "cyd"):
-            await store.claim(worker, 1, [], 0, 30, Report(seats=1))
+            await store.claim(ClaimRequest(worker, 1, [], 0, 30, Report(seats=1)))
         for worker in ("bob", "ada"):
             await place.spoil("worker", worker)
         assert [worker.name for worker in (await store.rows(WorkerSeen)).items] == ["cyd"]
@@ -241,7 +241,7 @@ async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot
     report = Report(tallies=(Tally("greet", succeeded=1),))
     async with backend.open() as store:
         for worker in ("ada", "bob"):
-            await store.claim(worker, 1, [], 0, 30, report)
+            await store.claim(ClaimRequest(worker, 1, [], 0, 30, report))
         await store.mark([MarkRow("greet", key, Mark(failures=1)) for key in ("good", "odd")])
         connection = sqlite3.connect(backend.path)
         with connection:
@@ -257,5 +257,5 @@ async def test_sqlite_names_and_outlives_workers_marks_and_charts_that_it_cannot
             await store.rows(MarkRow)
             await store.stats()
         assert {name.partition(" of minute")[0] for _, name in odd} == {"worker ada", "mark greet odd", "tally greet"}
-        await store.claim("bob", 2, [], 0, 30, report)
+        await store.claim(ClaimRequest("bob", 2, [], 0, 30, report))
         assert [stat.tally.succeeded for stat in (await store.stats()).items][-1:] == [1], "counted anew"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota import Every, Rota
-from rota.store import Store
+from rota.store import ClaimRequest, Store
 from tests.requirement import requirement
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import beside
@@ -47,7 +47,7 @@ def test_4_12_the_first_five_in_the_order_of_claims(rota: Called) -> None:
     told = [run["id"] for run in rota.json("runs", "ls", "--next", "5")]
 
     async def claims(store: Store) -> list[str]:
-        return [(await store.claim(WORKERS, n, ["mail", "ring"], 1, 30)).runs[0].id for n in range(1, 5)]
+        return [(await store.claim(ClaimRequest(WORKERS, n, ["mail", "ring"], 1, 30))).runs[0].id for n in range(1, 5)]
 
     assert told == expected
     assert rota.store(claims) == expected[:4], "a worker agrees"

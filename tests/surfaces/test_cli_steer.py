@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.store import Report, Store
+from rota.store import ClaimRequest, Report, Store
 from tests.surfaces.called import Called, waiting
 
 
@@ -88,7 +88,7 @@ def seen(rota: Called, name: str, *tasks: str, ago: float = 0.0, n: int = 1, fre
     """Whoever was there longest ago comes first: the store's clock does not go back."""
 
     async def claim(store: Store) -> None:
-        await store.claim(name, n, tasks, free, 30.0, REPORT)
+        await store.claim(ClaimRequest(name, n, tasks, free, 30.0, REPORT))
 
     rota.store(claim, skew=-ago)
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rota.cli.runs.watch import Look
 from rota.cli.runs.watch_view import Bar
 from rota.domain.run import Progress, Run, State
+from rota.store import ClaimRequest
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project, line_with, open_gate
 
@@ -79,7 +80,7 @@ def test_a_run_that_no_worker_is_there_for_says_so(rota: Called, monkeypatch: py
 
 def test_a_run_of_a_dead_worker_says_so(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     rota.store(lambda store: store.put([waiting("abcdef-1")]), skew=-60)
-    rota.store(lambda store: store.claim("ada", 1, ["greet"], 1, 30.0), skew=-60)
+    rota.store(lambda store: store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30.0)), skew=-60)
     monkeypatch.setattr("rota.cli.runs.watch.PATIENCE", 0.0)
 
     (_, line) = rota("watch", "abcdef-1", "--timeout", "0", code=1).splitlines()

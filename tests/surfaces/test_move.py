@@ -17,7 +17,7 @@ from rota.domain.lifecycle import Crashed, settlement_of
 from rota.domain.run import Failure, Run
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreUnavailable
-from rota.store import Command, MarkRow, Reply, RunQuery, Scope, Store
+from rota.store import ClaimRequest, Command, MarkRow, Reply, RunQuery, Scope, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
 from storekit.faults import Fault, FaultyBackend
@@ -126,7 +126,7 @@ async def test_a_chain_longer_than_a_page_still_waits_link_by_link(tmp_path: Pat
 async def test_what_runs_stays_and_is_told(tmp_path: Path) -> None:
     office = Office()
     old = await office.fill()
-    (run,) = (await old.claim("w", 1, ["work"], 1, 30)).runs
+    (run,) = (await old.claim(ClaimRequest("w", 1, ["work"], 1, 30))).runs
     async with new_store(tmp_path) as (_, new):
         moved = await move(old, new)
         assert moved.running == 1
@@ -137,7 +137,7 @@ async def test_what_waits_for_something_that_stays_does_not_start_early_there(tm
     office = Office()
     old = await office.app.client().store()
     first = await office.work.submit(1)
-    await old.claim("w", 1, ["work"], 1, 30)
+    await old.claim(ClaimRequest("w", 1, ["work"], 1, 30))
     second, third = (replace(office.work.bind(n).to_run(), needs=(needed,)) for n, needed in ((2, first.id), (3, "")))
     third = replace(third, needs=(second.id,))
     await old.put([second, third, free := office.work.bind(4).to_run()])
@@ -214,7 +214,7 @@ def test_the_command_tells_how_many_begin_afresh(
     rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def try_one(store: Store) -> None:
-        (run,) = (await store.claim("w", 1, ["greet"], 1, 30)).runs
+        (run,) = (await store.claim(ClaimRequest("w", 1, ["greet"], 1, 30))).runs
         await store.settle([settlement_of(run, Crashed(Failure("WorkerLost", "killed")))])
 
     rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
@@ -244,7 +244,7 @@ def test_a_store_with_a_live_worker_is_left_only_with_a_yes(
     rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rota.put(waiting_run("abcdef-1"))
-    rota.store(lambda store: store.claim("w", 0, ["greet"], 1, 30))
+    rota.store(lambda store: store.claim(ClaimRequest("w", 0, ["greet"], 1, 30)))
     moving = ["move", "--from", rota.url, "--to", f"sqlite:///{tmp_path}/new.db"]
     assert command(moving) == 1
     assert capsys.readouterr().err == (
@@ -258,7 +258,7 @@ def test_a_store_with_a_live_worker_is_left_only_with_a_yes(
 
 def test_a_dry_run_counts_and_changes_nothing(rota: Called, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rota.put(waiting_run("abcdef-1"), waiting_run("abcdef-2"))
-    rota.store(lambda store: store.claim("w", 1, ["greet"], 1, 30))
+    rota.store(lambda store: store.claim(ClaimRequest("w", 1, ["greet"], 1, 30)))
     target = f"sqlite:///{tmp_path}/new.db"
     assert command(["move", "--from", rota.url, "--to", target, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -14,7 +14,7 @@ from rota.domain.lifecycle import Failed, Paused, Succeeded, settlement_of
 from rota.domain.run import Failure, Member, Note, Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Command, MarkRow, RunQuery, Store
+from rota.store import ClaimRequest, Command, MarkRow, RunQuery, Store
 from rota.stores import connect
 from storekit.contract import new_run
 from tests.faults.conftest import in_place
@@ -82,12 +82,14 @@ async def test_what_has_moved_is_worked_on_there(urls: tuple[str, str]) -> None:
         await move(old, new)
         done: list[str] = []
         for n in range(1, 4):  # the backfill: each lets the next one go
-            (run,) = (await new.claim("w", n, ["work"], 10, 30)).runs
+            (run,) = (await new.claim(ClaimRequest("w", n, ["work"], 10, 30))).runs
             assert (await new.settle([settlement_of(run, Succeeded())])).items == ["applied"]
             done.append(run.id)
-        assert (await new.claim("w", 4, ["work"], 10, 30)).runs == [], "the others are paused, or due later"
+        assert (await new.claim(ClaimRequest("w", 4, ["work"], 10, 30))).runs == [], (
+            "the others are paused, or due later"
+        )
         assert len(set(done)) == 3
-        assert (await old.claim("w", 1, ["work"], 10, 30)).runs == []
+        assert (await old.claim(ClaimRequest("w", 1, ["work"], 10, 30))).runs == []
 
 
 async def test_schedules_and_marks_stand_as_they_stood(urls: tuple[str, str], request: pytest.FixtureRequest) -> None:
@@ -99,7 +101,7 @@ async def test_schedules_and_marks_stand_as_they_stood(urls: tuple[str, str], re
             request.applymarker(pytest.mark.xfail(raises=AttributeError, reason="takes neither marks nor standings"))
         old = await app.client().store()
         await work.using(unique="done", key="k").submit(1)
-        (run,) = (await old.claim("w", 1, ["other"], 1, 30)).runs
+        (run,) = (await old.claim(ClaimRequest("w", 1, ["other"], 1, 30))).runs
         assert (await old.settle([settlement_of(run, Succeeded())])).items == ["applied"]
         marks = (await old.rows(MarkRow)).items
         assert [mark.task for mark in marks] == ["other"]
@@ -137,17 +139,20 @@ async def test_steps_move_with_their_group_and_what_they_wait_for(urls: tuple[st
     third = new_run("work", key="three", unique="done", needs=[needs.done("work", "zero")], member=day)
     async with connect(urls[0]).open() as old, connect(urls[1]).open() as new:
         await old.put([zero := new_run("work", key="zero", unique="done"), first, second, third])
-        (running,) = (await old.claim("w", 1, ["work"], 1, 30)).runs
+        (running,) = (await old.claim(ClaimRequest("w", 1, ["work"], 1, 30))).runs
         assert running.id == zero.id
         await move(old, new)
         there = {run.id: run for run in (await new.runs(RunQuery(group="day@1"))).runs}
         assert {id: run.needs for id, run in there.items()} == {run.id: run.needs for run in (first, second)}
         assert [run.id for run in (await old.runs(RunQuery(group="day@1", states=[State.QUEUED]))).runs] == [third.id]
         await old.settle([settlement_of(running, Succeeded())])
-        (run,) = (await new.claim("w", 1, ["work"], 9, 30)).runs
+        (run,) = (await new.claim(ClaimRequest("w", 1, ["work"], 9, 30))).runs
         await new.settle([settlement_of(run, Succeeded())])
         await move(old, new)
-        assert {run.id for run in (await new.claim("w", 2, ["work"], 9, 30)).runs} == {second.id, third.id}
+        assert {run.id for run in (await new.claim(ClaimRequest("w", 2, ["work"], 9, 30))).runs} == {
+            second.id,
+            third.id,
+        }
 
 
 async def test_one_that_meets_its_equal_there_stays_and_that_one_is_left_as_it_is(urls: tuple[str, str]) -> None:
@@ -159,7 +164,7 @@ async def test_one_that_meets_its_equal_there_stays_and_that_one_is_left_as_it_i
         assert (moved.runs, moved.left) == (0, 1)
         assert {id: run.args for id, run in (await waiting(new)).items()} == {there.id: b'{"page":2}'}
         assert {id: run.state for id, run in (await waiting(old)).items()} == {here.id: State.QUEUED}
-        await new.claim("w", 1, ["work"], 1, 30)
+        await new.claim(ClaimRequest("w", 1, ["work"], 1, 30))
         assert (await move(old, new)).runs == 1, "beside one that runs it may wait"
 
 
@@ -169,7 +174,7 @@ async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str
     async with app.client(), connect(urls[1]).open() as new:
         old = await app.client().store()
         tried, saved, new_one = [await work.using(priority=n).submit(n) for n in (3, 2, 1)]
-        first, second = (await old.claim("w", 1, ["work"], 2, 30)).runs
+        first, second = (await old.claim(ClaimRequest("w", 1, ["work"], 2, 30))).runs
         failure = settlement_of(first, Failed(Failure("ValueError", "no")))
         pause = settlement_of(second, Paused(), note=Note(saved=b'"page 7"'))
         assert (await old.settle([failure, pause])).items == ["applied", "applied"]
@@ -184,10 +189,10 @@ async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str
 async def test_a_paused_run_starts_nowhere_on_its_way(urls: tuple[str, str]) -> None:
     run = new_run("work")
     async with connect(urls[0]).open() as old, connect(urls[1]).open() as new, new.changes():
-        await new.claim("w", 1, ["work"], 1, 30, None, "token")
+        await new.claim(ClaimRequest("w", 1, ["work"], 1, 30, None, "token"))
         await old.put([run])
         await old.control(Command.PAUSE, [run.id])
         assert (await move(old, new)).runs == 1
         assert [one.state for one in (await waiting(new)).values()] == [State.PAUSED]
         assert not any(spec.paused for spec in (await new.rows(TaskSpec)).items), "its task is open again"
-        assert (await new.claim("w", 2, ["work"], 1, 30)).runs == []
+        assert (await new.claim(ClaimRequest("w", 2, ["work"], 1, 30))).runs == []

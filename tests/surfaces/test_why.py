@@ -4,7 +4,7 @@ import pytest
 
 from rota import Every, Rota, UnknownTask
 from rota.domain.lifecycle import Snoozed
-from rota.store import Command, Report, Scope
+from rota.store import ClaimRequest, Command, Report, Scope
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
 from tests.surfaces.why_scene import Scene
@@ -22,7 +22,7 @@ async def test_nobody_is_there_to_do_it(scene: Scene) -> None:
 
 async def test_workers_are_there_but_none_knows_the_task(scene: Scene) -> None:
     await scene.fetch.submit(1)
-    await (await scene.store()).claim("bob", 1, ["other"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["other"], 1, 30))
     assert "none knows fetch" in await scene.told("fetch")
 
 
@@ -32,7 +32,7 @@ async def test_the_last_worker_that_knew_it_is_gone(scene: Scene) -> None:
     scene.backend.skew += 120
     silent = "(one that knows fetch fell silent 2 minutes ago)"
     assert await scene.told("fetch") == f"no worker is alive: start one with `rota worker` {silent}"
-    await (await scene.store()).claim("bob", 1, ["other"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["other"], 1, 30))
     advice = f"start one that imports its code {silent}"
     assert await scene.told("fetch") == f"workers are alive, but none knows fetch: {advice}"
 
@@ -175,7 +175,7 @@ async def test_a_paused_run_and_a_disabled_task_say_so(scene: Scene) -> None:
     off = Rota(scene.backend, name="off")
     task = off.task(name="off", enabled=False)(lambda: None)
     await (await scene.store()).declare([task.spec()])
-    await (await scene.store()).claim("bob", 1, ["off"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["off"], 1, 30))
     words = "off is disabled in its code or settings: its runs wait, and new ones are refused"
     assert await scene.told("off") == f"{words}; set enabled=true and restart its workers"
 

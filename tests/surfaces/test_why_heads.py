@@ -19,7 +19,7 @@ from rota.domain.lifecycle import (
 )
 from rota.domain.run import Failure, State
 from rota.errors import Refused
-from rota.store import Command, Report, RunQuery
+from rota.store import ClaimRequest, Command, Report, RunQuery
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 from tests.surfaces.why_scene import START, Scene
@@ -159,7 +159,7 @@ async def test_a_lease_that_lapsed(scene: Scene) -> None:
     told = await scene.app.why("boom")
     assert told.answer == f"run {run.id} waits: {words}"
     assert "- workers: no worker is alive: start one with `rota worker` (one that knows boom fell" in str(told)
-    await (await scene.store()).claim("bob", 1, ["other"], 0, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["other"], 0, 30))
     assert await scene.told(run.id) == "its lease lapsed 10 seconds ago: another worker takes it over"
 
 
@@ -170,12 +170,12 @@ async def test_runs_of_a_dead_worker_beside_one_that_runs(scene: Scene) -> None:
     await scene.work(free=1)
     scene.backend.skew += 39
     assert (await scene.told("boom")).endswith("once a worker runs: `rota worker`; so does 1 other run")
-    await (await scene.store()).claim("bob", 1, ["boom"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["boom"], 1, 30))
     assert await scene.told("boom") == (
         f"run {first.id} waits: its lease lapsed 10 seconds ago: another worker takes it over; so does 1 other run"
     )
     await scene.boom.submit(3)
-    await (await scene.store()).claim("bob", 2, ["boom"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 2, ["boom"], 1, 30))
     assert await scene.told("boom") == "1 run is running; it began 0 seconds ago on bob"
 
 
@@ -205,7 +205,7 @@ async def test_a_worker_that_is_stopping_is_told_of(scene: Scene) -> None:
     run = await scene.boom.submit(1)
     await scene.work(report=Report(lease=30.0))
     store = await scene.store()
-    await store.claim("ada", 2, [], 0, 30)
+    await store.claim(ClaimRequest("ada", 2, [], 0, 30))
     for _ in range(2):  # it renews for longer than a worker that claims is silent
         scene.backend.skew += 20
         await store.renew([(await run.refresh()).lease], 30.0)
@@ -352,7 +352,7 @@ async def test_a_schedule_without_a_tick_left_and_a_deadline(scene: Scene) -> No
 
     await (await scene.store()).declare([report.spec()])
     await app.declare_schedules()
-    await (await scene.store()).claim("bob", 1, ["report"], 1, 30)
+    await (await scene.store()).claim(ClaimRequest("bob", 1, ["report"], 1, 30))
     assert (await scene.told("expect:report")).startswith(
         "it looks whether report was done; it was never late so far; "
     )

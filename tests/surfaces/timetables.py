@@ -12,7 +12,7 @@ from rota.domain.planning import first_tick, plan_firing
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.triggers import Trigger
-from rota.store import Declared, Report, Store, Tally
+from rota.store import ClaimRequest, Declared, Report, Store, Tally
 from tests.surfaces.called import Called
 
 HOUR = 3600.0
@@ -53,7 +53,7 @@ def took(rota: Called, task: str, bucket: int, calls: int = 10) -> None:
     report = Report(host="here", pid=1, version="1", seats=4, tallies=(Tally(task, durations={bucket: calls}),))
 
     async def claim(store: Store) -> None:
-        await store.claim("w", 1, [task], 0, 30.0, report)
+        await store.claim(ClaimRequest("w", 1, [task], 0, 30.0, report))
 
     rota.store(claim)
 

@@ -4,7 +4,7 @@ from rota import Activity, Breaker, Every, Limit, Rate, Retry, Rota
 from rota.domain.lifecycle import Failed, Outcome, Succeeded, settlement_of
 from rota.domain.planning import plan_firing
 from rota.domain.run import Failure
-from rota.store import Report, Store
+from rota.store import ClaimRequest, Report, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import CAPACITY, MemoryStore
@@ -56,14 +56,16 @@ class Scene:
     async def work(self, free: int = 10, report: Report | None = None) -> list[str]:
         """A worker claims; it ends nothing."""
         self._claims += 1
-        claim = await (await self.store()).claim("ada", self._claims, list(self.app.tasks), free, 30, report)
+        claim = await (await self.store()).claim(
+            ClaimRequest("ada", self._claims, list(self.app.tasks), free, 30, report)
+        )
         return [run.id for run in claim.runs]
 
     async def end(self, fail: bool = False, outcome: Outcome | None = None) -> None:
         """All that is due runs and ends."""
         self._claims += 1
         store = await self.store()
-        runs = (await store.claim("ada", self._claims, list(self.app.tasks), 10, 30)).runs
+        runs = (await store.claim(ClaimRequest("ada", self._claims, list(self.app.tasks), 10, 30))).runs
         how = outcome or (Failed(Failure("Boom", "no")) if fail else Succeeded())
         await store.settle([settlement_of(run, how) for run in runs])
 
@@ -71,8 +73,8 @@ class Scene:
         """Every due schedule makes its tick."""
         self._claims += 1
         store = await self.store()
-        claim = await store.claim("ada", self._claims, list(self.app.tasks), 0, 30)
-        await store.fire([tick for each in claim.due if (tick := plan_firing(each, claim.now)) is not None])
+        claim = await store.claim(ClaimRequest("ada", self._claims, list(self.app.tasks), 0, 30))
+        await store.fire([tick for each in claim.schedules if (tick := plan_firing(each, claim.now)) is not None])
 
     async def told(self, subject: str, key: str | None = None) -> str:
         return (await self.app.why(subject, key)).answer

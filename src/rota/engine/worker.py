@@ -34,7 +34,7 @@ from rota.engine.tuning import Tuning
 from rota.engine.waiters import Waiters, serving
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
-from rota.store import Claim, Handed, Hint, Renewal, Report, Store
+from rota.store import Claim, ClaimRequest, Handed, Hint, Renewal, Report, Store
 
 log = logging.getLogger("rota")
 
@@ -131,7 +131,7 @@ class Worker:
                 self._settler.settle(settlement_of(run, Released()), run)
             elif run.lease not in self._seats:
                 self._start(run)
-        self._hungry = claim.left or len(claim.runs) >= free
+        self._hungry = claim.passed_over or len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
 
     async def _claim_once(self, tasks: list[str], free: int) -> Claim:
@@ -142,7 +142,8 @@ class Worker:
         ready, self._ready = secrets.token_hex(8) if free > 0 and not self._seats else None, None
         took, asked_at = self._took, self._now()
         known = None if took is None else took.run.id
-        claim = await self._store.claim(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, known)
+        request = ClaimRequest(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, known)
+        claim = await self._store.claim(request)
         if self._pending is not None:
             self._pending, self._reported_at = None, self._now()
         self._claims, self._hands = n, claim.hands
@@ -158,7 +159,7 @@ class Worker:
         ours = {run.lease for run in claim.lapsed}.intersection(self.unsettled() if claim.lapsed else ())
         if ours:
             self.beat()  # we were frozen, not dead: renew before somebody takes them for lost
-        self._ticks.take(claim.due, claim.now)
+        self._ticks.take(claim.schedules, claim.now)
         if claim.ended and self._hooks.wanted("cancelled"):
             self._hooks.later(tell_unstarted(self._store, self._hooks, claim.ended))
         rescue([run for run in claim.lapsed if run.lease not in ours and run not in claim.runs], self._settler)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rota.domain.policy import FAR
 from rota.domain.run import Run
-from rota.store import Claim, Hint, Report, Retention, Store
+from rota.store import Claim, ClaimRequest, Hint, Retention, Store
 from rota.stores.idle import Idle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.history import History
@@ -37,23 +37,13 @@ class VirtualStore(MemoryStore):
         self._cut_off: set[str] = set()
         self.claims = 0
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
+    async def claim(self, request: ClaimRequest) -> Claim:
         self.claims += 1
-        claim = await super().claim(worker, n, tasks, free, lease, report)
-        if claim.runs and len(claim.runs) >= free:  # what it would have woken for is up to the others now
-            self._rouse(besides=worker)
+        claim = await super().claim(request)
+        if claim.runs and len(claim.runs) >= request.free:  # what it would have woken for is up to the others now
+            self._rouse(besides=request.worker)
         waits = [] if claim.wake is None else [claim.wake]
-        if free <= 0 or self._orphans():
+        if request.free <= 0 or self._orphans():
             waits.append(self._pause)
         if (expiry := self._book.next_expiry()) is not None:
             waits.append(max(0.0, expiry - claim.now))

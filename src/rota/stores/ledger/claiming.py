@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rota.domain.gates import Gate, Pass
 from rota.domain.run import after
-from rota.store import IDLE_MEMORY, Report
+from rota.store import IDLE_MEMORY, ClaimRequest
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.idle import Idle, waiting, wake_for
 from rota.stores.ledger.holding import unpark
@@ -30,17 +30,18 @@ class Taken(Struct):
         return len(self.parked) >= PARKED_AT_ONCE or bool(self.chosen and self.chosen[-1].losses)
 
 
-def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease: float) -> Taken:
+def take(book: Book, request: ClaimRequest) -> Taken:
     """Lease the best due runs to the worker.
 
     A number that was claimed before takes nothing: the same batch is read again.
     """
-    if n <= book.last_claim(worker):
+    worker, free = request.worker, request.free
+    if request.n <= book.last_claim(worker):
         return Taken([], [])
     _unpark_opened(book)
     if free <= 0:
         return Taken([], [])
-    due = [lane for lane in book.lanes(_startable(book, tasks)) if lane.head <= book.now]
+    due = [lane for lane in book.lanes(_startable(book, request.tasks)) if lane.head <= book.now]
     if not due:
         return Taken([], [])
     gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
@@ -50,7 +51,7 @@ def take(book: Book, worker: str, n: int, tasks: Sequence[str], free: int, lease
     if taken.left and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
         _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # those behind the suspects
     book.park(taken.parked)
-    book.lease(worker, n, taken.chosen, lease)
+    book.lease(worker, request.n, taken.chosen, request.lease)
     for task, gate in gates.items():
         _keep_rates(book, task, gate)
     taken.left = taken.left or not alone
@@ -139,14 +140,13 @@ def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
     return [task for task in tasks if not ((spec := book.spec(task)) and spec.starts_nothing)]
 
 
-def register(
-    book: Book, worker: str, n: int, tasks: Sequence[str], taken: Taken, idle: bool, report: Report | None
-) -> float | None:
+def register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
     """Note that the worker was here; seconds until it should look again, if anything is coming."""
+    worker, n, tasks = request.worker, request.n, request.tasks
     last = book.last_claim(worker)
     again = taken.again or n <= last
     wake_at = _wake_at(book, worker, tasks, again) if idle else _next_schedule(book)
-    book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, report if n > last else None)
+    book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, request.report if n > last else None)
     if not tasks and not idle:  # the worker stops: wake another one, which takes over its alarm
         book.arrivals.append((None, book.now))
     return None if wake_at is None else max(0.0, wake_at - book.now)

@@ -16,6 +16,7 @@ from rota.store import (
     OFFER_AGAIN,
     OFFERS,
     Claim,
+    ClaimRequest,
     Command,
     Declared,
     Depth,
@@ -26,7 +27,6 @@ from rota.store import (
     Plan,
     Renewal,
     Reply,
-    Report,
     Retention,
     RowQuery,
     RunQuery,
@@ -83,23 +83,13 @@ class MemoryStore:
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         return self._transact(lambda book: admitting.fire(book, ticks))
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
+    async def claim(self, request: ClaimRequest) -> Claim:
         with self._transaction() as book:
             ended = settling.expire(book)
-            taken = claiming.take(book, worker, n, tasks, free, lease)
-            runs = [run for held in book.taken(worker, n) if (run := _held(book, held))]
-            due = book.offer_schedules() if tasks or free else []
-            wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
+            taken = claiming.take(book, request)
+            runs = [run for held in book.taken(request.worker, request.n) if (run := _held(book, held))]
+            due = book.offer_schedules() if request.tasks or request.free else []
+            wake = claiming.register(book, request, taken, idle=len(runs) < request.free)
             return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
 
     async def renew(

@@ -21,6 +21,7 @@ from rota.errors import StoreError
 from rota.store import (
     ALL_ROWS,
     Claim,
+    ClaimRequest,
     Command,
     Declared,
     Depth,
@@ -31,7 +32,6 @@ from rota.store import (
     Plan,
     Renewal,
     Reply,
-    Report,
     Retention,
     RowQuery,
     RunQuery,
@@ -122,23 +122,14 @@ class PostgresStore:
             ],
         )
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
+    async def claim(self, request: ClaimRequest) -> Claim:
+        worker, tasks, free, report = request.worker, request.tasks, request.free, request.report
         self._idle.pop(worker, None)
         calls = self._calls
         tallies = report.tallies if report else ()
         said = None if report is None else columns.to_json(replace(report, tallies=()))
-        request = (worker, n, list(tasks), max(free, 0), lease, said, *columns.of_tallies(tallies))
-        rows = await self._call("claim", *request, what=f"kind, name, header, {RUN_COLUMNS}")
+        asked = (worker, request.n, list(tasks), max(free, 0), request.lease, said, *columns.of_tallies(tallies))
+        rows = await self._call("claim", *asked, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         aside: list[str] = []
         odd: list[Record] = []

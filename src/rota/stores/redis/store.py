@@ -17,6 +17,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ALL_ROWS,
     Claim,
+    ClaimRequest,
     Command,
     Declared,
     Depth,
@@ -27,7 +28,6 @@ from rota.store import (
     Plan,
     Renewal,
     Reply,
-    Report,
     Retention,
     RowQuery,
     RunQuery,
@@ -100,23 +100,16 @@ class RedisStore:
             fired.append(Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
         return Reply(now, fired)
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
-        crew, packed, text = self._crew(tuple(tasks))
+    async def claim(self, request: ClaimRequest) -> Claim:
+        worker, n, report = request.worker, request.n, request.report
+        crew, packed, text = self._crew(tuple(request.tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
         hears = await self._subscriber.attends(worker)
-        request = pack([worker, n, crew, free, lease, kept, tallies, bool(tasks), ready if hears else None, took])
-        now, wake, left, runs, lapsed, due, late = await self.run("claim", request, packed, text)
+        ready = request.ready if hears else None
+        has_tasks = bool(request.tasks)
+        sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, ready, request.took]
+        now, wake, left, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
         plans = [

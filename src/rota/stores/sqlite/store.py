@@ -14,6 +14,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     ALL_ROWS,
     Claim,
+    ClaimRequest,
     Command,
     Declared,
     Depth,
@@ -24,7 +25,6 @@ from rota.store import (
     Plan,
     Renewal,
     Reply,
-    Report,
     Retention,
     RowQuery,
     RunQuery,
@@ -61,23 +61,13 @@ class SqliteStore:
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         return await self._reply(lambda book: admitting.fire(book, ticks))
 
-    async def claim(
-        self,
-        worker: str,
-        n: int,
-        tasks: Sequence[str],
-        free: int,
-        lease: float,
-        report: Report | None = None,
-        ready: str | None = None,
-        took: str | None = None,
-    ) -> Claim:
+    async def claim(self, request: ClaimRequest) -> Claim:
         def work(book: SqliteBook) -> Claim:
             ended = settling.expire(book)
-            taken = claiming.take(book, worker, n, tasks, free, lease)
-            runs = book.taken(worker, n)
-            due = book.offer_schedules() if tasks or free else []
-            wake = claiming.register(book, worker, n, tasks, taken, len(runs) < free, report)
+            taken = claiming.take(book, request)
+            runs = book.taken(request.worker, request.n)
+            due = book.offer_schedules() if request.tasks or request.free else []
+            wake = claiming.register(book, request, taken, idle=len(runs) < request.free)
             return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
 
         return await self._transact(work)
