@@ -148,7 +148,7 @@ class Report(Struct, frozen=True, omit_defaults=True):
     pid: int = 0
     version: str = ""
     seats: int = 0
-    held: int = 0
+    leased: int = 0
     overdue: int = 0
     tallies: tuple[Tally, ...] = ()
     lease: float = 0.0

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount, Reason
-from rota.domain.planning import first_tick, plan_firing
+from rota.domain.firing import due_tick, with_first_tick
 from rota.store import Command, Declared, Scope
 from storekit.contract.stage import GREET, Stage, Staged
 from storekit.contract.timetable import MINUTE, REPORT, Timetable, new_schedule, new_tick, tick_run
@@ -35,17 +35,17 @@ class ScheduleControlContract(Staged):
 
     async def test_what_fell_into_a_pause_is_told_as_missed_and_not_made_up(self, stage: Stage) -> None:
         timetable = Timetable(stage)
-        await timetable.declare(first_tick(new_schedule(catch_up="all"), await stage.now()))
+        await timetable.declare(with_first_tick(new_schedule(catch_up="all"), await stage.now()))
         await timetable.control(Command.PAUSE)
         stage.wait(10 * MINUTE)
         await timetable.control(Command.RESUME)
         (offered,) = (await stage.claim()).schedules
-        tick = plan_firing(offered, await stage.now())
+        tick = due_tick(offered, await stage.now())
         assert (tick.runs, tick.missed.count if tick.missed else 0) == ((), 10)
         assert await timetable.fired(tick) == [True]
         stage.wait(MINUTE)
         (offered,) = (await stage.claim()).schedules
-        assert len(plan_firing(offered, await stage.now()).runs) == 1
+        assert len(due_tick(offered, await stage.now()).runs) == 1
 
     @pytest.mark.parametrize("command", [Command.DROP, Command.CANCEL])
     async def test_a_dropped_schedule_is_gone_and_its_runs_are_not(self, stage: Stage, command: Command) -> None:

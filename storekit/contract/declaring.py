@@ -8,7 +8,7 @@ from rota.store import ClaimRequest, Declared, Report, Stat, Tally, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 
 FULL = TaskSpec(GREET, False, Limit(9, 2), Rate(5, 60, 2, True), "Greets. 🦉", "process", 30.0, 3)
-REPORT = Report("host", 71, "1.2", seats=10, held=3, overdue=1)
+REPORT = Report("host", 71, "1.2", seats=10, leased=3, overdue=1)
 
 
 class DeclareContract(Staged):
@@ -58,7 +58,7 @@ class ReportContract(Staged):
         stage.wait(10)
         again = await stage.claim("bob")
         assert (await stage.store.rows(WorkerSeen)).items[1:] == [WorkerSeen("bob", (GREET,), again.now, True, REPORT)]
-        newer = replace(REPORT, held=0)
+        newer = replace(REPORT, leased=0)
         await stage.claim("bob", report=newer)
         assert (await stage.store.rows(WorkerSeen)).items[1].report == newer
 
@@ -87,15 +87,15 @@ class ReportContract(Staged):
         assert await self.stats(stage, 1) == []
 
     async def test_a_report_counts_once_however_often_its_claim_is_sent(self, stage: Stage) -> None:
-        report = Report(held=1, tallies=(Tally(GREET, 1),))
+        report = Report(leased=1, tallies=(Tally(GREET, 1),))
         await stage.claim(report=report)
         for _ in range(3):
             await stage.claim(again=True, report=report)
-        await stage.store.claim(ClaimRequest("ada", 0, [GREET], 1, 30, replace(report, held=7)))
+        await stage.store.claim(ClaimRequest("ada", 0, [GREET], 1, 30, replace(report, leased=7)))
         assert [stat.tally for stat in await self.stats(stage)] == [Tally(GREET, 1)]
-        assert (await stage.store.rows(WorkerSeen)).items[0].report == Report(held=1)
+        assert (await stage.store.rows(WorkerSeen)).items[0].report == Report(leased=1)
 
     async def test_a_worker_without_free_seats_reports_as_well(self, stage: Stage) -> None:
-        await stage.claim(free=0, report=Report(held=3, tallies=(Tally(GREET, 1),)))
+        await stage.claim(free=0, report=Report(leased=3, tallies=(Tally(GREET, 1),)))
         assert len(await self.stats(stage)) == 1
-        assert (await stage.store.rows(WorkerSeen)).items[0].report.held == 3
+        assert (await stage.store.rows(WorkerSeen)).items[0].report.leased == 3

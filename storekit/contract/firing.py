@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import Decision, DecisionCount, Reason
+from rota.domain.firing import due_tick, tick_id, with_first_tick
 from rota.domain.guards import Cooldown, Guards, Unique
 from rota.domain.lifecycle import Cancelled
-from rota.domain.planning import first_tick, plan_firing, tick_id
 from rota.domain.run import Origin, State
 from rota.domain.schedule import FIRINGS_KEPT, Firing, Missed, Schedule
 from rota.store import Backend, Command, Declared, Depth, Fired, RowQuery
@@ -47,12 +47,12 @@ class FireContract(Staged):
     async def test_two_who_plan_the_same_tick_make_one_run(self, stage: Stage, backend: Backend) -> None:
         timetable = Timetable(stage)
         now = await stage.now()
-        assert await timetable.declare(first_tick(new_schedule(trigger="every 1m"), now)) == [Declared.ADDED]
+        assert await timetable.declare(with_first_tick(new_schedule(trigger="every 1m"), now)) == [Declared.ADDED]
         for turn in range(1, 6):
             stage.wait(MINUTE)
             schedule = await timetable.see()
             async with backend.open() as other:
-                plans = [plan_firing(schedule, await stage.now()) for _ in range(2)]
+                plans = [due_tick(schedule, await stage.now()) for _ in range(2)]
                 answers = await asyncio.gather(stage.store.fire(plans[:1]), other.fire(plans[1:]))
             assert sorted(fired.applied for reply in answers for fired in reply.items) == [False, True]
             (depth,) = (await stage.store.depths()).items
@@ -61,10 +61,10 @@ class FireContract(Staged):
 
     async def test_a_run_says_which_tick_made_it(self, stage: Stage) -> None:
         timetable = Timetable(stage)
-        await timetable.declare(first_tick(new_schedule(trigger="every 1m"), await stage.now()))
+        await timetable.declare(with_first_tick(new_schedule(trigger="every 1m"), await stage.now()))
         stage.wait(MINUTE + 1)
         schedule = await timetable.see()
-        await timetable.fire(plan_firing(schedule, await stage.now()))
+        await timetable.fire(due_tick(schedule, await stage.now()))
         run = await stage.take()
         nominal = schedule.next_at or 0.0
         assert (run.id, run.origin) == (tick_id(REPORT, nominal), Origin("schedule", REPORT, nominal))
@@ -282,7 +282,7 @@ class MissedContract(Staged):
     async def test_a_deadline_that_passed_is_a_decision_of_its_own(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         schedule = await timetable.due()
-        late = Missed(9.0, 9.0, 1, reason=Reason.LATE, said="not done by 07:00")
+        late = Missed(9.0, 9.0, 1, reason=Reason.LATE, note="not done by 07:00")
         assert (await stage.store.fire([new_tick(schedule, missed=late)])).items == [Fired(True)]
         (row,) = (await stage.store.rows(DecisionCount, RowQuery(task=schedule.task))).items
         assert (row.reason, row.key, row.count, row.note) == (Reason.LATE, schedule.key, 1, "not done by 07:00")
@@ -296,9 +296,9 @@ class MissedContract(Staged):
 
     async def test_all_that_was_missed_while_nobody_was_there_is_told_once(self, stage: Stage) -> None:
         timetable = Timetable(stage)
-        await timetable.declare(first_tick(new_schedule(), await stage.now()))
+        await timetable.declare(with_first_tick(new_schedule(), await stage.now()))
         stage.wait(30 * 86_400)
-        await timetable.fire(plan_firing(await timetable.see(), await stage.now()))
+        await timetable.fire(due_tick(await timetable.see(), await stage.now()))
         (row,) = await self.missed(stage)
         assert 30 * 1440 - 2 <= row.count <= 30 * 1440
         (depth,) = (await stage.store.depths()).items

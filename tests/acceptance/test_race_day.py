@@ -75,7 +75,7 @@ DEPENDENCIES = {
 def test_3_1_a_chain_of_twelve_daily_tasks_some_with_several_parents_some_in_parallel() -> None:
     """Twelve steps a day; each starts the instant the last of its parents has succeeded, and those that share a
     parent run beside each other."""
-    assert {name: list(step.plan.after) for name, step in day.steps.items()} == DEPENDENCIES
+    assert {name: list(step.spec.after) for name, step in day.steps.items()} == DEPENDENCIES
     story = Story(hours=3).play()
     began, ended = {}, {}
     for name in DEPENDENCIES:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from rota.domain.difference import Change, Field, Owed, owed, schedule_changes, started, task_changes
+from rota.domain.firing import with_first_tick
 from rota.domain.guards import Guards
 from rota.domain.intake import Options, Timed, new_schedule
-from rota.domain.planning import first_tick
 from rota.domain.policy import Limit, Policy, Retry
 from rota.domain.schedule import CatchUp, Missed, Schedule, declared
 from rota.domain.spec import TaskSpec
@@ -31,7 +31,7 @@ def said(
 
 
 def kept(schedule: Schedule, at: float = NOW - 10) -> dict[str, Schedule]:
-    return {schedule.id: declared(first_tick(schedule, at), None, at)}
+    return {schedule.id: declared(with_first_tick(schedule, at), None, at)}
 
 
 def changes(new: Schedule, stored: dict[str, Schedule]) -> list[Change]:

@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
+from rota.domain.firing import with_first_tick
 from rota.domain.forecast import DAY, HOUR, MOST, Collision, Pace, forecast
 from rota.domain.guards import Guards
 from rota.domain.intake import Options, Timed, new_schedule
-from rota.domain.planning import first_tick
 from rota.domain.policy import Policy
 from rota.domain.schedule import Overlap, Schedule
 from rota.domain.triggers import Trigger
@@ -20,7 +20,7 @@ SUNDAY = date(2026, 11, 15)
 def scheduled(id: str, trigger: str, overlap: Overlap = "skip") -> Schedule:
     timed = Timed(overlap=overlap)
     parsed = Trigger.parse(trigger).in_zone("UTC")
-    return first_tick(new_schedule(id, parsed, timed, id, b"{}", Policy(), Options(), 0, Guards()), NOW)
+    return with_first_tick(new_schedule(id, parsed, timed, id, b"{}", Policy(), Options(), 0, Guards()), NOW)
 
 
 def test_fires_of_all_schedules_come_in_the_order_of_time() -> None:

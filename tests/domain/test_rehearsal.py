@@ -6,28 +6,28 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota.domain.deadline import Deadline
-from rota.domain.flow import StepPlan
+from rota.domain.firing import with_first_tick
+from rota.domain.flow import StepSpec
 from rota.domain.forecast import DAY, HOUR, Fire, forecast
 from rota.domain.once import Once
 from rota.domain.period import Period
-from rota.domain.planning import first_tick
 from rota.domain.rehearsal import FlowShape, rehearse
 from rota.domain.schedule import Schedule
 from rota.domain.triggers import Trigger
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC).timestamp()
 STEPS = {
-    "load": StepPlan(name="load", task="fetch"),
-    "left": StepPlan(name="left", task="slow", after=("load",)),
-    "right": StepPlan(name="right", task="fast", after=("load",)),
-    "join": StepPlan(name="join", task="unknown", after=("left", "right")),
+    "load": StepSpec(name="load", task="fetch"),
+    "left": StepSpec(name="left", task="slow", after=("load",)),
+    "right": StepSpec(name="right", task="fast", after=("load",)),
+    "join": StepSpec(name="join", task="unknown", after=("left", "right")),
 }
 DURATIONS = {"fetch": 60.0, "slow": HOUR, "fast": 10.0}
 
 
 def scheduled(id: str, trigger: str, deadline: Deadline | None = None) -> Schedule:
     text = str(Trigger.parse(trigger).in_zone("UTC"))
-    return first_tick(Schedule(id=id, trigger=text, task=id, body="{}", key="", deadline=deadline), NOW)
+    return with_first_tick(Schedule(id=id, trigger=text, task=id, body="{}", key="", deadline=deadline), NOW)
 
 
 def shape(once: Once, *begun: str) -> FlowShape:

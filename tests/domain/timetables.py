@@ -5,7 +5,7 @@ from typing import Any
 
 from rota.domain import codec
 from rota.domain.decision import Decision, Reason
-from rota.domain.planning import first_tick, plan_firing
+from rota.domain.firing import due_tick, with_first_tick
 from rota.domain.policy import Policy
 from rota.domain.run import Origin
 from rota.domain.schedule import Schedule, Tick, advanced, declared
@@ -27,10 +27,10 @@ def new(trigger: str, **fields: Any) -> Schedule:
 
 def known(trigger: str, now: float = NOON, **fields: Any) -> Schedule:
     """As a store knows it after its first declaration."""
-    return declared(first_tick(new(trigger, **fields), now), None, now)
+    return declared(with_first_tick(new(trigger, **fields), now), None, now)
 
 
 def fired(schedule: Schedule, now: float) -> tuple[Tick, Schedule]:
     """Its step now, and the schedule after it."""
-    tick = plan_firing(schedule, now)
+    tick = due_tick(schedule, now)
     return tick, advanced(schedule, tick, [Decision(run.id, Reason.ACCEPTED) for run in tick.runs])

@@ -190,8 +190,8 @@ async def test_a_torn_slot_spoils_neither_the_others_nor_the_renewer(
         length = renewer.SLOT.size - 230 - 2
         torn = renewer.HEADER.size + renewer.SLOT.size + length
         slate._memory[torn : torn + 2] = b"\1\0"  # the first of the two bytes of its letter
-        assert [fence for _, fence, _ in worker.held()] == [1, 2]
-        assert worker.held()[0][0] == "whole"
+        assert [fence for _, fence, _ in worker.leases()] == [1, 2]
+        assert worker.leases()[0][0] == "whole"
         assert worker.memory is not None
         worker.memory.close()
         renewer.look(worker, time.monotonic() + LEASE)

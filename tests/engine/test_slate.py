@@ -65,7 +65,7 @@ async def sleeper(folder: Path, slate: Slate) -> AsyncGenerator[tuple[Sleeper, F
     async with app:
         await slow.submit()
         await started.wait()
-        (lease,) = app.engine._worker.held()
+        (lease,) = app.engine._worker.leases()
         found = Sleeper(backend, app.engine._worker, slate)
         try:
             yield found, backend, lease
@@ -87,10 +87,10 @@ async def test_a_beat_without_a_renewal_does_not_count_as_one(tmp_path: Path) ->
         for _ in range(2):
             await worker.beat(1200)
             await worker.answer()
-        assert client.held() == [(lease.run, lease.fence, ends)], "nothing was renewed"
+        assert client.leases() == [(lease.run, lease.fence, ends)], "nothing was renewed"
         assert client.wanted(worker.now) == {lease.run: lease.fence}, "1200 s are left"
         await worker.beat()
-        assert client.held() == [(lease.run, lease.fence, worker.now + HOURS.lease)]
+        assert client.leases() == [(lease.run, lease.fence, worker.now + HOURS.lease)]
 
 
 async def test_a_lease_that_came_after_a_renewal_began_is_not_covered_by_it(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_lease_that_came_after_a_renewal_began_is_not_covered_by_it(tmp_
         began = time.monotonic()
         slate.take(Lease("late", 1, "me"), began + 10)
         slate.renewed(began)
-        assert client.held() == [("late", 1, began + 10)]
+        assert client.leases() == [("late", 1, began + 10)]
 
 
 async def test_a_loop_that_owes_no_answer_is_not_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

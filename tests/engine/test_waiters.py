@@ -79,10 +79,10 @@ async def test_a_seat_that_is_left_for_the_child_is_enough(
     assert "wait for a seat" not in caplog.text
 
 
-def judged(caplog: pytest.LogCaptureFixture, *runs: Run, free: int = 0, held: str = "pq") -> bool:
+def judged(caplog: pytest.LogCaptureFixture, *runs: Run, free: int = 0, leases: str = "pq") -> bool:
     """Two seats wait for `a` and `b`: is it said that nothing moves?"""
     caplog.clear()
-    waiters = Waiters("w", {"child"}, lambda: [Lease(run, 1, "w") for run in held], lambda: free)
+    waiters = Waiters("w", {"child"}, lambda: [Lease(run, 1, "w") for run in leases], lambda: free)
     with waiters.waiting(Lease("p", 1, "w"), "a"), waiters.waiting(Lease("q", 1, "w"), "b"):
         waiters.judge(runs, 100.0)
         waiters.judge(runs, 100.0)
@@ -97,8 +97,8 @@ def test_only_seats_that_all_wait_for_a_seat_are_worth_a_word(caplog: pytest.Log
     assert judged(caplog, queued, Run(id="b", task="child", state=State.RUNNING, worker="w")), "it waits here itself"
     assert not judged(caplog, queued, Run(id="b", task="child", state=State.RUNNING, worker="other"))
     assert not judged(caplog, queued, free=1)
-    assert not judged(caplog, queued, held="pqr"), "a third handler works"
-    assert not judged(caplog, queued, held="qr"), "what waits for `a` has outlived its run, and `r` works"
+    assert not judged(caplog, queued, leases="pqr"), "a third handler works"
+    assert not judged(caplog, queued, leases="qr"), "what waits for `a` has outlived its run, and `r` works"
     assert not judged(caplog, Run(id="a", task="elsewhere"))
     assert not judged(caplog, Run(id="a", task="child", due_at=200.0))
     assert not judged(caplog, Run(id="another", task="child"))

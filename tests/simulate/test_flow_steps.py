@@ -21,7 +21,7 @@ from rota import (
     State,
     TaskError,
 )
-from rota.domain.flow import StepPlan, as_step
+from rota.domain.flow import StepSpec, as_step
 from rota.domain.lifecycle import UNBINDABLE_RELEASES
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
@@ -181,8 +181,8 @@ def test_a_worker_without_the_code_of_the_flow_leaves_its_step_to_others() -> No
         calls.append(day)
 
     async def puts(simulation: Simulation) -> None:
-        plan = StepPlan(name="load", task="load", coded=True)
-        run = as_step(load.bind().to_run(), plan, {"load": plan}, "elsewhere", DAY, None)
+        spec = StepSpec(name="load", task="load", coded=True)
+        run = as_step(load.bind().to_run(), spec, {"load": spec}, "elsewhere", DAY, None)
         await (await app.client().store()).put([run])
 
     (run,) = played(app, 1, puts).of("load")

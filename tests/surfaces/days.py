@@ -59,7 +59,7 @@ class Day:
     async def _settled(self, put: dict[str, Decision]) -> None:
         """Each step that can start has ended: those behind a failing one never do."""
         stuck: set[str] = set()
-        for name, step in self.flow.plans.items():
+        for name, step in self.flow.specs.items():
             if stuck & set(step.after):
                 stuck.add(name)
                 continue

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rota import DailyAt, Every, Period, Rota, Trigger
-from rota.domain.planning import late, plan_deadline
+from rota.domain.firing import deadline_tick, late
 from rota.domain.schedule import Schedule
 from rota.store import Store, bucket
 from tests.surfaces.called import Called
@@ -73,7 +73,7 @@ def test_a_late_one_shows_in_the_list(rota: Called, monkeypatch: pytest.MonkeyPa
     async def passes(store: Store) -> None:
         stored = await store.rows(Schedule)
         (deadline,) = [row for row in stored.items if row.deadline is not None]
-        found = plan_deadline(deadline, stored.now)
+        found = deadline_tick(deadline, stored.now)
         assert found is not None
         assert (await store.fire([late(found[0], found[1], "not done")])).items[0].applied
 

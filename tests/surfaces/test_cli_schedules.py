@@ -9,8 +9,8 @@ import pytest
 
 from rota import Rota
 from rota.cli.render.text import iso
+from rota.domain.firing import tick_id
 from rota.domain.intake import Timed
-from rota.domain.planning import tick_id
 from rota.domain.spec import TaskSpec
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import HOUR, beside, declare, fire, made, on_terminal

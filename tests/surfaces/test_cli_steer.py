@@ -81,7 +81,7 @@ def test_yes_is_an_answer_too(rota: Called, monkeypatch: pytest.MonkeyPatch) -> 
     assert rota.json("clear", "greet", "--yes")["cleared"] == 1
 
 
-REPORT = Report(host="here", pid=7, version="1.0", seats=10, held=2, overdue=1)
+REPORT = Report(host="here", pid=7, version="1.0", seats=10, leased=2, overdue=1)
 
 
 def seen(rota: Called, name: str, *tasks: str, ago: float = 0.0, n: int = 1, free: int = 0) -> None:

@@ -245,11 +245,11 @@ async def test_every_seat_is_taken(scene: Scene) -> None:
     await scene.work(free=1)
     late = await scene.boom.submit(2)
     scene.backend.skew += 5
-    await scene.work(free=0, report=Report(seats=1, held=1))
+    await scene.work(free=0, report=Report(seats=1, leased=1))
     expected = "the only seat of the 1 live worker that knows boom is taken"
     assert await scene.told("boom") == expected
     assert await scene.told(late.id) == expected
-    await scene.work(free=0, report=Report(seats=4, held=1))
+    await scene.work(free=0, report=Report(seats=4, leased=1))
     assert "seat" not in str(await scene.app.why("boom")).replace("as soon as a seat", "")
 
 

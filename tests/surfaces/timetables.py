@@ -6,9 +6,9 @@ from types import ModuleType
 import pytest
 
 from rota import Rota
+from rota.domain.firing import due_tick, with_first_tick
 from rota.domain.guards import Guards
 from rota.domain.intake import Options, Timed, new_schedule
-from rota.domain.planning import first_tick, plan_firing
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.triggers import Trigger
@@ -31,7 +31,7 @@ def declare(rota: Called, *schedules: Schedule, ago: float = 0.0) -> None:
 
     async def put(store: Store) -> list[Declared]:
         now = (await store.declare([])).now
-        return (await store.declare([first_tick(schedule, now) for schedule in schedules])).items
+        return (await store.declare([with_first_tick(schedule, now) for schedule in schedules])).items
 
     assert rota.store(put, skew=-ago) == [Declared.ADDED] * len(schedules)
 
@@ -42,7 +42,7 @@ def fire(rota: Called, ago: float = 0.0) -> None:
     async def step(store: Store) -> None:
         stored = await store.rows(Schedule)
         due = [each for each in stored.items if each.fires_at is not None and each.fires_at <= stored.now]
-        fired = await store.fire([plan_firing(schedule, stored.now) for schedule in due])
+        fired = await store.fire([due_tick(schedule, stored.now) for schedule in due])
         assert all(item.applied for item in fired.items)
 
     rota.store(step, skew=-ago)

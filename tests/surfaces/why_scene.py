@@ -1,8 +1,8 @@
 """A stage for questions of why: an app on a store whose clock a test moves, and workers that are claims."""
 
 from rota import Activity, Breaker, Every, Limit, Rate, Retry, Rota
+from rota.domain.firing import due_tick
 from rota.domain.lifecycle import Failed, Outcome, Succeeded, settlement_of
-from rota.domain.planning import plan_firing
 from rota.domain.run import Failure
 from rota.store import ClaimRequest, Report, Store
 from rota.stores.memory import MemoryBackend
@@ -74,7 +74,7 @@ class Scene:
         self._claims += 1
         store = await self.store()
         claim = await store.claim(ClaimRequest("ada", self._claims, list(self.app.tasks), 0, 30))
-        await store.fire([tick for each in claim.schedules if (tick := plan_firing(each, claim.now)) is not None])
+        await store.fire([tick for each in claim.schedules if (tick := due_tick(each, claim.now)) is not None])
 
     async def told(self, subject: str, key: str | None = None) -> str:
         return (await self.app.why(subject, key)).answer

@@ -21,7 +21,7 @@ async def drained(store: Store, engine: Supervisor, tasks: Collection[str], ever
     if engine.running or await first_due(store, tasks):
         return False
     worker = None if everywhere else engine.name
-    if await first_held(store, tasks, worker) or await first_tick(store):
+    if await first_leased(store, tasks, worker) or await first_tick(store):
         return False
     return await first_due(store, tasks) is None
 
@@ -55,7 +55,7 @@ async def first_tick(store: Store) -> Schedule | None:
         after = page.items[-1].id
 
 
-async def first_held(store: Store, tasks: Collection[str], worker: str | None = None) -> Run | None:
+async def first_leased(store: Store, tasks: Collection[str], worker: str | None = None) -> Run | None:
     """A run that this worker (or, without one, any) has in hand by the store's account, or that a dead one left."""
     page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE))
     for run in page.runs:

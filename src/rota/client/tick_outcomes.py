@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from rota.domain.decision import Reason
-from rota.domain.planning import run_of
+from rota.domain.firing import run_of
 from rota.domain.run import Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.store import RunQuery, Store

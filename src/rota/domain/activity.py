@@ -79,10 +79,12 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     def guards(self, base: Guards) -> Guards:
         """What a touch is judged by, in this order: one that waits already, spacing, breaker."""
         spacing = self.after if self.spacing is None else self.spacing
-        rest = [Cooldown(0, spacing)] if spacing else []
+        cooldowns = [Cooldown(0, spacing)] if spacing else []
         if self.breaker is not None:
             usual = max(self.breaker.failures * self.after * 2, DAY)
             cool_down = usual if self.breaker.cool_down is None else self.breaker.cool_down
-            rest.append(Cooldown(self.breaker.failures, cool_down, Reason.BREAKER))
+            cooldowns.append(Cooldown(self.breaker.failures, cool_down, Reason.BREAKER))
         join: Literal["keep", "push"] = "push" if self.mode == "debounce" else "keep"
-        return replace(base, unique="queued", join=join, max_wait=self.max_wait, cooldowns=tuple(rest), behind=True)
+        return replace(
+            base, unique="queued", join=join, max_wait=self.max_wait, cooldowns=tuple(cooldowns), behind=True
+        )

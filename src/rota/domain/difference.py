@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rota.domain import codec
-from rota.domain.planning import first_tick, plan_firing, plan_move
+from rota.domain.firing import due_tick, moved_tick, with_first_tick
 from rota.domain.policy import Policy
 from rota.domain.schedule import Missed, Schedule, declared
 from rota.domain.spec import TaskSpec
@@ -15,7 +15,7 @@ Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
 """moved: the same, but its zone has changed since its next tick was computed. undeclared: this app declared it once
 and no longer does; a start leaves it alone. taken: it belongs to someone else, so a start leaves it alone."""
 
-SAID = (
+DECLARED = (
     "trigger",
     "task",
     "key",
@@ -29,8 +29,8 @@ SAID = (
     "once",
     "deadline",
 )
-UNSAID = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
-PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNSAID)
+UNPUBLISHED = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
+PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNPUBLISHED)
 
 
 class Field(Struct, frozen=True):
@@ -67,7 +67,7 @@ def started(new: Sequence[Schedule], stored: Mapping[str, Schedule], now: float)
     for schedule in new:
         known = stored.get(schedule.id)
         if known is None or known.owner == schedule.owner:
-            after[schedule.id] = declared(first_tick(schedule, now, known), known, now)
+            after[schedule.id] = declared(with_first_tick(schedule, now, known), known, now)
     return after
 
 
@@ -87,9 +87,9 @@ def _change(new: Schedule, known: Schedule | None, after: Mapping[str, Schedule]
         field = Field("owner", known.owner, new.owner)
         return Change("taken", "schedule", new.id, (field,), known.next_at, known.next_at)
     if then is known:
-        move = plan_move(known)
+        move = moved_tick(known)
         return None if move is None else Change("moved", "schedule", new.id, (), known.next_at, move.then)
-    fields = (*_fields(known, then, SAID), *_body_fields(known, then))
+    fields = (*_fields(known, then, DECLARED), *_body_fields(known, then))
     return Change("changed", "schedule", new.id, fields, known.next_at, then.next_at)
 
 
@@ -111,7 +111,7 @@ def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
     for schedule in schedules.values():
         if schedule.paused or schedule.fires_at is None or schedule.fires_at > now or schedule.deadline is not None:
             continue
-        tick = plan_firing(schedule, now)
+        tick = due_tick(schedule, now)
         if tick.runs or tick.missed:
             found.append(Owed(schedule.id, schedule.task, len(tick.runs), tick.missed))
     return found

@@ -19,7 +19,7 @@ KEPT = 8 * 86_400.0
 """Seconds after the end of its period for which a step that was never reached waits."""
 
 
-class StepPlan(Struct, frozen=True, kw_only=True):
+class StepSpec(Struct, frozen=True, kw_only=True):
     """A step as its flow has it; `takes` are the steps before it whose results it wants."""
 
     name: str
@@ -30,7 +30,7 @@ class StepPlan(Struct, frozen=True, kw_only=True):
     coded: bool = False
 
 
-Steps = Mapping[str, StepPlan]
+Steps = Mapping[str, StepSpec]
 
 
 def group_of(flow: str, period: str) -> str:
@@ -42,13 +42,13 @@ def key_of(flow: str, step: str, period: str) -> str:
     return named(f"{flow}/{step}", period)
 
 
-def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, expires_at: float | None) -> NewRun:
+def as_step(run: NewRun, spec: StepSpec, steps: Steps, flow: str, period: str, expires_at: float | None) -> NewRun:
     """The run of this step's call, to be done once in the period, behind the steps it follows."""
-    name, group = key_of(flow, plan.name, period), group_of(flow, period)
-    parents = [steps[parent] for parent in plan.after]
+    name, group = key_of(flow, spec.name, period), group_of(flow, period)
+    parents = [steps[parent] for parent in spec.after]
     origin = Origin(kind="flow", of=flow, period=period)
-    takes = {step: needs.done(steps[step].task, key_of(flow, step, period)) for step in plan.takes}
-    member = Member(group, plan.name, plan.on_failure == "stop", takes, plan.coded)
+    takes = {step: needs.done(steps[step].task, key_of(flow, step, period)) for step in spec.takes}
+    member = Member(group, spec.name, spec.on_failure == "stop", takes, spec.coded)
     return replace(
         run,
         key=run.key or name,
@@ -61,7 +61,7 @@ def as_step(run: NewRun, plan: StepPlan, steps: Steps, flow: str, period: str, e
     )
 
 
-def _need(parent: StepPlan, flow: str, period: str) -> str:
+def _need(parent: StepSpec, flow: str, period: str) -> str:
     key = key_of(flow, parent.name, period)
     return needs.ended(parent.task, key) if parent.on_failure == "continue" else needs.done(parent.task, key)
 
@@ -69,8 +69,8 @@ def _need(parent: StepPlan, flow: str, period: str) -> str:
 def downstream(steps: Steps, first: str) -> list[str]:
     """This step and all that follow from it, in the order of definition."""
     found = {first}
-    for name, plan in steps.items():  # a step is defined after those it follows
-        if found & set(plan.after):
+    for name, spec in steps.items():  # a step is defined after those it follows
+        if found & set(spec.after):
             found.add(name)
     return [name for name in steps if name in found]
 

@@ -76,14 +76,14 @@ def forecast(
 ) -> Forecast:
     """What these schedules will do if nothing changes; the paused ones do nothing. `durations` are by task, `flows` by
     the name of their own task."""
-    told = _Told(durations, start, end, _Hours(zone), flows or {})
+    merged = _Collector(durations, start, end, _Hours(zone), flows or {})
     for schedule in schedules:
         if not schedule.paused:
-            told.add(schedule)
-    return told.forecast()
+            merged.add(schedule)
+    return merged.forecast()
 
 
-class _Told:
+class _Collector:
     """What was looked at so far."""
 
     def __init__(
@@ -129,8 +129,8 @@ class _Told:
             self._streams.append(_met(schedule, _fires(schedule, start, end), seconds))
 
     def forecast(self) -> Forecast:
-        told = list(islice(heapq.merge(*self._streams, key=lambda fire: fire.at), MOST + 1))
-        fires = told[:MOST]
+        merged = list(islice(heapq.merge(*self._streams, key=lambda fire: fire.at), MOST + 1))
+        fires = merged[:MOST]
         for fire in fires:
             self._hours.counts[self._hours.of(fire.at)[0]] += 1
             if not fire.meets:
@@ -140,7 +140,7 @@ class _Told:
         return Forecast(
             start=self._start,
             end=self._end,
-            until=told[MOST].at if len(told) > MOST else self._end,
+            until=merged[MOST].at if len(merged) > MOST else self._end,
             fires=fires,
             frequent=self._frequent,
             collisions=collisions(fires),

@@ -87,9 +87,9 @@ def check_struct(policy: object, parts: Mapping[str, Kind] = MappingProxyType({}
             raise ValueError(f"{name}({option}={value!r}): {kind.words}")
 
 
-def check_options(said: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
+def check_options(options: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
     """Raise TypeError if one of the options that were said is of the wrong kind."""
-    for option, value in said.items():
+    for option, value in options.items():
         kind = kinds.get(option)
         if kind is not None and not kind.fits(value):
             raise TypeError(f"{option}={value!r}: {kind.words}")

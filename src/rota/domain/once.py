@@ -71,8 +71,8 @@ def once_in(run: NewRun, once: Once, now: float, defaults: Mapping[str, Any] = M
     period = period_at(once, max(now, run.due_at(now)))
     body = codec.decode(run.body)
     given = msgspec.json.decode(body.args, type=dict[str, Any])
-    told = {name: value for name, value in given.items() if name not in defaults or defaults[name] != value}
-    name = named(run.key or (digest(msgspec.json.encode(told, order="sorted")) if told else None), period)
+    unusual = {name: value for name, value in given.items() if name not in defaults or defaults[name] != value}
+    name = named(run.key or (digest(msgspec.json.encode(unusual, order="sorted")) if unusual else None), period)
     origin = replace(body.origin or Origin(), period=period)
     guards = replace(run.guards, unique="done")
     return replace(run, key=run.key or name, unique_key=name, guards=guards, body=codec.amend(run.body, origin))

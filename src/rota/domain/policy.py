@@ -61,13 +61,13 @@ class Retry(Struct, frozen=True, omit_defaults=True):
 
     def wait(self, failures: int, seed: str) -> float:
         """Seconds to wait after the failure that made it `failures` in all."""
-        step = {
+        factor = {
             "fixed": 1.0,
             "linear": float(failures),
             "exponential": 2.0 ** min(failures - 1, 40),
         }[self.backoff]
         roll = zlib.crc32(f"{seed}:{failures}".encode()) / 2**32
-        return min(self.delay * step, self.max_delay) * (1 - self.jitter * roll)
+        return min(self.delay * factor, self.max_delay) * (1 - self.jitter * roll)
 
     def without_rules(self) -> "Retry":
         """What is frozen into a run: numbers travel, classes do not."""

@@ -69,9 +69,9 @@ def rehearse(
 def expected(steps: Steps, durations: Mapping[str, float], start: float) -> tuple[ExpectedStep, ...]:
     """Each begins when the last of those before it has ended; what does not wait for each other overlaps."""
     found: dict[str, ExpectedStep] = {}
-    for name, plan in steps.items():
-        begin = max((found[parent].end for parent in plan.after), default=start)
-        found[name] = ExpectedStep(name, plan.task, begin, begin + durations.get(plan.task, 0.0))
+    for name, spec in steps.items():
+        begin = max((found[parent].end for parent in spec.after), default=start)
+        found[name] = ExpectedStep(name, spec.task, begin, begin + durations.get(spec.task, 0.0))
     return tuple(sorted(found.values(), key=lambda step: step.begin))
 
 

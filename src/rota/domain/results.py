@@ -55,12 +55,12 @@ def status_dict(result: Any) -> StatusReport | None:
     """
     if not isinstance(result, Mapping) or "status" not in result:
         return None
-    said = cast("Mapping[str, Any]", result)
-    status = said["status"].value if isinstance(said["status"], Enum) else said["status"]
+    fields = cast("Mapping[str, Any]", result)
+    status = fields["status"].value if isinstance(fields["status"], Enum) else fields["status"]
     if status not in STATUSES:
         return StatusReport("failed", f"the returned status {status!r} is none of {', '.join(STATUSES)}")
-    message = next((said[name] for name in MESSAGES if said.get(name)), "")
-    return StatusReport(status, str(message), _texts(said.get("errors")), _texts(said.get("warnings")))
+    message = next((fields[name] for name in MESSAGES if fields.get(name)), "")
+    return StatusReport(status, str(message), _texts(fields.get("errors")), _texts(fields.get("warnings")))
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def chosen(*readers: FailOn | None) -> FailOn | None:
 
 def judged(result: object, reader: FailOn | None) -> StatusReport:
     """What a result means. What the reader raises is for the caller."""
-    said = None if reader is None else reader(result)
-    if isinstance(said, StatusReport):
-        return said
-    return StatusReport("failed", f"the result {result!r} means failure") if said else StatusReport("success")
+    judgement = None if reader is None else reader(result)
+    if isinstance(judgement, StatusReport):
+        return judgement
+    return StatusReport("failed", f"the result {result!r} means failure") if judgement else StatusReport("success")

@@ -34,7 +34,7 @@ class Firing(Struct, frozen=True, array_like=True):
 class Missed(Struct, frozen=True, omit_defaults=True):
     """Ticks that made no run, as one range. `count` is exact, or (`more`) the least it can be.
 
-    The tick of a deadline that nothing was done by is one of these too: its reason is late, and `said` tells of it.
+    The tick of a deadline that nothing was done by is one of these too: its reason is late, and `note` says which.
     """
 
     first: float
@@ -42,12 +42,12 @@ class Missed(Struct, frozen=True, omit_defaults=True):
     count: int
     more: bool = False
     reason: Reason = Reason.MISSED
-    said: str = ""
+    note: str = ""
 
     @property
     def words(self) -> str:
-        if self.said:
-            return self.said
+        if self.note:
+            return self.note
         first, last = (datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")[:19] for at in (self.first, self.last))
         count = f"at least {self.count:,}" if self.more else f"{self.count:,}"
         return f"{count} from {first} to {last} UTC" if self.count > 1 else f"{first} UTC"
@@ -102,7 +102,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Do both fire at the same times? Their anchors apart: the first one counts."""
         return (self.trigger, self.start, self.end) == (other.trigger, other.start, other.end)
 
-    def standing_as(self, other: "Schedule") -> "Schedule":
+    def with_state_of(self, other: "Schedule") -> "Schedule":
         """This declaration where the other one stands."""
         return replace(
             self,
@@ -142,7 +142,7 @@ def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
     if not new.same_times(known):
         moved = replace(new, version=known.version + 1, since=now)
         return replace(moved, paused=known.paused, note=known.note, recent=known.recent)
-    same = new.standing_as(known)
+    same = new.with_state_of(known)
     return known if same == known else replace(same, version=known.version + 1)
 
 

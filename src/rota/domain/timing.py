@@ -48,8 +48,8 @@ def shown(instant: float | None) -> str:
 
 def missed_words(missed: Missed) -> str:
     """How many ticks were missed, from when to when."""
-    if missed.said or missed.count == 1:
-        return missed.said or shown(missed.first)
+    if missed.note or missed.count == 1:
+        return missed.note or shown(missed.first)
     count = f"at least {missed.count:,}" if missed.more else f"{missed.count:,}"
     return f"{count} ticks from {shown(missed.first)} to {shown(missed.last)}"
 

@@ -95,7 +95,7 @@ class Client:
         alive, give_up, renewed = HEADER.unpack_from(self.memory, 0)
         return float(alive), bool(give_up), float(renewed)
 
-    def held(self) -> list[tuple[str, int, float]]:
+    def leases(self) -> list[tuple[str, int, float]]:
         """Run, fence and the end of the lease of each run in hand."""
         if self.memory is None:
             return []
@@ -136,7 +136,7 @@ class Client:
         silent, works = now - alive, self.works()
         if given_up:  # the heart is there, but the event loop is not: the heart has said so
             return {}
-        ending = {run: fence for run, fence, till in self.held() if till < now + self.lease / 2}
+        ending = {run: fence for run, fence, till in self.leases() if till < now + self.lease / 2}
         if silent <= self.lease / 2:
             self.told = self.give_up = False
         elif ending and silent > self.silence:

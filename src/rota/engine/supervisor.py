@@ -234,8 +234,8 @@ class Supervisor:
             log.info("worker %s stopped", self.name)
 
     async def _drain(self, grace: float) -> None:
-        held = plural(len(self._worker.held()), "run")
-        log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, held, grace)
+        in_hand = plural(len(self._worker.leases()), "run")
+        log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, grace)
         self._worker.stop_claiming()
         await self._end("worker", patience=STOP_CLAIMING)
         drain = asyncio.create_task(self._worker.drain(grace))

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
+from rota.domain.firing import deadline_tick, due_tick, late, moved_tick
 from rota.domain.plain import plural
-from rota.domain.planning import late, plan_deadline, plan_firing, plan_move
 from rota.domain.run import State
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.timing import missed_words, shown
@@ -63,43 +63,43 @@ class Ticks:
         while True:
             async with self._turn:
                 await self._some.wait()
-                planned = await self._fire_batch()
+                ticks = await self._fire_batch()
                 if not self._due:
                     self._some.clear()
-            await self._fire(planned)
+            await self._fire(ticks)
 
     async def _fire_batch(self) -> list[tuple[Schedule, Tick]]:
-        planned: list[tuple[Schedule, Tick]] = []
+        ticks: list[tuple[Schedule, Tick]] = []
         weight = 0
         while self._due and weight < BATCH:
             schedule, now = self._due.popleft()
-            tick = self._plan(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
+            tick = self._tick_of(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
             if tick is not None:
-                planned.append((schedule, tick))
+                ticks.append((schedule, tick))
                 weight += max(1, len(tick.runs))
-            if len(planned) % BREATH == 0:
+            if len(ticks) % BREATH == 0:
                 await asyncio.sleep(0)
-        return planned
+        return ticks
 
-    async def _fire(self, planned: Sequence[tuple[Schedule, Tick]]) -> None:
+    async def _fire(self, ticks: Sequence[tuple[Schedule, Tick]]) -> None:
         """What the store did not take, or whose reply was lost, is offered again soon; a tick applies once."""
-        if not planned:
+        if not ticks:
             return
         try:
-            reply = await self._store.fire([tick for _, tick in planned])
+            reply = await self._store.fire([tick for _, tick in ticks])
         except StoreError as error:
-            log.warning("cannot fire %s, offered again soon: %s", plural(len(planned), "schedule"), error)
+            log.warning("cannot fire %s, offered again soon: %s", plural(len(ticks), "schedule"), error)
             return
         missed = 0
-        for (schedule, tick), fired in zip(planned, reply.items, strict=True):
+        for (schedule, tick), fired in zip(ticks, reply.items, strict=True):
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
             self._tell(schedule, tick, fired, logging.WARNING if missed <= TOLD else logging.DEBUG)
         if missed > TOLD:
             log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - TOLD, "schedule"))
 
-    def _plan(self, schedule: Schedule, now: float) -> Tick | None:
+    def _tick_of(self, schedule: Schedule, now: float) -> Tick | None:
         try:
-            return plan_firing(schedule, now)
+            return due_tick(schedule, now)
         except ValueError as error:
             self._complain(schedule, error)
             return None
@@ -107,9 +107,9 @@ class Ticks:
     async def _look(self, schedule: Schedule, now: float) -> Tick | None:
         """The step of a deadline: late, unless what it is about was done in time."""
         try:
-            found = plan_deadline(schedule, now)
+            found = deadline_tick(schedule, now)
             if found is None:
-                return plan_firing(schedule, now)  # its zone has changed: the tick lies ahead
+                return due_tick(schedule, now)  # its zone has changed: the tick lies ahead
             tick, nominal, before = found
             if nominal < schedule.since or await self._is_done(schedule, nominal, before):
                 return tick
@@ -186,7 +186,7 @@ class Ticks:
 
     def _move(self, schedule: Schedule) -> Tick | None:
         try:
-            return plan_move(schedule)
+            return moved_tick(schedule)
         except ValueError as error:
             self._complain(schedule, error)
             return None

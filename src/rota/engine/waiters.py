@@ -16,12 +16,12 @@ class Waiters:
     """Who waits in one worker. Says once that its seats are all taken by handlers whose runs wait for a seat."""
 
     def __init__(
-        self, worker: str, tasks: Collection[str], held: Callable[[], Collection[Lease]], free: Callable[[], int]
+        self, worker: str, tasks: Collection[str], leases: Callable[[], Collection[Lease]], free: Callable[[], int]
     ) -> None:
         """`held` gives the seats that runs hold, `free` how many are left; both from any thread."""
         self._worker = worker
         self._tasks = tasks
-        self._held = held
+        self._leases = leases
         self._free = free
         self._lock = threading.Lock()  # plain handlers wait through the portal, on a loop of its own
         self._awaited: dict[Lease, Counter[str]] = {}
@@ -44,11 +44,11 @@ class Waiters:
 
     def judge(self, runs: Sequence[Run], now: float) -> None:
         """`runs` are awaited for a while already, as they stand `now`. One that runs elsewhere will free a seat."""
-        held = self._held()
+        leases = self._leases()
         with self._lock:
-            if self._told or self._free() > 0 or any(seat not in self._awaited for seat in held):
+            if self._told or self._free() > 0 or any(seat not in self._awaited for seat in leases):
                 return
-            awaited = {run for seat in held for run in self._awaited[seat]}
+            awaited = {run for seat in leases for run in self._awaited[seat]}
             ours = [run for run in runs if run.id in awaited]
             moving = [run for run in ours if run.state is State.RUNNING and run.worker != self._worker]
             stuck = [run for run in ours if self._needs_a_seat(run, now)]
@@ -60,7 +60,7 @@ class Waiters:
             "more): nothing moves until another worker takes them. Give the tasks that wait a timeout, raise "
             "concurrency, or let a chain or flow do the waiting",
             self._worker,
-            len(held),
+            len(leases),
             stuck[0].task,
             stuck[0].id,
             len(stuck) - 1,

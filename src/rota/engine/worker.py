@@ -84,7 +84,7 @@ class Worker:
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
-        self._waiters = Waiters(name, handlers.keys(), self.held, lambda: self.free)
+        self._waiters = Waiters(name, handlers.keys(), self.leases, lambda: self.free)
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # the heart reads the seats from its own thread
         self._wake = asyncio.Event()
@@ -279,7 +279,7 @@ class Worker:
             pid=os.getpid(),
             version=_version(),
             seats=self._tuning.concurrency,
-            held=len(self._seats),
+            leased=len(self._seats),
             overdue=self.overdue,
             tallies=self._tallies.take(),
             lease=self._tuning.lease,
@@ -291,7 +291,7 @@ class Worker:
 
     # -- what the outside tells it ---------------------------------------------------------------------------------
 
-    def held(self) -> list[Lease]:
+    def leases(self) -> list[Lease]:
         """The leases of the runs in hand; safe from any thread."""
         with self._lock:
             return list(self._seats)
@@ -299,7 +299,7 @@ class Worker:
     def unsettled(self) -> list[Lease]:
         """The leases to renew: of the runs in hand, and of those whose endings the store has not answered yet. Without
         the latter, a run that succeeded would start again while its ending waits. Safe from any thread."""
-        return list(dict.fromkeys([*self.held(), *self._settler.leases(self.name)]))
+        return list(dict.fromkeys([*self.leases(), *self._settler.leases(self.name)]))
 
     def notes(self) -> dict[Lease, tuple[Note, int]]:
         """What handlers left and no renewal has carried yet; safe from any thread."""

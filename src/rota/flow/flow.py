@@ -13,7 +13,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.flow import (
     KEPT,
     OnFailure,
-    StepPlan,
+    StepSpec,
     as_step,
     check_after,
     check_flow_name,
@@ -46,14 +46,14 @@ StepArgs = Mapping[str, Any] | Callable[[Inputs], Answer] | None
 class Step(Struct, frozen=True):
     """One step of a flow; give it to `after=` of those that follow."""
 
-    plan: StepPlan
+    spec: StepSpec
     call: Bound[Any]
     code: StepCode
     expect: Trigger | str | None = None
 
     @property
     def name(self) -> str:
-        return self.plan.name
+        return self.spec.name
 
 
 class Flow:
@@ -113,7 +113,7 @@ class Flow:
         own = task.task if isinstance(task, Bound) else task
         try:
             step_name = check_name(name or own.name)
-            followed = check_after(step_name, self._followed(after), self.plans)
+            followed = check_after(step_name, self._followed(after), self.specs)
             policy = check_on_failure(on_failure or self.on_failure)
             self._check(own, step_name)
         except (TypeError, ValueError) as error:
@@ -128,7 +128,7 @@ class Flow:
         call, takes = bind_step(task, given, followed, filled_later=bool(code.args or code.shared_args))
         if code.when or code.args:
             takes = followed  # its functions may look at any of them
-        plan = StepPlan(
+        spec = StepSpec(
             name=step_name,
             task=own.name,
             after=followed,
@@ -136,7 +136,7 @@ class Flow:
             takes=takes,
             coded=code != StepCode(),
         )
-        step = self.steps[step_name] = Step(plan, call, code, expect)
+        step = self.steps[step_name] = Step(spec, call, code, expect)
         own.mark_memory = max(own.mark_memory, memory_of(self.once))
         return step
 
@@ -166,14 +166,14 @@ class Flow:
             if self.steps.get(followed.name) is not followed:
                 raise ValueError(f"{followed.name} is a step of another flow")
             return followed.name
-        names = [name for name, step in self.steps.items() if step.plan.task == followed.name]
+        names = [name for name, step in self.steps.items() if step.spec.task == followed.name]
         if len(names) > 1 and followed.name not in names:
             raise ValueError(f"{followed.name} is the task of several steps ({', '.join(names)}); say which by name")
         return names[0] if len(names) == 1 else followed.name
 
     @property
-    def plans(self) -> dict[str, StepPlan]:
-        return {name: step.plan for name, step in self.steps.items()}
+    def specs(self) -> dict[str, StepSpec]:
+        return {name: step.spec for name, step in self.steps.items()}
 
     def codes(self) -> dict[str, StepCode]:
         """What a worker must know of the steps, by flow and step."""
@@ -247,7 +247,7 @@ class Flow:
         name = await self.period(period)
         now, runs = await self._newest(name)
         marks = await self._marks(name)
-        return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.plans, runs, marks, now))
+        return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.specs, runs, marks, now))
 
     async def wait(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
         """Returns when the period is done, or when nothing more of it moves by itself: `done` says which. TimeoutError
@@ -290,7 +290,7 @@ class Flow:
     # -- the steps -------------------------------------------------------------------------------------------------
 
     def downstream(self, step: "str | Step") -> list[str]:
-        return downstream(self.plans, self._step(step))
+        return downstream(self.specs, self._step(step))
 
     def _step(self, step: "str | Step") -> str:
         name = step.name if isinstance(step, Step) else step
@@ -310,7 +310,7 @@ class Flow:
 
     def _run(self, step: str, period: str, expires_at: float) -> NewRun:
         found = self.steps[step]
-        return as_step(found.call.to_run(), found.plan, self.plans, self.name, period, expires_at)
+        return as_step(found.call.to_run(), found.spec, self.specs, self.name, period, expires_at)
 
     async def _expiry(self, period: str) -> float:
         """Steps that are never reached do not wait for ever."""
@@ -319,7 +319,7 @@ class Flow:
         return max(end, now) + KEPT
 
     async def _clear(self, period: str, steps: Sequence[str]) -> list[str]:
-        edits = [MarkRow(self.steps[step].plan.task, key_of(self.name, step, period), None) for step in steps]
+        edits = [MarkRow(self.steps[step].spec.task, key_of(self.name, step, period), None) for step in steps]
         store = await self._client().store()
         known = await self._marks(period)
         changed = (await patiently(lambda: store.mark(edits))).items
@@ -345,7 +345,7 @@ class Flow:
         store = await self._client().store()
 
         async def read(step: str) -> Mark:
-            query = RowQuery(task=self.steps[step].plan.task, key=key_of(self.name, step, period))
+            query = RowQuery(task=self.steps[step].spec.task, key=key_of(self.name, step, period))
             rows = (await store.rows(MarkRow, query)).items
             return (rows[0].mark if rows else None) or Mark()
 

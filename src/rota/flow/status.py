@@ -66,7 +66,7 @@ class FlowStatus(Struct, frozen=True, kw_only=True):
 def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], now: float) -> dict[str, StepStatus]:
     """Every step by its newest run and its mark: a success that is known counts, whatever became of later runs."""
     found: dict[str, StepStatus] = {}
-    for name, plan in steps.items():  # those that a step follows come before it
+    for name, spec in steps.items():  # those that a step follows come before it
         run, mark = runs.get(name), marks.get(name, Mark())
         state, since = _state(run, mark, now)
         roots: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], n
                 ends = [at for root in roots if root in found and (at := found[root].since) is not None]
                 state, since = "blocked", max(ends, default=since)
         found[name] = StepStatus(
-            name=name, task=plan.task, state=state, after=plan.after, since=since, run=run, blocked_by=roots
+            name=name, task=spec.task, state=state, after=spec.after, since=since, run=run, blocked_by=roots
         )
     return found
 

@@ -31,7 +31,7 @@ def deadlines(
         for step in flow.steps.values():
             if step.expect is not None:
                 name = f"{flow.name}/{step.name}"
-                yield deadline(name, step.plan.task, step.expect, Deadline(name, _period(flow.once, name)), tz, owner)
+                yield deadline(name, step.spec.task, step.expect, Deadline(name, _period(flow.once, name)), tz, owner)
 
 
 def expecting(schedule: Schedule, expect: Trigger | str, tz: str) -> tuple[Schedule, Schedule]:

@@ -15,9 +15,9 @@ from rota.client.handle import RunHandle, accept
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
+from rota.domain.firing import backfill, passed_tick, run_now, tick_id, ticks_between, with_first_tick
 from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
-from rota.domain.planning import backfill, first_tick, plan_passing, run_now, tick_id, ticks_between
 from rota.domain.run import State
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule, Tick
 from rota.domain.timing import shown
@@ -119,12 +119,12 @@ class Schedules:
         names = Counter(schedule.id for schedule in schedules)
         if twice := [name for name, count in names.items() if count > 1]:
             raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
-        planned, passed = await self._plan(schedules, paused)
-        for schedule in planned:
+        prepared, passed = await self._prepare(schedules, paused)
+        for schedule in prepared:
             if schedule.next_at is None:
                 raise InvalidOptions(f"schedule {schedule.id}: '{schedule.trigger}' does not fire any more")
-        answers = await self._declare(planned, passed)
-        taken = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is Declared.TAKEN]
+        answers = await self._declare(prepared, passed)
+        taken = [schedule.id for schedule, answer in zip(prepared, answers, strict=True) if answer is Declared.TAKEN]
         if taken:
             raise ScheduleTaken(
                 f"{', '.join(taken[:5])}: declared by the code of an app, which would change it back; "
@@ -154,9 +154,9 @@ class Schedules:
         """What code says: adds and changes, never removes. One that stands under a former name goes on under its
         new one."""
         await self._rename(schedules, renamed or {})
-        planned, passed = await self._plan(schedules)
-        answers = await self._declare(planned, passed)
-        for schedule, answer in zip(planned, answers, strict=True):
+        prepared, passed = await self._prepare(schedules)
+        answers = await self._declare(prepared, passed)
+        for schedule, answer in zip(prepared, answers, strict=True):
             if answer is Declared.TAKEN:
                 log.error(
                     "schedule %s belongs to another app, so this one's does not run: give its task another name, "
@@ -164,11 +164,11 @@ class Schedules:
                     schedule.id,
                     schedule.id,
                 )
-        ours = [schedule.id for schedule, answer in zip(planned, answers, strict=True) if answer is not Declared.TAKEN]
+        ours = [schedule.id for schedule, answer in zip(prepared, answers, strict=True) if answer is not Declared.TAKEN]
         for schedule in await self._read(ours):
             when = "paused" if schedule.paused else f"next {shown(schedule.next_at)}"
             log.info("scheduled %s: %s, %s", schedule.id, schedule.trigger, when)
-        return {schedule.id: answer for schedule, answer in zip(planned, answers, strict=True)}
+        return {schedule.id: answer for schedule, answer in zip(prepared, answers, strict=True)}
 
     async def get(self, id: str) -> Schedule:
         return (await self._found(id)).items[0]
@@ -287,11 +287,11 @@ class Schedules:
                 continue
             await patiently(lambda: store.control(Command.DROP, [old.id], "renamed", None, Scope.SCHEDULES))  # noqa: B023
             if schedule.id not in known and schedule.same_times(old):
-                stands = replace(schedule.standing_as(old), version=old.version + 1)
+                stands = replace(schedule.with_state_of(old), version=old.version + 1)
                 await patiently(lambda: store.declare([stands]))  # noqa: B023
             log.info("schedule %s goes on as %s", old.id, schedule.id)
 
-    async def _plan(
+    async def _prepare(
         self, schedules: Sequence[Schedule], paused: bool = False
     ) -> tuple[Sequence[Schedule], Sequence[Tick]]:
         """With their first ticks, by the store's clock, which alone decides what is past. Overdue ticks of a schedule
@@ -302,19 +302,19 @@ class Schedules:
         query = RowQuery(names=[schedule.id for schedule in schedules], limit=max(1, len(schedules)))
         reply = await patiently(lambda: store.rows(Schedule, query))
         stored = {row.id: row for row in reply.items}
-        planned: builtins.list[Schedule] = []
+        prepared: builtins.list[Schedule] = []
         passed: builtins.list[Tick] = []
         for schedule in schedules:
             known = stored.get(schedule.id)
             try:
-                first = first_tick(schedule, reply.now, known)
+                first = with_first_tick(schedule, reply.now, known)
                 stands = paused and known is None and schedule.deadline is None
-                planned.append(replace(first, version=1, since=reply.now, paused=True) if stands else first)
+                prepared.append(replace(first, version=1, since=reply.now, paused=True) if stands else first)
             except ValueError as error:
                 raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
             if known is not None and known.owner == schedule.owner and not schedule.same_times(known):
                 passed.extend(_passing(known, reply.now))
-        return planned, passed
+        return prepared, passed
 
     async def _declare(self, schedules: Sequence[Schedule], passed: Sequence[Tick]) -> Sequence[Declared]:
         store = await self._client().store()
@@ -372,5 +372,5 @@ def check_working(schedule: Schedule) -> None:
 
 def _passing(known: Schedule, now: float) -> Iterator[Tick]:
     with suppress(ValueError):  # its trigger cannot be read here
-        if (tick := plan_passing(known, now)) is not None:
+        if (tick := passed_tick(known, now)) is not None:
             yield tick

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rota.client.client import Client
 from rota.client.handle import RunHandle
 from rota.client.portal import Portal
-from rota.domain.flow import CHAIN, KEPT, StepPlan, as_step
+from rota.domain.flow import CHAIN, KEPT, StepSpec, as_step
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.task.ids import new_id
 
@@ -45,15 +45,15 @@ class Chain:
 
     async def submit(self) -> "ChainHandle":
         """All of it is durable when this returns, and the first stage may start."""
-        plans, calls = self._planned()
+        specs, calls = self._specs()
         period = new_id()
         runs = [
-            replace(as_step(calls[name].to_run(), plan, plans, CHAIN, period, None), expires_after=KEPT)
-            for name, plan in plans.items()
+            replace(as_step(calls[name].to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
+            for name, spec in specs.items()
         ]
         answers = await self._client.put_all(runs)
-        handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(plans, answers, strict=True)}
-        last = list(plans)[-len(self._stages[-1]) :]
+        handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(specs, answers, strict=True)}
+        last = list(specs)[-len(self._stages[-1]) :]
         return ChainHandle(handles, last, len(last) == 1, self._client.portal)
 
     def submit_sync(self) -> "ChainHandle":
@@ -64,19 +64,19 @@ class Chain:
     def _client(self) -> Client:
         return _task_of(self._stages[0][0]).client()
 
-    def _planned(self) -> tuple[dict[str, StepPlan], dict[str, "Bound[Any]"]]:
-        plans: dict[str, StepPlan] = {}
+    def _specs(self) -> tuple[dict[str, StepSpec], dict[str, "Bound[Any]"]]:
+        specs: dict[str, StepSpec] = {}
         calls: dict[str, Bound[Any]] = {}
         before: tuple[str, ...] = ()
         for stage in self._stages:
             names: list[str] = []
             for call in stage:
-                name = _free_name(_task_of(call).name, plans)
+                name = _free_name(_task_of(call).name, specs)
                 calls[name], takes = bind_step(call, {}, before)
-                plans[name] = StepPlan(name=name, task=calls[name].task.name, after=before, takes=takes)
+                specs[name] = StepSpec(name=name, task=calls[name].task.name, after=before, takes=takes)
                 names.append(name)
             before = tuple(names)
-        return plans, calls
+        return specs, calls
 
 
 class ChainHandle:

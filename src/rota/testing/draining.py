@@ -3,7 +3,7 @@
 import asyncio
 
 from rota.app.app import Rota
-from rota.client.drain import drained, first_due, first_held
+from rota.client.drain import drained, first_due, first_leased
 from rota.errors import DrainTimeout
 from rota.store import Store
 
@@ -37,8 +37,8 @@ async def drain(app: Rota, *, timeout: float = 10.0) -> None:
 
 
 async def _unrest(store: Store, tasks: list[str], timeout: float) -> str:
-    if held := await first_held(store, tasks):
-        what = f"{held.task} {held.id} still runs in {held.worker}: does its handler wait for something?"
+    if leased := await first_leased(store, tasks):
+        what = f"{leased.task} {leased.id} still runs in {leased.worker}: does its handler wait for something?"
     elif due := await first_due(store, tasks):
         what = f"{due.task} {due.id} is still due: does a limit or rate hold it back, or does it submit itself again?"
     else:

@@ -31,9 +31,9 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
 
 def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
     """Workers that hold these runs and renew them, but do not claim. The store cannot tell the two causes apart."""
-    held = list(runs)
+    leased = list(runs)
     for worker in seen.fleet.workers:
-        if any(is_blocked(worker, run, seen.now) for run in held):
+        if any(is_blocked(worker, run, seen.now) for run in leased):
             words = f"{worker.name} last claimed {away(worker.seen_at, seen.now)}, but its leases are renewed"
             yield Fact("workers", f"{words}: a call blocks its event loop or holds its interpreter; see its log")
 
@@ -51,7 +51,7 @@ def about_stranded(seen: Evidence) -> Iterator[Fact]:
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
     """Due runs wait while every worker that knows their task is full."""
-    seats = [(worker.report.seats, worker.report.held + worker.report.overdue) for worker in seen.live()]
+    seats = [(worker.report.seats, worker.report.leased + worker.report.overdue) for worker in seen.live()]
     late = any(_ready(run) and seen.now - run.due_at > SOON for run in waiting)
     if late and seats and all(0 < total <= taken for total, taken in seats):
         total = sum(total for total, _ in seats)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from rota.domain.lint import Finding, Subject, lint
+from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.policy import Retry
 from rota.domain.triggers import Trigger
 
@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
 
 def findings(text: str, **policies: Any) -> dict[str, Finding]:
-    return {finding.code: finding for finding in lint(Subject(trigger=Trigger.parse(text), **policies), NOW)}
+    return {finding.code: finding for finding in lint(LintTarget(trigger=Trigger.parse(text), **policies), NOW)}
 
 
 CASES = [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rota.domain.lint
-from rota.domain.lint import Subject, lint
+from rota.domain.lint import LintTarget, lint
 from rota.domain.policy import Retry
 from rota.domain.triggers import Cron, Every
 from tests.domain.lint.cases import CASES, NOW, Case, findings
@@ -67,8 +67,8 @@ def test_a_sound_schedule_has_none(text: str) -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    subject = Subject(trigger=Cron("0 9 31 * *"), duration=600, timeout=300)
-    levels = [finding.level for finding in lint(subject, NOW)]
+    target = LintTarget(trigger=Cron("0 9 31 * *"), duration=600, timeout=300)
+    levels = [finding.level for finding in lint(target, NOW)]
 
     assert levels == ["error", "warning", "note"]
 
@@ -87,14 +87,14 @@ def test_every_cron_can_be_judged(expr: str, place: tuple[str, datetime], second
         trigger = Cron(expr, zone)
     except ValueError:  # a date that never comes
         return
-    subject = Subject(trigger=trigger, grace=seconds, duration=seconds, timeout=seconds, retry=Retry(3))
+    target = LintTarget(trigger=trigger, grace=seconds, duration=seconds, timeout=seconds, retry=Retry(3))
 
-    assert all(finding.message and finding.hint for finding in lint(subject, now))
+    assert all(finding.message and finding.hint for finding in lint(target, now))
 
 
 @given(st.floats(0.1, 1e7), st.floats(0.1, 1e7))
 def test_an_interval_overruns_exactly_when_it_is_shorter_than_a_run(interval: float, duration: float) -> None:
     every = Every(interval)
-    found = {finding.code for finding in lint(Subject(trigger=every, duration=duration), NOW)}
+    found = {finding.code for finding in lint(LintTarget(trigger=every, duration=duration), NOW)}
 
     assert ("overrun" in found) == (duration > every.interval.total_seconds())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rota.domain.lint import Subject, lint
+from rota.domain.lint import LintTarget, lint
 from rota.domain.triggers import Cron, Trigger
 from tests.domain.lint.cases import NOW, findings
 from tests.domain.triggers.strategies import ZONES
@@ -69,7 +69,7 @@ def test_what_is_said_of_a_clock_change_is_what_happens(time: tuple[int, int, st
     """Of every day of the coming years: it fires once, at its time, but on the days that a finding may name."""
     minute, hour, dst = time
     cron = Cron(f"{minute} {hour} * * *", zone, dst)
-    said = {finding.code: finding.message for finding in lint(Subject(trigger=cron), NOW)}
+    said = {finding.code: finding.message for finding in lint(LintTarget(trigger=cron), NOW)}
     fires = [fire.astimezone(ZoneInfo(zone)) for fire in cron.upcoming(NOW, 4 * 365)]
     moved = [fire for fire in fires if (fire.hour, fire.minute) != (hour, minute)]
     days = [fire.date() for fire in fires]
@@ -95,7 +95,7 @@ def test_a_step_is_called_uneven_exactly_when_one_gap_is_shorter(step: int, star
     cron = Cron(f"{start}/{step} * * * *", "UTC")
     fires = cron.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 200)
     gaps = {(b - a) // timedelta(minutes=1) for a, b in itertools.pairwise(fires)}
-    found = {finding.code: finding.message for finding in lint(Subject(trigger=cron), NOW)}
+    found = {finding.code: finding.message for finding in lint(LintTarget(trigger=cron), NOW)}
 
     assert ("uneven-step" in found) == (min(gaps) < step)
     if "uneven-step" in found:

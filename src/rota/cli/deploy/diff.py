@@ -15,7 +15,7 @@ from rota.cli.options.user import who
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural
 from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
-from rota.domain.planning import plan_move
+from rota.domain.firing import moved_tick
 from rota.errors import InvalidOptions
 
 CHANGES = 3
@@ -95,7 +95,7 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
         store = await client.store()
         await store.declare(app.specs())
         await app.declare_schedules()
-        moves = [plan_move(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
+        moves = [moved_tick(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
         await store.fire([move for move in moves if move is not None])
         if prune:
             await app.schedules.prune(app.settings.name, [schedule.id for schedule in app.declared()], who())

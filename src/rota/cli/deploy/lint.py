@@ -15,7 +15,7 @@ from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import one_line, plural
 from rota.cli.schedules.facts import policy_of, words_of
-from rota.domain.lint import Finding, Subject, lint
+from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.schedule import Schedule
 from rota.domain.timing import moment
 from rota.domain.triggers import Trigger
@@ -71,8 +71,8 @@ def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
     except ValueError as error:
         return [Finding("unreadable", "error", f"Its trigger cannot be read: {error}.", "Put it again.")]
     if schedule.deadline is not None:  # it makes no runs: only its times can be wrong
-        return lint(Subject(trigger=trigger, zone=table.tz), now)
-    subject = Subject(
+        return lint(LintTarget(trigger=trigger, zone=table.tz), now)
+    target = LintTarget(
         trigger=trigger if schedule.anchor is None else trigger.anchored(moment(schedule.anchor)),
         zone=table.tz,
         overlap=schedule.overlap,
@@ -82,7 +82,7 @@ def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
         timeout=policy.timeout,
         retry=policy.retry,
     )
-    return lint(subject, now)
+    return lint(target, now)
 
 
 def _record(schedule: Schedule, finding: Finding) -> dict[str, object]:

@@ -91,7 +91,7 @@ async def last_periods(store: Store, flow: Flow, count: int) -> list[str]:
         return names
     found: dict[str, None] = {newest: None}
     for step in list(flow.steps.values())[:1]:
-        for run in (await store.runs(RunQuery(task=step.plan.task, limit=LOOKED_BACK))).runs:
+        for run in (await store.runs(RunQuery(task=step.spec.task, limit=LOOKED_BACK))).runs:
             if run.origin.of == flow.name and run.origin.period:
                 found.setdefault(run.origin.period)
     return list(found)[:count][::-1]

@@ -88,14 +88,14 @@ async def _marks(
     found = {(row.task, row.key): row for row in rows if row.key == period or row.key.endswith(f"@{period}")}
     for flow in flows.values() if downstream else ():
         for step in flow.steps.values():
-            if step.plan.task == name and _has(flow, period):
+            if step.spec.task == name and _has(flow, period):
                 found |= {(row.task, row.key): row for row in _of_steps(flow, flow.downstream(step), period)}
     return list(found.values())
 
 
 def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[MarkRow]:
     for step in steps:
-        yield MarkRow(flow.steps[step].plan.task, key_of(flow.name, step, period), None)
+        yield MarkRow(flow.steps[step].spec.task, key_of(flow.name, step, period), None)
 
 
 async def _then(app: Rota, store: Store, cleared: list[MarkRow], name: str, period: str) -> list[str]:

@@ -16,7 +16,7 @@ from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, span
-from rota.domain.lint import Finding, Subject, lint
+from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.words import WEEKDAYS
 from rota.domain.triggers.zones import zone_name
@@ -66,7 +66,7 @@ def cron(
     trigger, zone = _read(" ".join((expr, *more)), tz)
     now = _instant(start, zone)
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]
-    findings = lint(Subject(trigger=trigger, zone=tz), now)
+    findings = lint(LintTarget(trigger=trigger, zone=tz), now)
     if show.json:
         told = {"text": str(trigger), "words": trigger.describe(), "zone": zone.key, "from": _utc(now), "fires": fires}
         show.value(told | {"findings": [asdict(finding) for finding in findings]})

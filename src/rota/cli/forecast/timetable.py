@@ -78,7 +78,7 @@ async def _shape(store: Store, flow: Flow, now: float) -> FlowShape:
     """With its period of now, if that has begun."""
     period = period_at(flow.once, now)
     runs = (await store.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
-    return FlowShape(flow.name, flow.once, flow.plans, frozenset([period] if runs else ()))
+    return FlowShape(flow.name, flow.once, flow.specs, frozenset([period] if runs else ()))
 
 
 def usual_durations(stats: Iterable[Stat]) -> dict[str, float]:

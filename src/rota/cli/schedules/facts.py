@@ -9,7 +9,7 @@ from rota.cli.render.text import iso
 from rota.cli.runs.records import from_json, plain_value
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain import codec
-from rota.domain.planning import ON_TIME
+from rota.domain.firing import ON_TIME
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing

@@ -16,8 +16,8 @@ from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line, plural
 from rota.cli.schedules.find import ScheduleId, find_schedule, opened
 from rota.client.handle import RunHandle
+from rota.domain.firing import ticks_between
 from rota.domain.intake import instant
-from rota.domain.planning import ticks_between
 from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
 from rota.schedules.schedules import Schedules, check_working

@@ -4,15 +4,15 @@ from datetime import datetime
 
 from rota.domain.lint import bounds, clocks, days, pace, steps
 from rota.domain.lint.finding import LEVELS, Finding, Level
-from rota.domain.lint.subject import Subject
+from rota.domain.lint.target import LintTarget
 
-__all__ = ["Finding", "Level", "Subject", "lint"]
+__all__ = ["Finding", "Level", "LintTarget", "lint"]
 
 RULES = (*bounds.RULES, *pace.RULES, *days.RULES, *steps.RULES, *clocks.RULES)
 
 
-def lint(subject: Subject, now: datetime) -> list[Finding]:
+def lint(target: LintTarget, now: datetime) -> list[Finding]:
     """The worst first. What the subject does not tell is not judged."""
-    view = subject.seen(now)
+    view = target.seen(now)
     findings = [finding for rule in RULES for finding in rule(view)]
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from rota.domain.lint.finding import Finding
-from rota.domain.lint.subject import View
+from rota.domain.lint.target import View
 from rota.domain.triggers import At, Excluding, Trigger
 from rota.domain.triggers.base import spell_instant
 

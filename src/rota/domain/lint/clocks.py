@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from rota.domain.lint.finding import Finding
-from rota.domain.lint.subject import View
+from rota.domain.lint.target import View
 from rota.domain.triggers import Cron
 from rota.domain.triggers.base import EPOCH
 from rota.domain.triggers.wallclock import DAY, WallClock, wall_clock
@@ -28,7 +28,7 @@ class Change(Struct, frozen=True):
     def forward(self) -> bool:
         return self.after > self.before
 
-    def told(self, zone: str) -> str:
+    def words(self, zone: str) -> str:
         way = "forward" if self.forward else "back"
         day = _reading(min(self.before, self.after))
         return f"On {day:%Y-%m-%d} the clock in {zone} goes {way} from {_clock(self.before)} to {_clock(self.after)}"
@@ -46,7 +46,7 @@ def gap(view: View) -> Iterator[Finding]:
     yield Finding(
         "clock-gap",
         "warning",
-        f"{change.told(_zone(cron))}, so that there is no {_clock(reading)}: {outcome}.",
+        f"{change.words(_zone(cron))}, so that there is no {_clock(reading)}: {outcome}.",
         f"Choose a time before {_clock(change.before)} or from {_clock(change.after)} on, or UTC as the zone.",
     )
 
@@ -63,14 +63,14 @@ def fold(view: View) -> Iterator[Finding]:
     yield Finding(
         "clock-fold",
         "warning",
-        f"{change.told(_zone(cron))}, so that {_clock(reading)} comes twice: {outcome}.",
+        f"{change.words(_zone(cron))}, so that {_clock(reading)} comes twice: {outcome}.",
         f"Choose a time before {_clock(change.after)} or from {_clock(change.before)} on, or UTC as the zone.",
     )
 
 
 def drift(view: View) -> Iterator[Finding]:
     """A whole number of days is not the same time of day."""
-    every, zone = view.every, view.subject.zone
+    every, zone = view.every, view.target.zone
     if every is None or every.interval % ONE_DAY:
         return
     change = next(_changes(zone, view.now), None) if zone else None
@@ -79,7 +79,7 @@ def drift(view: View) -> Iterator[Finding]:
         yield Finding(
             "drift",
             "warning",
-            f"{change.told(zone)}, but '{every}' counts hours: from then on it fires "
+            f"{change.words(zone)}, but '{every}' counts hours: from then on it fires "
             f"{_span(abs(change.after - change.before))} {by} by that clock.",
             _by_the_clock(every.interval, zone),
         )

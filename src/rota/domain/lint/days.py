@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from rota.domain.lint.finding import Finding
 from rota.domain.lint.spelled import Spelled, spelled
-from rota.domain.lint.subject import View
+from rota.domain.lint.target import View
 from rota.domain.triggers import Monthly
 from rota.domain.triggers.cron_fields import DAY, HOUR, MINUTE, SECOND, WEEKDAY, DayRule, bits
 from rota.domain.triggers.monthdays import LENGTHS
@@ -49,8 +49,8 @@ def _both(cron: Spelled, rule: DayRule) -> str:
         nth = ",".join(f"{number}#{week}" for number in weekdays)
         return f"; for number {week} of that weekday in the month write '{cron.line(day='*', weekday=nth)}'"
     others = ",".join(str(number) for number in range(7) if number not in weekdays)
-    rest = cron.line(day="*", month="*", weekday=others)
-    return f"; for both at once write '{cron.line(weekday='*')} excluding {rest}'"
+    exclusion = cron.line(day="*", month="*", weekday=others)
+    return f"; for both at once write '{cron.line(weekday='*')} excluding {exclusion}'"
 
 
 def short_months(view: View) -> Iterator[Finding]:

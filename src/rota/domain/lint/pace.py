@@ -6,7 +6,7 @@ from math import ceil
 from msgspec.structs import replace
 
 from rota.domain.lint.finding import Finding
-from rota.domain.lint.subject import View, told
+from rota.domain.lint.target import View, worded
 from rota.domain.policy import Retry
 
 COUNTED = 1000
@@ -15,12 +15,12 @@ COUNTED = 1000
 
 def overrun(view: View) -> Iterator[Finding]:
     """Fires closer than a run is long."""
-    interval, duration = view.interval, view.subject.duration
+    interval, duration = view.interval, view.target.duration
     if interval is None or duration is None or duration <= interval:
         return
-    facts = f"A run usually takes {told(duration)}, but fires can be {told(interval)} apart"
-    slower = f"Fire at most every {told(duration)}, or make the task faster"
-    match view.subject.overlap:
+    facts = f"A run usually takes {worded(duration)}, but fires can be {worded(interval)} apart"
+    slower = f"Fire at most every {worded(duration)}, or make the task faster"
+    match view.target.overlap:
         case "queue" if duration > (view.mean_interval or 0):
             yield Finding("overrun", "warning", f"{facts}: waiting runs pile up without end.", f"{slower}.")
         case "queue":
@@ -34,7 +34,7 @@ def overrun(view: View) -> Iterator[Finding]:
 
 
 def jitter_overrun(view: View) -> Iterator[Finding]:
-    every, duration = view.every, view.subject.duration
+    every, duration = view.every, view.target.duration
     if every is None or duration is None or not every.jitter:
         return
     interval, jitter = every.interval.total_seconds(), every.jitter.total_seconds()
@@ -42,40 +42,40 @@ def jitter_overrun(view: View) -> Iterator[Finding]:
         yield Finding(
             "jitter-overrun",
             "warning",
-            f"With its jitter, fires can be as little as {told(interval - jitter)} apart, "
-            f"less than the {told(duration)} that a run usually takes.",
-            f"Keep the jitter within {told(interval - duration)}, or fire less often."
+            f"With its jitter, fires can be as little as {worded(interval - jitter)} apart, "
+            f"less than the {worded(duration)} that a run usually takes.",
+            f"Keep the jitter within {worded(interval - duration)}, or fire less often."
             if duration < interval
             else "Leave the jitter out, or fire less often.",
         )
 
 
 def jitter_grace(view: View) -> Iterator[Finding]:
-    every, grace = view.every, view.subject.grace
+    every, grace = view.every, view.target.grace
     if every and grace is not None and every.jitter.total_seconds() > grace:
         yield Finding(
             "jitter-grace",
             "error",
-            f"The jitter can make a run {told(every.jitter.total_seconds())} late, "
-            f"but after its grace of {told(grace)} it may no longer start.",
+            f"The jitter can make a run {worded(every.jitter.total_seconds())} late, "
+            f"but after its grace of {worded(grace)} it may no longer start.",
             "Give a grace that is longer than the jitter.",
         )
 
 
 def grace_interval(view: View) -> Iterator[Finding]:
-    interval, grace = view.interval, view.subject.grace
+    interval, grace = view.interval, view.target.grace
     if interval is not None and grace is not None and grace > interval:
         yield Finding(
             "grace-interval",
             "warning",
-            f"The grace of {told(grace)} is longer than the {told(interval)} between two fires, "
+            f"The grace of {worded(grace)} is longer than the {worded(interval)} between two fires, "
             "so a late run can still start after the next one is due.",
-            f"A grace of up to {told(interval)} lets each run start in its own turn only.",
+            f"A grace of up to {worded(interval)} lets each run start in its own turn only.",
         )
 
 
 def catch_up_overlap(view: View) -> Iterator[Finding]:
-    if view.subject.catch_up == "all" and view.subject.overlap == "skip":
+    if view.target.catch_up == "all" and view.target.overlap == "skip":
         yield Finding(
             "catch-up-overlap",
             "error",
@@ -85,54 +85,54 @@ def catch_up_overlap(view: View) -> Iterator[Finding]:
 
 
 def catch_up_grace(view: View) -> Iterator[Finding]:
-    interval, grace = view.interval, view.subject.grace
-    if view.subject.catch_up == "all" and interval is not None and grace is not None and grace < interval:
+    interval, grace = view.interval, view.target.grace
+    if view.target.catch_up == "all" and interval is not None and grace is not None and grace < interval:
         yield Finding(
             "catch-up-grace",
             "warning",
-            f'catch_up="all" asks for every missed run, but those missed more than {told(grace)} ago (grace) '
+            f'catch_up="all" asks for every missed run, but those missed more than {worded(grace)} ago (grace) '
             "may no longer start.",
             'Leave grace out to make up for all of them, or write catch_up="latest".',
         )
 
 
 def timeout_duration(view: View) -> Iterator[Finding]:
-    timeout, duration = view.subject.timeout, view.subject.duration
+    timeout, duration = view.target.timeout, view.target.duration
     if timeout is not None and duration is not None and timeout < duration:
         yield Finding(
             "timeout-duration",
             "error",
-            f"The timeout of {told(timeout)} is shorter than the {told(duration)} that a run usually takes, "
+            f"The timeout of {worded(timeout)} is shorter than the {worded(duration)} that a run usually takes, "
             "so most runs are cut off.",
-            f"Give a timeout well above {told(duration)}.",
+            f"Give a timeout well above {worded(duration)}.",
         )
 
 
 def timeout_interval(view: View) -> Iterator[Finding]:
-    interval, timeout = view.interval, view.subject.timeout
+    interval, timeout = view.interval, view.target.timeout
     if interval is not None and timeout is not None and timeout > interval:
         outcome = {"queue": "makes the next ones wait", "allow": "goes on beside the next ones"}
         yield Finding(
             "timeout-interval",
             "note",
-            f"The timeout of {told(timeout)} is longer than the {told(interval)} between two fires: "
-            f"a run that hangs {outcome.get(view.subject.overlap or '', 'makes the next ones be skipped')} until then.",
-            f"A timeout of up to {told(interval)} ends a run before the next fire.",
+            f"The timeout of {worded(timeout)} is longer than the {worded(interval)} between two fires: "
+            f"a run that hangs {outcome.get(view.target.overlap or '', 'makes the next ones be skipped')} until then.",
+            f"A timeout of up to {worded(interval)} ends a run before the next fire.",
         )
 
 
 def retries_interval(view: View) -> Iterator[Finding]:
-    interval, retry = view.interval, view.subject.retry
+    interval, retry = view.interval, view.target.retry
     if interval is None or not retry.limit:
         return
-    lasting = _lasting(retry, view.subject.duration or 0)
+    lasting = _lasting(retry, view.target.duration or 0)
     if lasting > interval:
         count = "1 retry" if retry.limit == 1 else f"{retry.limit} retries"
         yield Finding(
             "retries-interval",
             "note",
-            f"A run that fails through its {count} lasts {told(lasting)}, "
-            f"longer than the {told(interval)} between two fires.",
+            f"A run that fails through its {count} lasts {worded(lasting)}, "
+            f"longer than the {worded(interval)} between two fires.",
             "Retry less often or sooner, or leave it to the next fire: it comes anyway.",
         )
 

@@ -43,7 +43,7 @@ def _is_bad(value: ast.expr) -> bool:
     """A dict literal, or a `dict(...)`, whose status may be a failure."""
     if isinstance(value, ast.Dict):
         pairs = zip(value.keys, value.values, strict=True)
-        return any(isinstance(key, ast.Constant) and key.value == "status" and _may_fail(told) for key, told in pairs)
+        return any(isinstance(key, ast.Constant) and key.value == "status" and _may_fail(found) for key, found in pairs)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         return any(word.arg == "status" and _may_fail(word.value) for word in value.keywords)
     return False

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from rota.domain.lint.finding import Finding
 from rota.domain.lint.spelled import FIELDS, Spelled, spelled
-from rota.domain.lint.subject import View
+from rota.domain.lint.target import View
 from rota.domain.triggers.cron_fields import DAY, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, Field, bits
 from rota.domain.triggers.words import ALL_DAYS, ALL_WEEKDAYS, listed
 
@@ -43,8 +43,8 @@ def _too_long(field: Field, item: str, step: int, only: int) -> Finding:
 
 def _uneven(cron: Spelled, field: Field, item: str, step: int, reached: list[int]) -> Iterator[Finding]:
     around = AROUND[field.name]
-    rest = around - reached[-1] + reached[0]
-    if rest >= step or not _goes_on(cron, field):
+    gap = around - reached[-1] + reached[0]
+    if gap >= step or not _goes_on(cron, field):
         return
     unit = "day" if field is WEEKDAY else field.name
     month = "in a month of 31 days, " if field is DAY else ""
@@ -52,8 +52,8 @@ def _uneven(cron: Spelled, field: Field, item: str, step: int, reached: list[int
     yield Finding(
         "uneven-step",
         "warning",
-        f"{item} in the {field.name} field is uneven: {month}{field.name} {reached[0]} comes only {rest} "
-        f"{unit}{'' if rest == 1 else 's'} after {field.name} {reached[-1]}, not {step}.",
+        f"{item} in the {field.name} field is uneven: {month}{field.name} {reached[0]} comes only {gap} "
+        f"{unit}{'' if gap == 1 else 's'} after {field.name} {reached[-1]}, not {step}.",
         _even_steps(field, around) + (f"; {pace}." if pace else "."),
     )
 

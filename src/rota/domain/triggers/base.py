@@ -105,16 +105,16 @@ class Excluding(Trigger):
     def previous_before(self, instant: datetime) -> datetime | None:
         return self._first_left(self.trigger.previous_before, instant)
 
-    def _first_left(self, step: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
+    def _first_left(self, neighbour: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
         if self.trigger in self.others:
             return None  # without itself, nothing is left: not worth 200,000 looks
-        fire = step(instant)
+        fire = neighbour(instant)
         for _ in range(EXCLUDED_LIMIT):
             if fire is None or not any(other.fires_at(fire) for other in self.others):
                 return fire
             if abs(fire - instant) > EXCLUDED_SPAN:
                 break
-            fire = step(fire)
+            fire = neighbour(fire)
         return None  # what is so far away counts as never
 
     def in_zone(self, tz: str) -> Trigger:

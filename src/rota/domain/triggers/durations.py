@@ -37,11 +37,11 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _parts(duration: timedelta) -> list[tuple[str, str]]:
-    rest = duration // timedelta(microseconds=1)
+    remainder = duration // timedelta(microseconds=1)
     parts: list[tuple[str, str]] = []
     for unit, size in UNITS.items():
-        count, rest = divmod(rest, size)
-        fraction = f".{rest:06}".rstrip("0") if unit == "s" and rest else ""
+        count, remainder = divmod(remainder, size)
+        fraction = f".{remainder:06}".rstrip("0") if unit == "s" and remainder else ""
         if count or fraction:
             parts.append((unit, f"{count}{fraction}"))
     return parts or [("s", "0")]

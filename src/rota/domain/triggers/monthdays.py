@@ -32,9 +32,9 @@ class MonthDays:
         year, month = found.year, found.month
         if month in self.months:
             here = found.day
-            rest = self._mask(year, month, day - here + 1) >> here
-            if rest:
-                return day + (rest & -rest).bit_length() - 1
+            masked = self._mask(year, month, day - here + 1) >> here
+            if masked:
+                return day + (masked & -masked).bit_length() - 1
         for y, m in self._later(year, month):
             first = date(y, m, 1).toordinal() - EPOCH_ORDINAL
             mask = self._mask(y, m, first)
@@ -49,9 +49,9 @@ class MonthDays:
         year, month = found.year, found.month
         if month in self.months:
             first = day - found.day + 1
-            rest = self._mask(year, month, first) & (2 << found.day) - 1
-            if rest:
-                return first + rest.bit_length() - 2
+            masked = self._mask(year, month, first) & (2 << found.day) - 1
+            if masked:
+                return first + masked.bit_length() - 2
         for y, m in self._earlier(year, month):
             first = date(y, m, 1).toordinal() - EPOCH_ORDINAL
             mask = self._mask(y, m, first)

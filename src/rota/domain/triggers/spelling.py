@@ -92,14 +92,14 @@ def _every(words: list[str]) -> Trigger:
     lowered = [word.lower().rstrip(",") for word in words]
     if "at" in lowered:
         return _every_day(lowered[: lowered.index("at")], words[lowered.index("at") + 1 :])
-    interval, rest = _interval(lowered)
+    interval, unread = _interval(lowered)
     jitter = timedelta(0)
-    if lowered[len(lowered) - rest :][:2] == ["up", "to"] and lowered[-1] == "late":
-        jitter, left = _interval(lowered[len(lowered) - rest + 2 : -1])
+    if lowered[len(lowered) - unread :][:2] == ["up", "to"] and lowered[-1] == "late":
+        jitter, left = _interval(lowered[len(lowered) - unread + 2 : -1])
         if left:
             raise ValueError("how late at most?")
-        rest = 0
-    given = _options(words[len(words) - rest :], ("jitter", "anchor"))
+        unread = 0
+    given = _options(words[len(words) - unread :], ("jitter", "anchor"))
     return Every(
         interval,
         jitter=parse_duration(given["jitter"]) if "jitter" in given else jitter,

@@ -7,19 +7,19 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain import codec
-from rota.domain.guards import Cooldown, Guards
-from rota.domain.planning import (
+from rota.domain.firing import (
     BACKFILL_CAP,
     ON_TIME,
     backfill,
-    first_tick,
-    plan_firing,
-    plan_move,
-    plan_passing,
+    due_tick,
+    moved_tick,
+    passed_tick,
     run_now,
     tick_id,
     ticks_between,
+    with_first_tick,
 )
+from rota.domain.guards import Cooldown, Guards
 from rota.domain.run import NewRun, Origin
 from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, declared, paused, resumed
 from rota.domain.timing import COUNTED
@@ -55,26 +55,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 class TestFirstTick:
     def test_it_never_lies_in_the_past(self) -> None:
         for trigger in (*SECONDLY, DAILY, "every 7h jitter 1h", "cron */5 * * * *"):
-            schedule = first_tick(new(trigger), NOON)
+            schedule = with_first_tick(new(trigger), NOON)
             assert schedule.next_at is not None
             assert schedule.fires_at is not None
             assert NOON < schedule.next_at <= schedule.fires_at
 
     def test_an_every_counts_from_the_whole_second_of_its_declaration(self) -> None:
-        schedule = first_tick(new("every 90s"), NOON + 0.75)
+        schedule = with_first_tick(new("every 90s"), NOON + 0.75)
         assert (schedule.anchor, schedule.next_at) == (NOON, NOON + 90)
 
     def test_one_that_starts_later_has_its_first_tick_then(self) -> None:
-        assert first_tick(new("cron 0 * * * *", start=NOON + 5400), NOON).next_at == NOON + 7200
-        assert first_tick(new("cron 0 * * * *", start=NOON + 3600), NOON).next_at == NOON + 3600
+        assert with_first_tick(new("cron 0 * * * *", start=NOON + 5400), NOON).next_at == NOON + 7200
+        assert with_first_tick(new("cron 0 * * * *", start=NOON + 3600), NOON).next_at == NOON + 3600
 
     def test_one_that_is_over_has_none(self) -> None:
         for schedule in (new("at 2026-11-15T11:59:59Z"), new(DAILY, end=NINE - 1)):
-            first = first_tick(schedule, NOON)
+            first = with_first_tick(schedule, NOON)
             assert (first.next_at, first.fires_at) == (None, None)
 
     def test_it_stands_at_its_end_as_well(self) -> None:
-        assert first_tick(new(DAILY, end=NINE), NOON).next_at == NINE
+        assert with_first_tick(new(DAILY, end=NINE), NOON).next_at == NINE
 
 
 class TestOnTime:
@@ -83,7 +83,7 @@ class TestOnTime:
     def test_a_tick_makes_one_run_and_moves_on(self, catch_up: CatchUp, grace: float | None) -> None:
         guards = Guards("active", cooldowns=(Cooldown(3, 60.0),))
         schedule = known(DAILY, catch_up=catch_up, grace=grace, guards=guards, priority=7)
-        tick = plan_firing(schedule, NINE + 0.02)
+        tick = due_tick(schedule, NINE + 0.02)
         assert (tick.schedule, tick.version, tick.next_at) == ("report", 1, NINE)
         assert (tick.then, tick.fires_at, tick.missed) == (NINE + DAY, NINE + DAY, None)
         assert tick.nominals == (NINE,)
@@ -99,29 +99,29 @@ class TestOnTime:
         assert (bytes(body.args), body.origin) == (b'{"name":"Ada"}', Origin("schedule", "report", NINE))
 
     def test_a_run_without_a_unique_guard_stands_beside_any(self) -> None:
-        (run,) = plan_firing(known(DAILY), NINE).runs
+        (run,) = due_tick(known(DAILY), NINE).runs
         assert (run.unique_key, run.key) == (None, "schedule:report")
 
     def test_the_id_of_a_tick_is_the_same_for_everyone_and_no_other_has_it(self) -> None:
         tick, later = fired(known("every 1s"), NOON + 1)
-        assert tick.runs[0].id == tick_id("report", NOON + 1) == plan_firing(known("every 1s"), NOON + 1.9).runs[0].id
-        ids = {tick.runs[0].id, plan_firing(later, NOON + 2).runs[0].id, tick_id("other", NOON + 1)}
+        assert tick.runs[0].id == tick_id("report", NOON + 1) == due_tick(known("every 1s"), NOON + 1.9).runs[0].id
+        ids = {tick.runs[0].id, due_tick(later, NOON + 2).runs[0].id, tick_id("other", NOON + 1)}
         assert len(ids) == 3
         assert tick_id("report", NOON + 1) == "bc5d5caa-d0fb-58e6-bb08-7d79dfde3b53"  # it is stored: never to change
 
     def test_one_that_is_looked_at_too_early_stays_where_it_stands(self) -> None:
-        tick = plan_firing(known(DAILY), NINE - 1)
+        tick = due_tick(known(DAILY), NINE - 1)
         assert (tick.then, tick.runs, tick.missed) == (NINE, (), None)
 
     def test_an_instant_fires_once(self) -> None:
         tick, over = fired(known("at 2026-11-16T09:00:00Z"), NINE + 300)
         assert (tick.nominals, tick.then, tick.fires_at) == ((NINE,), None, None)
-        assert plan_firing(over, NINE + 600).runs == ()
+        assert due_tick(over, NINE + 600).runs == ()
 
     def test_what_is_excluded_makes_no_run_and_is_not_missed(self) -> None:
         schedule = known("cron 0 * * * * excluding cron 0 9-17 * * *", NOON)
         assert schedule.next_at == NOON + 6 * 3600
-        tick = plan_firing(schedule, NOON + DAY)
+        tick = due_tick(schedule, NOON + DAY)
         assert tick.nominals == (NOON + 20 * 3600,)  # 8:00
         assert tick.missed == Missed(NOON + 6 * 3600, NOON + 19 * 3600, 14)
         assert tick.then == NOON + 30 * 3600
@@ -135,7 +135,7 @@ class TestAMonthLater:
     def test_of_many_seconds_the_last_is_on_time(self, trigger: str, catch_up: CatchUp, calls: list[str]) -> None:
         schedule = known(trigger, catch_up=catch_up)
         calls.clear()
-        tick = plan_firing(schedule, NOON + MONTH + 0.5)
+        tick = due_tick(schedule, NOON + MONTH + 0.5)
         assert (tick.nominals, tick.then) == ((NOON + MONTH,), NOON + MONTH + 1)
         assert tick.missed == self.seconds(trigger, MONTH - 1)
         assert len(calls) <= COUNTED + 20
@@ -144,7 +144,7 @@ class TestAMonthLater:
     def test_all_means_the_last_hundred_one_after_the_other(self, trigger: str, calls: list[str]) -> None:
         schedule = known(trigger, catch_up="all")
         calls.clear()
-        tick = plan_firing(schedule, NOON + MONTH + 0.5)
+        tick = due_tick(schedule, NOON + MONTH + 0.5)
         assert len(calls) <= CATCH_UP_CAP + COUNTED + 20
         last = NOON + MONTH
         assert list(tick.nominals) == [last - back for back in reversed(range(CATCH_UP_CAP))]
@@ -174,7 +174,7 @@ class TestAMonthLater:
         """It is noon: the last tick was three hours ago."""
         schedule = known(DAILY, catch_up=catch_up, grace=grace)
         calls.clear()
-        tick = plan_firing(schedule, NOON + MONTH)
+        tick = due_tick(schedule, NOON + MONTH)
         assert len(calls) <= 30 + 30 + 20
         nominals = [NINE + day * DAY for day in range(30)]
         assert list(tick.nominals) == nominals[30 - runs :]
@@ -184,22 +184,22 @@ class TestAMonthLater:
 
     def test_a_skipping_one_makes_a_run_only_as_long_as_it_is_on_time(self) -> None:
         schedule = known(DAILY, catch_up="skip")
-        assert plan_firing(schedule, NINE + ON_TIME).nominals == (NINE,)
-        late = plan_firing(schedule, NINE + ON_TIME + 0.01)
+        assert due_tick(schedule, NINE + ON_TIME).nominals == (NINE,)
+        late = due_tick(schedule, NINE + ON_TIME + 0.01)
         assert (late.nominals, late.missed) == ((), Missed(NINE, NINE, 1))
 
     def test_grace_ends_when_the_run_would_expire(self) -> None:
         for catch_up in ("latest", "all", "skip"):
             schedule = known("every 10s", catch_up=catch_up, grace=25.0)
             for now in (NOON + 100, NOON + 104.99, NOON + 105):
-                tick = plan_firing(schedule, now)
+                tick = due_tick(schedule, now)
                 assert all(run.expires_at is not None and run.expires_at > now for run in tick.runs)
                 wanted = {at for at in (80, 90, 100) if at + 25 > now - NOON} if catch_up == "all" else {100}
                 assert {nominal - NOON for nominal in tick.nominals} == wanted
 
     def test_a_chain_waits_and_none_of_it_is_refused_for_the_next(self) -> None:
         guards = Guards("active", cooldowns=(Cooldown(0, 3600.0),), max_pending=1)
-        tick = plan_firing(known(DAILY, catch_up="all", guards=guards, grace=MONTH, priority=3), NOON + 3 * DAY)
+        tick = due_tick(known(DAILY, catch_up="all", guards=guards, grace=MONTH, priority=3), NOON + 3 * DAY)
         first, second, third = tick.runs
         assert [run.needs for run in tick.runs] == [(), (first.id,), (second.id,)]
         assert {(run.unique_key, run.guards, run.key, run.priority) for run in tick.runs} == {
@@ -213,11 +213,11 @@ class TestAMonthLater:
 class TestWhatIsOwed:
     def test_what_fell_before_a_declaration_is_told_as_missed(self) -> None:
         """The declarer's clock was an hour behind: its first tick lies before the store's word."""
-        schedule = declared(first_tick(new("cron */10 * * * *", catch_up="all"), NOON - 3600), None, NOON + 60)
+        schedule = declared(with_first_tick(new("cron */10 * * * *", catch_up="all"), NOON - 3600), None, NOON + 60)
         assert schedule.next_at == NOON - 3000
         tick, after = fired(schedule, NOON + 61)
         assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON - 3000, NOON, 6), NOON + 600)
-        assert plan_firing(after, NOON + 600).nominals == (NOON + 600,)
+        assert due_tick(after, NOON + 600).nominals == (NOON + 600,)
 
     @pytest.mark.parametrize("catch_up", ["latest", "all", "skip"])
     def test_what_fell_into_a_pause_is_told_as_missed(self, catch_up: CatchUp) -> None:
@@ -225,16 +225,16 @@ class TestWhatIsOwed:
         schedule = resumed(held, None, NOON + 605)
         tick, after = fired(schedule, NOON + 606)
         assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON + 60, NOON + 600, 10), NOON + 660)
-        assert plan_firing(after, NOON + 661).nominals == (NOON + 660,)
+        assert due_tick(after, NOON + 661).nominals == (NOON + 660,)
 
     def test_what_falls_behind_a_resume_is_even_if_nobody_was_there_at_once(self) -> None:
         schedule = resumed(paused(known("every 1m", catch_up="all"), None), None, NOON + 605)
-        tick = plan_firing(schedule, NOON + 725)
+        tick = due_tick(schedule, NOON + 725)
         assert (tick.nominals, tick.missed) == ((NOON + 660, NOON + 720), Missed(NOON + 60, NOON + 600, 10))
 
     def test_a_tick_of_the_very_instant_of_the_resume_is(self) -> None:
         schedule = resumed(paused(known("every 1m"), None), None, NOON + 600)
-        assert plan_firing(schedule, NOON + 600).nominals == (NOON + 600,)
+        assert due_tick(schedule, NOON + 600).nominals == (NOON + 600,)
 
     def test_nothing_behind_the_end_is(self) -> None:
         schedule = known("every 1m", catch_up="all", end=NOON + 150)
@@ -243,14 +243,14 @@ class TestWhatIsOwed:
 
     def test_nothing_before_the_start_is(self) -> None:
         schedule = known("every 1m", catch_up="all", start=NOON + 150)
-        assert plan_firing(schedule, NOON + 250).nominals == (NOON + 180, NOON + 240)
+        assert due_tick(schedule, NOON + 250).nominals == (NOON + 180, NOON + 240)
 
     def test_a_tick_that_still_jitters_is_not_yet(self) -> None:
         schedule = known("every 1h jitter 59m")
         fires_at = schedule.fires_at or 0.0
         assert fires_at > NOON + 3601
-        assert plan_firing(schedule, fires_at - 0.001).runs == ()
-        (run,) = plan_firing(schedule, fires_at).runs
+        assert due_tick(schedule, fires_at - 0.001).runs == ()
+        (run,) = due_tick(schedule, fires_at).runs
         assert (run.at, run.id) == (fires_at, tick_id("report", NOON + 3600))
 
 
@@ -267,12 +267,12 @@ class TestZonesThatChange:
 
     def test_a_tick_that_stands_is_not_moved(self) -> None:
         for trigger in (self.TRIGGER, "every 7s jitter 3s", "at 2026-11-16T09:00:00Z", "every 0.1s"):
-            assert plan_move(known(trigger)) is None
-        assert plan_move(known("at 2020-01-01T00:00:00Z")) is None
+            assert moved_tick(known(trigger)) is None
+        assert moved_tick(known("at 2020-01-01T00:00:00Z")) is None
 
     @pytest.mark.parametrize("off", [-3600.0, 3600.0, -1800.0, 7200.0])
     def test_a_coming_tick_is_followed_to_where_it_moved(self, off: float) -> None:
-        move = plan_move(self.believed(self.REAL + off))
+        move = moved_tick(self.believed(self.REAL + off))
         assert move is not None
         assert (move.next_at, move.then, move.fires_at) == (self.REAL + off, self.REAL, self.REAL)
         assert (move.runs, move.missed) == ((), None)
@@ -281,17 +281,17 @@ class TestZonesThatChange:
     def test_one_that_moved_later_does_not_run_now_but_then(self, catch_up: CatchUp) -> None:
         tick, after = fired(self.believed(self.REAL - 3600, catch_up=catch_up), self.REAL - 3600)
         assert (tick.runs, tick.missed, tick.then) == ((), None, self.REAL)
-        again = plan_firing(after, self.REAL)
+        again = due_tick(after, self.REAL)
         assert (again.nominals, again.then) == ((self.REAL,), self.REAL + DAY)
 
     @pytest.mark.parametrize("catch_up", ["latest", "all"])
     def test_one_that_moved_earlier_runs_once_and_late(self, catch_up: CatchUp) -> None:
         tick, after = fired(self.believed(self.REAL + 3600, catch_up=catch_up), self.REAL + 3600)
         assert (tick.nominals, tick.missed, tick.then) == ((self.REAL,), None, self.REAL + DAY)
-        assert plan_firing(after, self.REAL + 3601).runs == ()
+        assert due_tick(after, self.REAL + 3601).runs == ()
 
     def test_one_that_moved_earlier_and_is_not_made_up_is_missed(self) -> None:
-        tick = plan_firing(self.believed(self.REAL + 3600, catch_up="skip"), self.REAL + 3600)
+        tick = due_tick(self.believed(self.REAL + 3600, catch_up="skip"), self.REAL + 3600)
         assert (tick.runs, tick.missed) == ((), Missed(self.REAL, self.REAL, 1))
 
     @pytest.mark.parametrize("off", [-3600.0, 3600.0])
@@ -299,7 +299,7 @@ class TestZonesThatChange:
         """Yesterday ran by the old rule; by the new one its tick was at another instant, which nobody owes."""
         schedule = self.believed(self.REAL + off, catch_up="all")
         schedule = replace(schedule, since=self.REAL - 100 * DAY)
-        tick = plan_firing(schedule, self.REAL + max(0.0, off))
+        tick = due_tick(schedule, self.REAL + max(0.0, off))
         assert (tick.nominals, tick.missed) == ((self.REAL,), None)
 
     def test_two_who_disagree_make_one_run(self) -> None:
@@ -309,7 +309,7 @@ class TestZonesThatChange:
         elsewhere = replace(after, trigger="daily 09:00 Europe/London")
         moved, later = fired(elsewhere, after.next_at or 0.0)
         assert (moved.runs, later.next_at) == ((), self.REAL + DAY + 3600)
-        assert plan_firing(later, self.REAL + DAY + 3600).nominals == (self.REAL + DAY + 3600,)
+        assert due_tick(later, self.REAL + DAY + 3600).nominals == (self.REAL + DAY + 3600,)
 
 
 def filled(schedule: Schedule, first: float, last: float, behind: Sequence[str] = ()) -> list[NewRun]:
@@ -320,20 +320,20 @@ class TestPassing:
     """What a change passes over is told, and made up by nobody."""
 
     def test_overdue_ticks_are_one_range_that_is_missed(self) -> None:
-        tick = plan_passing(known("every 1m", catch_up="all"), NOON + 605)
+        tick = passed_tick(known("every 1m", catch_up="all"), NOON + 605)
         assert tick is not None
         assert (tick.runs, tick.missed, tick.then) == ((), Missed(NOON + 60, NOON + 600, 10), NOON + 660)
 
     def test_one_that_is_not_due_has_nothing_to_tell(self) -> None:
-        assert plan_passing(known("every 1m"), NOON + 59) is None
+        assert passed_tick(known("every 1m"), NOON + 59) is None
 
 
 class TestAnchors:
     def test_an_anchor_stays_as_long_as_the_interval_does(self) -> None:
         before = known("every 1h")
         for text in ("every 1h", "every 1h jitter 1m", "every 1h excluding daily 09:00 UTC"):
-            assert first_tick(new(text, end=NOON + DAY), NOON + 1800, before).next_at == NOON + 3600
-        assert first_tick(new("every 2h"), NOON + 1800, before).next_at == NOON + 1800 + 7200
+            assert with_first_tick(new(text, end=NOON + DAY), NOON + 1800, before).next_at == NOON + 3600
+        assert with_first_tick(new("every 2h"), NOON + 1800, before).next_at == NOON + 1800 + 7200
 
 
 class TestBackfill:
@@ -368,7 +368,7 @@ class TestBackfill:
     def test_its_runs_are_those_of_the_ticks(self) -> None:
         """So that what has run already does not run twice."""
         schedule = known("every 1m", catch_up="all")
-        tick = plan_firing(schedule, NOON + 300)
+        tick = due_tick(schedule, NOON + 300)
         assert [run.id for run in filled(schedule, NOON + 60, NOON + 300)] == [run.id for run in tick.runs]
 
 
@@ -382,4 +382,4 @@ def test_a_run_now_is_beside_the_ticks_and_keeps_the_overlap() -> None:
 
 def test_a_trigger_that_cannot_be_read_here_says_so() -> None:
     with pytest.raises(ValueError, match="lunch"):
-        plan_firing(replace(known(DAILY), trigger="every lunch"), NOON)
+        due_tick(replace(known(DAILY), trigger="every lunch"), NOON)

@@ -19,7 +19,7 @@ ON_TIME = 60.0
 BACKFILL_CAP = 1000
 
 
-def first_tick(schedule: Schedule, now: float, known: Schedule | None = None) -> Schedule:
+def with_first_tick(schedule: Schedule, now: float, known: Schedule | None = None) -> Schedule:
     """A schedule as declared now, with its anchor and its first tick, which never lies in the past.
 
     The anchor of a known one stays as long as its interval does, whatever else is said anew: else whoever says
@@ -33,12 +33,12 @@ def first_tick(schedule: Schedule, now: float, known: Schedule | None = None) ->
     return _at(schedule, Timing.of(schedule).next_after(known.next_at - GRAIN if known.next_at and pending else now))
 
 
-def plan_firing(schedule: Schedule, now: float) -> Tick:
+def due_tick(schedule: Schedule, now: float) -> Tick:
     """The step of a schedule whose time to fire has come: its runs, what it missed, and when it is next."""
     timing = Timing.of(schedule)
     first = None if schedule.next_at is None else timing.settled(schedule.next_at)
     if first is None or timing.fires_at(first) > now:  # its zone has changed: the tick lies ahead
-        return _step(schedule, timing, first)
+        return _tick(schedule, timing, first)
     latest, then = first, timing.next_after(first)
     if then is not None and timing.fires_at(then) <= now:  # nobody was there for a while
         latest = timing.latest(now) or first
@@ -49,23 +49,23 @@ def plan_firing(schedule: Schedule, now: float) -> Tick:
     missed = None
     if not wanted or wanted[0] > first:
         missed = _missed(timing, first, (timing.previous_before(wanted[0]) or first) if wanted else latest)
-    return _step(schedule, timing, then, wanted, missed)
+    return _tick(schedule, timing, then, wanted, missed)
 
 
-def plan_passing(schedule: Schedule, now: float) -> Tick | None:
+def passed_tick(schedule: Schedule, now: float) -> Tick | None:
     """The step of a due schedule that is about to be changed: its ticks are passed over, and that is recorded."""
     timing = Timing.of(schedule)
     first = None if schedule.next_at is None else timing.settled(schedule.next_at)
     if first is None or timing.fires_at(first) > now:
         return None
     latest = timing.latest(now) or first
-    return _step(schedule, timing, timing.next_after(latest), [], _missed(timing, first, latest))
+    return _tick(schedule, timing, timing.next_after(latest), [], _missed(timing, first, latest))
 
 
-def plan_deadline(schedule: Schedule, now: float) -> tuple[Tick, float, float | None] | None:
+def deadline_tick(schedule: Schedule, now: float) -> tuple[Tick, float, float | None] | None:
     """The step of a deadline that has passed, its nominal time and that of the one before; None if it lies ahead, or
     fell before the schedule was as it is now."""
-    tick = plan_passing(schedule, now)
+    tick = passed_tick(schedule, now)
     if tick is None or tick.missed is None:
         return None
     nominal = tick.missed.last
@@ -74,18 +74,18 @@ def plan_deadline(schedule: Schedule, now: float) -> tuple[Tick, float, float | 
 
 def late(tick: Tick, nominal: float, words: str) -> Tick:
     """The same step with the word that nothing was done."""
-    return replace(tick, missed=Missed(nominal, nominal, 1, reason=Reason.LATE, said=words))
+    return replace(tick, missed=Missed(nominal, nominal, 1, reason=Reason.LATE, note=words))
 
 
 def _missed(timing: Timing, first: float, last: float) -> Missed:
     return Missed(first, last, *timing.count(first, last))
 
 
-def plan_move(schedule: Schedule) -> Tick | None:
+def moved_tick(schedule: Schedule) -> Tick | None:
     """Where a coming tick has moved to since it was computed, because its zone has changed; None if it stands."""
     timing = Timing.of(schedule)
     settled = None if schedule.next_at is None else timing.settled(schedule.next_at)
-    return None if settled == schedule.next_at else _step(schedule, timing, settled)
+    return None if settled == schedule.next_at else _tick(schedule, timing, settled)
 
 
 def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[str]) -> list[NewRun]:
@@ -148,7 +148,7 @@ def _too_late(schedule: Schedule, nominal: float, now: float) -> bool:
     return schedule.grace is not None and after(nominal, schedule.grace) <= now
 
 
-def _step(
+def _tick(
     schedule: Schedule,
     timing: Timing,
     then: float | None,

@@ -16,7 +16,7 @@ SAMPLE = 100
 """Fires that are looked at to see how close they are."""
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class LintTarget(Struct, frozen=True, kw_only=True):
     """A schedule; None for what is not known, or was left to its default. Times are seconds."""
 
     trigger: Trigger
@@ -39,7 +39,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 class View(Struct, frozen=True):
     """A subject at a moment, with what several rules ask for worked out."""
 
-    subject: Subject
+    target: LintTarget
     now: datetime
     trigger: Trigger
     """In its zone."""
@@ -98,6 +98,6 @@ def _first_fires(trigger: Trigger, now: datetime) -> tuple[list[datetime], bool]
         return [], True
 
 
-def told(seconds: float) -> str:
+def worded(seconds: float) -> str:
     """A time span in words."""
     return word_duration(timedelta(seconds=round(seconds, 3)))

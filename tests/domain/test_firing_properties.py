@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rota.domain.planning import plan_move
+from rota.domain.firing import moved_tick
 from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, paused, resumed
 from rota.domain.timing import COUNTED, Timing, moment, stored
 from rota.domain.triggers import At, Cron, Every, Trigger
@@ -89,7 +89,7 @@ class Story:
         if self.eras and self.eras[-1][0] == since:
             self.eras.pop()
         self.eras.append((since, now))
-        assert plan_move(self.schedule) is None
+        assert moved_tick(self.schedule) is None
         if self.schedule.fires_at is None or self.schedule.fires_at > now:
             return
         tick, self.schedule = fired(self.schedule, now)
