@@ -109,7 +109,7 @@ class Heart:
         began = self._clock()  # before the leases are read: what is in hand by now, the renewal covers
         if self.slate is not None:
             self.slate.beat(began, give_up)
-        self._ask()  # after the slate: an answer that comes now takes `let_go` back
+        self._probe()  # after the slate: an answer that comes now takes `let_go` back
         leases = self._worker.unsettled()
         if not leases:
             return self._when_empty
@@ -130,7 +130,7 @@ class Heart:
         self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
         return self._tuning.renew_every
 
-    def _ask(self) -> None:
+    def _probe(self) -> None:
         if self._asked_at is None:
             self._asked_at = self._clock()
         self._tell(self._answer)

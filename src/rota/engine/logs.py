@@ -82,8 +82,8 @@ class TextLines(logging.Formatter):
         line = clean(super().format(record)).rstrip()
         if not self._colours:
             return line
-        clock, level, rest = line.split(" ", 2)
-        return f"\x1b[2m{clock}\x1b[0m {COLOURS.get(record.levelno, '')}{level.lower():<7}\x1b[0m {rest}"
+        clock, level, text = line.split(" ", 2)
+        return f"\x1b[2m{clock}\x1b[0m {COLOURS.get(record.levelno, '')}{level.lower():<7}\x1b[0m {text}"
 
 
 class JsonLines(logging.Formatter):

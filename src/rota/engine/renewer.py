@@ -140,7 +140,7 @@ class Client:
         if silent <= self.lease / 2:
             self.told = self.give_up = False
         elif ending and silent > self.silence:
-            self._tell_let_go(silent)
+            self._log_release(silent)
             return {}
         elif ending and works:
             self._tell(silent)
@@ -155,7 +155,7 @@ class Client:
                 f"interpreter: its leases are renewed for up to {self.silence:g} s",
             )
 
-    def _tell_let_go(self, silent: float) -> None:
+    def _log_release(self, silent: float) -> None:
         if not self.give_up:
             self.give_up = True
             say(

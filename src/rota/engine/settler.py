@@ -106,7 +106,7 @@ class Settler:
         """The batch under way, until the store has answered; where one ending may be at fault, each is sent alone."""
         batch = list(self._under_way)
         try:
-            reply = await self._ask(batch)
+            reply = await self._settle(batch)
         except Exception as error:
             if not isinstance(error, Unstorable):
                 log.warning("cannot record %s, trying each alone: %r", plural(len(batch), "ending"), error)
@@ -139,7 +139,7 @@ class Settler:
         """One ending; False if it met anything but a proven bad value, and has to be tried again."""
         settlement, run = ending
         try:
-            reply = await self._ask([ending])
+            reply = await self._settle([ending])
         except Unstorable as error:
             self._replace_words(settlement, run, error)
         except Exception as error:
@@ -149,7 +149,7 @@ class Settler:
             self._answered([ending], reply)
         return True
 
-    async def _ask(self, endings: Sequence[Ending]) -> Reply[Verdict]:
+    async def _settle(self, endings: Sequence[Ending]) -> Reply[Verdict]:
         """The store's answer, however long the store is away: that says nothing about these endings."""
         pause = FIRST_PAUSE
         while True:

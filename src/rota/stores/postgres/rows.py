@@ -23,8 +23,8 @@ _spec = msgspec.json.Decoder(TaskSpec)
 _states = {state.value: state for state in State}
 _ORIGIN, _POLICY = Origin(), Policy()
 
-_Standing = tuple[float | None, float | None, float | None, int, float, bool, str | None]
-_schedule = msgspec.json.Decoder(tuple[Schedule, _Standing, tuple[Firing, ...]])
+_ScheduleState = tuple[float | None, float | None, float | None, int, float, bool, str | None]
+_schedule = msgspec.json.Decoder(tuple[Schedule, _ScheduleState, tuple[Firing, ...]])
 
 RUN_COLUMNS = (
     "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_requested, "
