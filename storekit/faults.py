@@ -1,12 +1,12 @@
 """A backend whose requests and replies can get lost, to try what rota makes of it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
 from rota.errors import StoreUnavailable
-from rota.store import Backend, Hint, Store
+from rota.store import Backend, HandsOver, Hint, Store
 
 Fault = Literal["request lost", "reply lost"]
 
@@ -64,6 +64,9 @@ class _FaultyStore:
     def __init__(self, store: Store, backend: FaultyBackend) -> None:
         self._store = store
         self._backend = backend
+        if isinstance(store, HandsOver):  # `isinstance` looks for attributes, and passes over __getattr__
+            self.hears = store.hears
+            self.claim_ready = self._faulty("claim", store.claim_ready)
 
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)
@@ -72,7 +75,9 @@ class _FaultyStore:
             if isinstance(fault, BaseException):
                 raise fault
             return _silence if self._backend.mute else real
+        return self._faulty(verb, real)
 
+    def _faulty(self, verb: str, real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             self._backend.calls.append(verb)
             fault = self._backend.next_fault(verb)

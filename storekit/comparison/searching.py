@@ -6,7 +6,7 @@ still does the same in the others. Hypothesis would do the same, but half of its
 
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
 from typing import Any, cast
@@ -14,7 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import fields
 
-from rota.store import Backend, Store
+from rota.store import Backend, HandsOver, Store
 from storekit.comparison import drawing
 from storekit.comparison.controlling import Story
 from storekit.comparison.drawing import Dice
@@ -165,12 +165,15 @@ class _Told:
     def __init__(self, store: Store, calls: list[Call]) -> None:
         self._store = store
         self._calls = calls
+        if isinstance(store, HandsOver):  # `isinstance` looks for attributes, and passes over __getattr__
+            self.hears = store.hears
+            self.claim_ready = self._recorded("claim_ready", store.claim_ready)
 
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)
-        if verb in ("changes", "runs", "rows", "depths"):
-            return real
+        return real if verb in ("changes", "runs", "rows", "depths") else self._recorded(verb, real)
 
+    def _recorded(self, verb: str, real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             answer = await real(*args, **kwargs)
             self._calls.append((verb, args, kwargs, answer))

@@ -122,7 +122,7 @@ class DisabledContract(Staged):
             await stage.declare(enabled=False)
             refused = new_run()
             assert await stage.admit(refused) == Decision(refused.id, Reason.DISABLED)
-            assert (await ear.all()).handed is None
+            assert await ear.handed() is None
 
     async def test_a_refused_neighbour_spoils_nothing(self, stage: Stage) -> None:
         await stage.declare(task="off", enabled=False)

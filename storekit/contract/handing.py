@@ -16,7 +16,7 @@ from storekit.contract.stage import GREET, LEASE, Ear, Stage, Staged, ids, new_r
 
 async def taken(stage: Stage, ear: Ear, worker: str = "ada") -> Run:
     """The one run that this worker has now: it was handed it, or claims it."""
-    handed = (await ear.all()).handed
+    handed = await ear.handed()
     if handed is None:
         return await stage.take(worker)
     assert (handed.worker, handed.token) == (worker, token(worker, stage.claims[worker]))
@@ -119,7 +119,7 @@ class HandContract(Staged):
         async with stage.listening() as ear:
             await stage.claim("ada", tasks=[GREET, "held"], ready=True)
             await stage.put(new)
-            assert (await ear.all()).handed is None
+            assert await ear.handed() is None
         assert (await stage.claim("ada", tasks=[GREET, "held"])).runs == []
 
     async def test_what_a_batch_says_of_its_own_runs_goes_with_the_handed_one(self, stage: Stage) -> None:
@@ -148,7 +148,7 @@ class HandContract(Staged):
         async with stage.listening() as ear:
             await stage.claim("ada", ready=True)
             await stage.store.put([first, second])
-            assert (await ear.all()).handed is None
+            assert await ear.handed() is None
         assert (await stage.claim("ada", ready=True)).runs == []
         stage.wait(61)
         assert (await stage.take()).id == first.id
@@ -158,7 +158,7 @@ class HandContract(Staged):
             await stage.claim("ada", ready=True)
             new = new_run()
             await stage.put(new)
-            handed = (await ear.all()).handed
+            handed = await ear.handed()
         if handed is None:
             assert ids((await stage.claim("bob")).runs) == [new.id]
             return
@@ -170,12 +170,12 @@ class HandContract(Staged):
         async with stage.listening() as ear:
             assert len((await stage.claim("ada", free=5, ready=True)).runs) == 1
             await stage.put(new_run())
-            assert (await ear.all()).handed is None
+            assert await ear.handed() is None
         assert len((await stage.claim("bob")).runs) == 1
 
     async def test_a_worker_that_is_not_ready_is_handed_nothing(self, stage: Stage) -> None:
         async with stage.listening() as ear:
             await stage.claim("ada")
             await stage.put(new_run())
-            assert (await ear.all()).handed is None
+            assert await ear.handed() is None
         assert len((await stage.claim("bob")).runs) == 1

@@ -14,7 +14,20 @@ from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, Member, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, Claim, ClaimRequest, Command, Declared, Hint, Renewal, Report, RunQuery, Store
+from rota.store import (
+    Backend,
+    Claim,
+    ClaimRequest,
+    Command,
+    Declared,
+    Handed,
+    HandsOver,
+    Hint,
+    Renewal,
+    Report,
+    RunQuery,
+    Store,
+)
 
 GREET = "greet"
 LEASE = 30.0
@@ -118,9 +131,11 @@ class Stage:
         """The worker's next claim, or its last one again."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        return await self.store.claim(
-            ClaimRequest(worker, n, tasks, free, lease, report, token(worker, n) if ready else None, took)
-        )
+        request = ClaimRequest(worker, n, tasks, free, lease, report)
+        if isinstance(self.store, HandsOver) and (ready or took):
+            heard = ready and await self.store.hears(worker)
+            return await self.store.claim_ready(request, token(worker, n) if heard else None, took)
+        return await self.store.claim(request)
 
     async def take(self, worker: str = "ada") -> Run:
         """The one run that this worker finds."""
@@ -198,18 +213,25 @@ class Ear:
         self._stage = stage
         self._hints = hints
         self._last_word = last_word
+        self.carried: Handed | None = None
+        """The first hint heard that carried a run."""
 
     async def all(self) -> Hint:
         await self._stage.cancel(self._last_word)
-        workers, runs, resync, handed = set[str](), set[str](), False, None
+        workers, runs, resync = set[str](), set[str](), False
         async for hint in self._hints:
             workers |= hint.workers
             runs |= hint.runs
             resync |= hint.resync
-            handed = handed or hint.handed
+            self.carried = self.carried or (hint if isinstance(hint, Handed) else None)
             if self._last_word.id in runs:
                 break
-        return Hint(frozenset(workers), frozenset(runs), resync, handed)
+        return Hint(frozenset(workers), frozenset(runs), resync)
+
+    async def handed(self) -> Handed | None:
+        """The hint that carried a run, if there was one."""
+        await self.all()
+        return self.carried
 
     async def workers(self) -> frozenset[str]:
         return (await self.all()).workers

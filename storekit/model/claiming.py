@@ -8,7 +8,7 @@ from storekit.model import holding
 from storekit.model.book import Book, Row
 
 
-def claim(book: Book, request: ClaimRequest) -> list[str]:
+def claim(book: Book, request: ClaimRequest, ready: bool = False, took: str | None = None) -> list[str]:
     """The best runs first. A run with losses comes only as the first, and then alone. In front of them comes what the
     worker was handed and did not take.
 
@@ -16,12 +16,12 @@ def claim(book: Book, request: ClaimRequest) -> list[str]:
     """
     worker, tasks, lease = request.worker, request.tasks, request.lease
     handed = kept(book, worker, lease)
-    told = [] if handed is None or handed.id == request.took else [handed]
+    told = [] if handed is None or handed.id == took else [handed]
     free = request.free - len(told)
     holding.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
     found = told + take(book, worker, tasks, free, lease)
     book.batches[worker] = [(row.id, row.fence) for row in found]
-    may_hand(book, worker, tasks if request.ready and free > 0 and not found else ())
+    may_hand(book, worker, tasks if ready and free > 0 and not found else ())
     return [row.id for row in found]
 
 

@@ -212,7 +212,7 @@ async def test_a_verb_whose_request_or_reply_is_lost_is_done_once(place: Place, 
             assert proxy.struck == [fault]
             after = await everything(stage.store)
     if fault == "cut after" and verb.is_refusal:
-        for decided in state["Decided"]["items"]:
+        for decided in state["DecisionCount"]["items"]:
             decided["count"] += decided["run"] == "no"
     assert after == state
     if fault == "cut after" and verb.again is not None:

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from rota import Rota, State
 from rota.domain.policy import Limit
 from rota.domain.run import NewRun
-from rota.store import Hint, Store
+from rota.store import Handed, Store
 from rota.stores.redis import RedisBackend
 from storekit.contract import Stage, new_run
 from storekit.faults import FaultyBackend
@@ -20,21 +20,21 @@ from tests.stores.redis_stages import at, staged
 _row = msgspec.msgpack.Decoder(tuple[int, str, float, bool, str | bool | None, str | bool, float])
 
 
-async def heard(stage: Stage, *news: NewRun) -> Hint:
-    """What the first hint says after these were put."""
+async def heard(stage: Stage, *news: NewRun) -> tuple[frozenset[str], Handed | None]:
+    """Which workers were hinted after these were put, and the run that was handed over."""
     async with asyncio.timeout(10), stage.listening() as ear:
         await stage.claim("ada", tasks=["greet", "other"], ready=True)
         await stage.put(*news)
-        return await ear.all()
+        return (await ear.all()).workers, ear.carried
 
 
 async def test_a_lone_due_run_is_handed_over(valkey: RedisServer, namespace: str) -> None:
     async with staged(at(valkey.url, namespace)) as stage:
         new = new_run()
-        hint = await heard(stage, new)
-        assert hint.handed is not None
-        assert hint.handed.run == await stage.see(new)
-        assert hint.handed.run.state is State.RUNNING
+        _, handed = await heard(stage, new)
+        assert handed is not None
+        assert handed.run == await stage.see(new)
+        assert handed.run.state is State.RUNNING
 
 
 @pytest.mark.parametrize("case", ["two at once", "not yet due", "limited", "unknown to it"])
@@ -47,9 +47,9 @@ async def test_what_must_be_weighed_is_left_to_a_claim(valkey: RedisServer, name
             "limited": [new_run("other")],
             "unknown to it": [new_run("third")],
         }[case]
-        hint = await heard(stage, *news)
-        assert hint.handed is None
-        assert hint.workers == (set() if case == "unknown to it" else {"ada"})
+        workers, handed = await heard(stage, *news)
+        assert handed is None
+        assert workers == (set() if case == "unknown to it" else {"ada"})
 
 
 async def test_a_worker_whose_ear_is_gone_is_handed_nothing(valkey: RedisServer, namespace: str) -> None:

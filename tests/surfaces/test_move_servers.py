@@ -17,6 +17,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import ClaimRequest, Command, MarkRow, RunQuery, Store
 from rota.stores import connect
 from storekit.contract import new_run
+from storekit.contract.stage import Stage
 from tests.faults.conftest import in_place
 from tests.requirement import requirement
 from tests.server_fixtures import Servers
@@ -189,7 +190,7 @@ async def test_runs_that_were_tried_begin_afresh_and_are_counted(urls: tuple[str
 async def test_a_paused_run_starts_nowhere_on_its_way(urls: tuple[str, str]) -> None:
     run = new_run("work")
     async with connect(urls[0]).open() as old, connect(urls[1]).open() as new, new.changes():
-        await new.claim(ClaimRequest("w", 1, ["work"], 1, 30, None, "token"))
+        await Stage(connect(urls[1]), new).claim("w", tasks=["work"], ready=True)
         await old.put([run])
         await old.control(Command.PAUSE, [run.id])
         assert (await move(old, new)).runs == 1

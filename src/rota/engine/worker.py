@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import secrets
 import socket
 import threading
 from collections import Counter
@@ -20,6 +19,7 @@ from rota.engine.context import Context
 from rota.engine.endings import tell_ending
 from rota.engine.events import ended, in_hand, tell_stopped, tell_unstarted
 from rota.engine.handler import Handler
+from rota.engine.handover import HandOver
 from rota.engine.hooks import Hooks
 from rota.engine.logs import run_here
 from rota.engine.rescue import rescue
@@ -78,9 +78,7 @@ class Worker:
         self._tallies = Tallies()
         self._reported_at = 0.0
         self._claims = 0
-        self._hands = False  # this store hands runs over
-        self._ready: str | None = None  # for a run without a claim: one answered claim has said so, none is on its way
-        self._took: Seat | None = None  # the run that came so, until a claim has told that it did
+        self._handover = HandOver(store)
         self._since = 0.0  # our clock less the store's, at most
         self._seats: dict[Lease, Seat] = {}
         self.overdue = 0  # calls that outlived their runs and still take a seat
@@ -139,21 +137,17 @@ class Worker:
         n = self._claims + 1
         if self._pending is None and self._now() - self._reported_at > REPORT_EVERY:
             self._pending = self._report()
-        ready, self._ready = secrets.token_hex(8) if free > 0 and not self._seats else None, None
-        took, asked_at = self._took, self._now()
-        known = None if took is None else took.run.id
-        request = ClaimRequest(self.name, n, tasks, free, self._tuning.lease, self._pending, ready, known)
-        claim = await self._store.claim(request)
+        took, asked_at = self._handover.took, self._now()
+        request = ClaimRequest(self.name, n, tasks, free, self._tuning.lease, self._pending)
+        claim = await self._handover.claim(request, idle=free > 0 and not self._seats)
         if self._pending is not None:
             self._pending, self._reported_at = None, self._now()
-        self._claims, self._hands = n, claim.hands
-        if not claim.runs:
-            self._ready = ready
+        self._claims = n
         if took is not None:
             took.deadline = max(took.deadline, asked_at + self._tuning.lease)
             if self.slate is not None:
                 self.slate.extend(took.lease, took.deadline)
-            self._took = None
+            self._handover.took = None
         self._since = asked_at - claim.now
         self.claimed_at = self._now()
         ours = {run.lease for run in claim.lapsed}.intersection(self.unsettled() if claim.lapsed else ())
@@ -166,12 +160,11 @@ class Worker:
         return claim
 
     def _take(self, handed: Handed) -> None:
-        """Start a run that came without a claim. With one on its way, or answered since, that has told it as well."""
-        if self._ready != handed.token or self._stopping:
+        """Start a handed run. If the token is stale, a newer claim returns the run: just claim."""
+        if self._stopping or not self._handover.accepts(handed):
             self.look()
             return
-        self._ready = None
-        self._took = self._start(handed.run)
+        self._handover.took = self._start(handed.run)
         self._wake.set()  # there may be more, and one more free seat to tell of
 
     async def _farewell(self) -> None:
@@ -250,7 +243,7 @@ class Worker:
             seat.overdue.add_done_callback(self._thread_came_back)
         if not self._seats:
             self._empty.set()
-        if self._hungry or (self._hands and not self._seats and not self._ready):
+        if self._hungry or (self._handover.wants_claim and not self._seats):
             self._wake.set()  # for more runs, or to be ready for what comes
 
     def _thread_came_back(self, call: "asyncio.Future[object]") -> None:
@@ -344,8 +337,8 @@ class Worker:
 
     def hint(self, hint: Hint) -> bool:
         """Wakes the claim loop if the hint is for us; true if one of our runs has news."""
-        if hint.handed is not None and hint.handed.worker == self.name:
-            self._take(hint.handed)
+        if isinstance(hint, Handed) and hint.worker == self.name:
+            self._take(hint)
         elif self.name in hint.workers or hint.resync:
             self.look()
         return any(seat.stop is None and lease.run in hint.runs for lease, seat in self._seats.items())

@@ -4,7 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -29,13 +29,11 @@ from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.engine.handler import ExecutorName, Handler
 from rota.errors import InvalidArguments, InvalidOptions, StoreError
+from rota.store import SubmitsWithin
 from rota.task.chain import Chain, Link
 from rota.task.ids import new_id
 from rota.task.kinds import check_using
 from rota.task.options import TaskOptions, check_definition, default_executor, key_of, takes_context, trigger_of
-
-if TYPE_CHECKING:
-    from rota.stores.postgres import PostgresBackend
 
 log = logging.getLogger("rota")
 
@@ -270,29 +268,19 @@ class Task(Generic[C, P, T_co, R_co]):
 
     async def put_within(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
         """In the transaction that is open on the caller's connection."""
-        from rota.stores.postgres.within import put_within  # that store's driver may be absent
-
         await self.client().session()  # whoever submits first makes the schema
         run = await self.made(bound)
         refusal = self.client().refusal(run)
-        return self.handle_for(
-            accept(await put_within(connection, self._postgres(), run) if refusal is None else refusal)
-        )
+        return self.handle_for(accept(await self._within().put_within(connection, run) if refusal is None else refusal))
 
     def put_within_sync(self, bound: Bound[R_co], connection: object) -> RunHandle[R_co]:
-        from rota.stores.postgres.within import put_within_sync
-
         run = bound.to_run() if self.once is None else self.portal().call(lambda: self.made(bound))
         refusal = self.client().refusal(run)
-        return self.handle_for(
-            accept(put_within_sync(connection, self._postgres(), run) if refusal is None else refusal)
-        )
+        return self.handle_for(accept(self._within().put_within_sync(connection, run) if refusal is None else refusal))
 
-    def _postgres(self) -> "PostgresBackend":
-        from rota.stores.postgres import PostgresBackend
-
+    def _within(self) -> SubmitsWithin:
         backend = self.client().backend
-        if not isinstance(backend, PostgresBackend):
+        if not isinstance(backend, SubmitsWithin):
             raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
         return backend
 

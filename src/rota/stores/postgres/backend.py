@@ -5,10 +5,12 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun
 from rota.errors import StoreError
 from rota.store import Store
 from rota.stores.hub import Hub
-from rota.stores.postgres import schema
+from rota.stores.postgres import schema, within
 from rota.stores.postgres.address import Address, parse
 from rota.stores.postgres.driver import explain, quoted
 from rota.stores.postgres.pool import Pool
@@ -48,6 +50,12 @@ class PostgresBackend:
     def schema(self) -> str:
         """As it stands in SQL."""
         return quoted(self.address.schema)
+
+    async def put_within(self, connection: object, run: NewRun) -> Decision:
+        return await within.put_within(connection, self, run)
+
+    def put_within_sync(self, connection: object, run: NewRun) -> Decision:
+        return within.put_within_sync(connection, self, run)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:

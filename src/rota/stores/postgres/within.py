@@ -3,20 +3,22 @@
 Drivers are told apart by their modules, so that none has to be imported here that the caller does not use.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun
 from rota.errors import InvalidOptions
-from rota.stores.postgres.backend import PostgresBackend
 from rota.stores.postgres.columns import as_payload
+
+if TYPE_CHECKING:
+    from rota.stores.postgres.backend import PostgresBackend
 
 _answers = msgspec.json.Decoder(list[tuple[str, Reason]])
 
 
-async def put_within(connection: Any, backend: PostgresBackend, run: NewRun) -> Decision:
+async def put_within(connection: Any, backend: "PostgresBackend", run: NewRun) -> Decision:
     """On an asyncpg connection, a psycopg AsyncConnection, or an AsyncConnection or AsyncSession of SQLAlchemy."""
     payload = as_payload([run])
     match _driver(connection):
@@ -35,7 +37,7 @@ async def put_within(connection: Any, backend: PostgresBackend, run: NewRun) -> 
     return _decision(found)
 
 
-def put_within_sync(connection: Any, backend: PostgresBackend, run: NewRun) -> Decision:
+def put_within_sync(connection: Any, backend: "PostgresBackend", run: NewRun) -> Decision:
     """On a psycopg connection, or a Connection or Session of SQLAlchemy; no event loop is involved."""
     payload = as_payload([run])
     match _driver(connection):
@@ -51,7 +53,7 @@ def put_within_sync(connection: Any, backend: PostgresBackend, run: NewRun) -> D
     return _decision(found)
 
 
-def _sql(backend: PostgresBackend, payload: str) -> str:
+def _sql(backend: "PostgresBackend", payload: str) -> str:
     """The skew is a number of this process, and only in tests another than 0."""
     clock = f", {backend.skew!r}, {backend.seen!r}" if backend.skew else ""
     schema = backend.schema.replace("%", "%%") if payload == "%s" else backend.schema

@@ -101,14 +101,18 @@ class RedisStore:
         return Reply(now, fired)
 
     async def claim(self, request: ClaimRequest) -> Claim:
+        return await self.claim_ready(request, None, None)
+
+    async def hears(self, worker: str) -> bool:
+        return await self._subscriber.attends(worker)
+
+    async def claim_ready(self, request: ClaimRequest, token: str | None, took: str | None) -> Claim:
         worker, n, report = request.worker, request.n, request.report
         crew, packed, text = self._crew(tuple(request.tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
-        hears = await self._subscriber.attends(worker)
-        ready = request.ready if hears else None
         has_tasks = bool(request.tasks)
-        sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, ready, request.took]
+        sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
         now, wake, left, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
@@ -121,7 +125,7 @@ class RedisStore:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
         wait = None if wake is None else float(wake)
         ended = [id.decode() for id in late]
-        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], hears, ended)
+        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], ended)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]

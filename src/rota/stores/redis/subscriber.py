@@ -144,7 +144,6 @@ def _handed(worker: str, payload: bytes) -> Hint:
     try:
         token, *words = reader.gets()
         (run,), _ = read_runs(words)
-        handed = Handed(worker, token.decode(), run)
+        return Handed(workers=frozenset((worker,)), worker=worker, token=token.decode(), run=run)
     except (hiredis.HiredisError, TypeError, ValueError, AttributeError):
-        handed = None
-    return Hint(workers=frozenset((worker,)), handed=handed)
+        return Hint(workers=frozenset((worker,)))

@@ -1,0 +1,56 @@
+"""Optional capabilities: what a store or backend may be able to do beyond the port. Callers ask with `isinstance`."""
+
+from typing import Protocol, runtime_checkable
+
+from rota.domain.decision import Decision
+from rota.domain.run import NewRun, Run
+from rota.store.claims import Claim, ClaimRequest
+from rota.store.values import Hint
+
+
+class Handed(Hint, frozen=True, kw_only=True):
+    """A hint that carries a run, which a put has leased to an idle worker."""
+
+    worker: str
+    """The worker that holds the run."""
+    token: str
+    """The token of that worker's last claim. With another token, the worker drops the hint and claims."""
+    run: Run
+
+
+@runtime_checkable
+class HandsOver(Protocol):
+    """A store whose `put` may lease a run to an idle worker and send it with a `Handed` hint, which saves a claim.
+
+    The hint can get lost. The lease is therefore short until the worker's next claim, which says what the worker got.
+    """
+
+    async def hears(self, worker: str) -> bool:
+        """Whether a `Handed` hint for `worker` would arrive at this open store now."""
+        ...
+
+    async def claim_ready(self, request: ClaimRequest, token: str | None, took: str | None) -> Claim:
+        """`Store.claim`, for a worker that can be handed runs.
+
+        With a `token`, and if this claim finds nothing, puts may hand one run to the worker until its next claim; the
+        `Handed` hint carries the token. `took` is the id of the run that the worker was handed and has started since
+        its last claim: from now on its lease lasts `request.lease`. This claim returns a run that the worker was handed
+        and that `took` does not name.
+        """
+        ...
+
+
+@runtime_checkable
+class SubmitsWithin(Protocol):
+    """A backend that can put a run in a transaction which is open on a database connection of the caller.
+
+    The run exists once that transaction commits, and never existed if it is rolled back.
+    """
+
+    async def put_within(self, connection: object, run: NewRun) -> Decision:
+        """Put `run` over `connection`, a connection of an asynchronous driver."""
+        ...
+
+    def put_within_sync(self, connection: object, run: NewRun) -> Decision:
+        """Put `run` over `connection`, a connection of a synchronous driver."""
+        ...

@@ -1,0 +1,172 @@
+"""The port: `Store`, the verbs of every store, and `Backend`, which opens a store.
+
+- Every reply carries the store's own time. Callers pass delays in seconds; no verb reads the caller's clock.
+- Every verb can be sent again after a lost reply. The second call changes nothing more. It answers the same as the
+  first, or, where the answer says what has changed (fire, settle, control, declare, mark, sweep), that nothing has.
+  Exception: a refusal is counted again, because a store does not remember refusals by the id of the run.
+- A store raises StoreError and no other exception. It raises Unstorable for a value that it can never store, and only
+  to the caller that sent that value.
+- A name that nothing can have (with a NUL or a lone surrogate) is valid in reads and commands; it finds nothing.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
+
+from rota.domain.decision import Decision
+from rota.domain.run import Lease, NewRun, Note
+from rota.domain.schedule import Schedule, Tick
+from rota.domain.settlement import Settlement, Verdict
+from rota.domain.spec import TaskSpec
+from rota.store.claims import Claim, ClaimRequest, Renewal
+from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
+from rota.store.reports import Stat
+from rota.store.values import (
+    Command,
+    Declared,
+    Depth,
+    Fired,
+    Hint,
+    MarkRow,
+    Plan,
+    Reply,
+    Retention,
+    Scope,
+    Swept,
+)
+
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """One open connection to a store, bound to the event loop that opened it."""
+
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        """Make `runs`, or refuse or join them as their guards say. Every run comes into being here or in `fire`.
+
+        A run whose id the store knows is not made again: the answer is the one of the first put, until ID_MEMORY after
+        the run has ended. With a `plan`, all runs are put in one atomic step, the other waiting runs of the plan's
+        group are cancelled in the same step, and one answer for each cancelled run follows the answers for `runs`.
+        """
+        ...
+
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        """Advance the schedule of each tick and put the runs of the tick, in one atomic step per tick.
+
+        A tick is applied only if its schedule still has the version and next time for which the tick was planned.
+        """
+        ...
+
+    async def claim(self, request: ClaimRequest) -> Claim:
+        """Lease at most `request.free` due runs of `request.tasks` to `request.worker`.
+
+        Runs of higher priority come first, then those that have been due for longest. A claim passes over runs of
+        paused and disabled tasks. It counts limits from the leases themselves, and parks runs of a key that has reached
+        its limit. A run with losses comes in a batch of its own, and only to a worker that holds no other run with
+        losses.
+
+        `request.n` numbers the claims of a worker: the same number again answers the same batch.
+
+        The claim also offers lapsed leases of other workers, and due schedules of any task, because a worker needs no
+        code to fire a schedule. A claim that leaves seats empty registers the worker as idle, so that a put can hint
+        the worker.
+        """
+        ...
+
+    async def renew(
+        self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
+    ) -> Reply[Renewal]:
+        """Extend each of `leases` that its worker still holds to `seconds` from now.
+
+        A worker still holds a lapsed lease until another worker has settled the run as lost. `notes` are what handlers
+        noted, by run id; the store keeps them with the runs that are still held.
+        """
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+        """Record the ending of calls: each settlement is one atomic step.
+
+        A settlement is applied only if its run still has the settlement's fence and worker. The step records the
+        attempt, sets the state, writes the mark, and makes runs due that waited for this one.
+        """
+        ...
+
+    async def control(
+        self,
+        command: Command,
+        names: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Scope = Scope.RUNS,
+    ) -> Reply[int]:
+        """Carry out `command` for each of `names`, and answer how many things it changed for each name.
+
+        `of` says what `names` are: runs, tasks or schedules. The store records the command as a decision, with `note`
+        and with `by`, the person who asks. Waiting runs change at once; running ones change when their worker hears of
+        the command. One call ends a bounded number of runs: repeat it until the answer is 0.
+        """
+        ...
+
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        """Publish what the code says about tasks and schedules. The last declaration wins; a pause stays.
+
+        A schedule that is declared unchanged keeps its next tick. A declaration never removes anything.
+        """
+        ...
+
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+        """Set and clear marks; False for an edit that changes nothing. Runs that waited for a mark may start."""
+        ...
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow or DecisionCount (the latest count first)."""
+        ...
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        """What workers counted in each of the last `minutes`, per task, oldest minute first."""
+        ...
+
+    async def runs(self, query: RunQuery) -> Page:
+        """One page of the runs that `query` describes."""
+        ...
+
+    async def depths(self) -> Reply[Depth]:
+        """How many unfinished runs each task has."""
+        ...
+
+    async def sweep(self, retention: Retention) -> Swept:
+        """Cancel runs that are too late to start, and delete ended runs as `retention` says; bounded work per call."""
+        ...
+
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+        """Hints from now on. They may be lost, merged or false: whoever needs the truth also polls.
+
+        With `worker`, the store may leave out hints that concern neither work for that worker nor the runs it holds.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """Where a store lives. It can be opened many times, on any event loop."""
+
+    @property
+    def url(self) -> str:
+        """The address for people to read, with secrets masked."""
+        ...
+
+    @property
+    def poll(self) -> float:
+        """Seconds after which an idle worker claims again, if no hint came."""
+        ...
+
+    @property
+    def skew(self) -> float:
+        """For tests: seconds by which this backend's clock is ahead."""
+        ...
+
+    @skew.setter
+    def skew(self, seconds: float) -> None: ...
+
+    def open(self) -> AbstractAsyncContextManager[Store]:
+        """An open store, closed at the end of the `with`."""
+        ...

@@ -1,0 +1,74 @@
+"""What workers report about themselves, and how a store shows it."""
+
+import math
+
+from msgspec import Struct
+
+
+class Tally(Struct, frozen=True, omit_defaults=True):
+    """What a worker counted for one task since its last report."""
+
+    task: str
+    succeeded: int = 0
+    """Runs that succeeded."""
+    failed: int = 0
+    """Runs that failed for good."""
+    retried: int = 0
+    """Calls that failed and are tried again."""
+    other: int = 0
+    """Calls that ended in any other way."""
+    waits: dict[int, int] = {}
+    """How long runs waited for their start: the number of runs in each `bucket`."""
+    durations: dict[int, int] = {}
+    """How long calls took: the number of calls in each `bucket`."""
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """A worker's heartbeat, sent with a claim."""
+
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    """The version of rota that the worker runs."""
+    seats: int = 0
+    """How many runs the worker can hold at once."""
+    leased: int = 0
+    """How many runs the worker holds."""
+    overdue: int = 0
+    """Calls that outlived their runs and still take a seat."""
+    tallies: tuple[Tally, ...] = ()
+    """What the worker counted since its last report, per task."""
+    lease: float = 0.0
+    """Seconds for which the worker holds what it claims; 0 if the worker does not say."""
+
+
+class WorkerSeen(Struct, frozen=True):
+    """A worker as the store knows it from the worker's last claim."""
+
+    name: str
+    tasks: tuple[str, ...]
+    """The tasks that the worker can call."""
+    seen_at: float
+    """When the worker last claimed, by the store's clock."""
+    idle: bool
+    """The worker has free seats and waits for a hint."""
+    report: Report = Report()
+    """The worker's last report."""
+
+
+class Stat(Struct, frozen=True):
+    """One minute of one task, summed over the reports of all workers."""
+
+    minute: int
+    """Minutes since 1970, UTC."""
+    tally: Tally
+
+
+def bucket(seconds: float) -> int:
+    """The histogram bucket of `seconds`: two buckets for every doubling, from a millisecond up."""
+    return 0 if seconds <= 0.001 else min(80, 1 + int(2 * math.log2(seconds / 0.001)))
+
+
+def bucket_seconds(index: int) -> float:
+    """The upper end of the bucket `index`, in seconds."""
+    return 0.001 * math.pow(2.0, index / 2)

@@ -1,0 +1,134 @@
+"""The values that the verbs of a store take and answer."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from rota.domain.decision import Decision
+from rota.domain.guards import Mark
+
+T = TypeVar("T")
+
+ID_MEMORY = 60.0
+"""Seconds for which a store remembers the id of an ended run at least."""
+RETRY_WINDOW = 20.0
+"""Seconds within which a client ends its own retries; well inside ID_MEMORY."""
+
+
+class Reply(Struct, Generic[T], frozen=True):
+    """The answers to one call, one for each item and in the order of the items."""
+
+    now: float
+    """The store's time."""
+    items: list[T]
+
+
+class Fired(Struct, frozen=True):
+    """What became of a tick."""
+
+    applied: bool
+    """False: the schedule has moved on or changed since the tick was planned, and nothing was changed."""
+    decisions: tuple[Decision, ...] = ()
+    """One answer for each run of the tick."""
+
+
+class Declared(StrEnum):
+    """What a declaration changed."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    TAKEN = "taken"
+    """The schedule of that id belongs to another app; nothing was changed."""
+
+
+class Command(StrEnum):
+    """What a person can ask of runs, tasks and schedules."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    DROP = "drop"
+    """End what waits, and leave alone what runs. A dropped schedule is deleted."""
+
+
+class Scope(StrEnum):
+    """What the names of a command name: runs by id, tasks by name, or schedules by id."""
+
+    RUNS = "runs"
+    TASKS = "tasks"
+    SCHEDULES = "schedules"
+
+
+class MarkRow(Struct, frozen=True):
+    """What a store remembers of one (task, key)."""
+
+    task: str
+    key: str
+    mark: Mark | None
+    """None in an edit: clear the mark."""
+
+
+class Plan(Struct, frozen=True):
+    """All runs that a group shall have waiting. A put with a plan cancels the other waiting runs of the group."""
+
+    group: str
+    keep: frozenset[str] = frozenset()
+    """Unique keys of runs that are not put again and not cancelled either."""
+    note: str = "no longer in the plan"
+    """The note that cancelled runs get."""
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long ended runs are kept."""
+
+    succeeded: float = 86_400.0
+    """Seconds for which a run that succeeded is kept."""
+    failed: float = 7 * 86_400.0
+    """Seconds for which a run that failed or was cancelled is kept."""
+    most: int = 10_000
+    """The most ended runs kept per task."""
+    least: int = 50
+    """The last ended runs of a task, kept whatever their age."""
+
+
+class Swept(Struct, frozen=True):
+    """What one sweep did."""
+
+    now: float
+    """The store's time."""
+    expired: int
+    """How many runs were cancelled because it is too late to start them."""
+    forgotten: int
+    """How many ended runs were deleted."""
+    more: bool = False
+    """The sweep reached its bound of work: another sweep has more to do at once."""
+    ended: Sequence[str] = ()
+    """Ids of the runs that expired."""
+
+
+class Hint(Struct, frozen=True):
+    """Something may have changed."""
+
+    workers: frozenset[str] = frozenset()
+    """There may be work for these workers."""
+    runs: frozenset[str] = frozenset()
+    """These runs may have changed."""
+    resync: bool = False
+    """Anything may have changed: hints may have been lost."""
+    any_run: bool = False
+    """Any run may have changed, but there is no work for a worker that `workers` does not name."""
+
+
+class Depth(Struct, frozen=True):
+    """How many unfinished runs one task has; falsy if it has none."""
+
+    task: str
+    queued: int
+    running: int
+    paused: int = 0
+
+    def __bool__(self) -> bool:
+        return self.queued + self.running + self.paused > 0
