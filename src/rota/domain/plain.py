@@ -17,6 +17,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n"))).expandtabs(4)
 
 
+def one_line(text: str) -> str:
+    """`text` cleaned, with every run of white space as one space."""
+    return " ".join(clean(text).split())
+
+
 def plural(count: int, noun: str) -> str:
     """`1 run`, `3 runs`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
-from rota.cli.deploy.diff_view import change_page, change_record, owed_record
-from rota.cli.forecast.timetable import Timetable, read_timetable
+from rota.cli.deploy.diff_view import change_page
+from rota.cli.forecast.timetable import read_timetable
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.options.user import who
@@ -17,6 +17,8 @@ from rota.cli.render.text import plural
 from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
 from rota.domain.firing import moved_tick
 from rota.errors import InvalidOptions
+from rota.views.changes import change_view, owed_view
+from rota.views.forecast import Timetable
 
 CHANGES = 3
 """The exit code where there are changes."""
@@ -103,9 +105,9 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
 
 
 def _tell(show: Show, found: Difference, done: bool = False) -> None:
-    records = [change_record(change) for change in found.changes]
+    records = [change_view(change) for change in found.changes]
     if show.json:
-        show.value({"changes": records, "catch_up": [owed_record(each) for each in found.owed]})
+        show.value({"changes": records, "catch_up": [owed_view(each) for each in found.owed]})
         return
     show.records(records, COLUMNS, render=lambda: change_page(found.changes, found.owed, found.table, done))
     if not show.terminal:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rota.cli.forecast.timetable import Timetable
 from rota.cli.options.instants import clock
 from rota.cli.render.show import to_json
-from rota.cli.render.text import iso, one_line, plural
-from rota.cli.runs.records import plain_value
+from rota.cli.render.text import one_line, plural
 from rota.cli.schedules.view import owner_words
 from rota.domain.difference import Change, Field, Owed
+from rota.views.forecast import Timetable
+from rota.views.values import plain_value
 
 SIGN = {"added": "+", "changed": "~", "moved": "~", "undeclared": "-", "taken": "!"}
 STYLE = {"added": "green", "changed": "yellow", "moved": "yellow", "undeclared": "red", "taken": "bold red"}
@@ -22,30 +22,6 @@ WORDS = {
     "undeclared": "no longer in the code; rota sync --prune deletes it",
     "taken": "this app's does not run: the one in the store was",
 }
-
-
-def change_record(change: Change) -> dict[str, object]:
-    return {
-        "change": change.kind,
-        "of": change.of,
-        "id": change.id,
-        "fields": {
-            field.name: {"before": plain_value(field.name, field.before), "after": plain_value(field.name, field.after)}
-            for field in change.fields
-        },
-        "next_before": None if change.next_before is None else iso(change.next_before),
-        "next_after": None if change.next_after is None else iso(change.next_after),
-    }
-
-
-def owed_record(owed: Owed) -> dict[str, object]:
-    missed = owed.missed
-    return {
-        "schedule": owed.schedule,
-        "task": owed.task,
-        "runs": owed.runs,
-        "missed": missed and {"count": missed.count, "first": iso(missed.first), "last": iso(missed.last)},
-    }
 
 
 def change_page(

@@ -9,16 +9,17 @@ from rich.text import Text
 
 from rota.cli.deploy.lint_tasks import lint_tasks
 from rota.cli.forecast.cron import finding_lines
-from rota.cli.forecast.timetable import Timetable, read_timetable
+from rota.cli.forecast.timetable import read_timetable
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import one_line, plural
-from rota.cli.schedules.facts import policy_of, words_of
 from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.schedule import Schedule
 from rota.domain.timing import moment
 from rota.domain.triggers import Trigger
+from rota.views.forecast import Timetable
+from rota.views.schedules import policy_of, words_of
 
 COLUMNS = [
     Column("schedule"),

@@ -7,19 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from rota.cli.flows.facts import (
-    FlowName,
-    FlowPeriod,
-    PeriodName,
-    StepName,
-    brief,
-    find_flow,
-    find_step,
-    last_periods,
-    opened_app,
-    standing,
-    step_records,
-)
+from rota.cli.flows.find import FlowName, PeriodName, StepName, find_flow, find_step, opened_app
 from rota.cli.flows.view import Grid, flow_columns, healed_words, period_page, step_columns
 from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target, check_shared
@@ -31,6 +19,17 @@ from rota.domain.period import Period
 from rota.errors import InvalidOptions, RotaError
 from rota.flow import FlowStatus
 from rota.flow.flow import BACKFILL_CAP
+from rota.views.flows import (
+    FlowPeriod,
+    backfill_record,
+    flow_detail,
+    flow_period,
+    flow_view,
+    last_periods,
+    start_records,
+    step_records,
+)
+from rota.views.values import record
 from rota.why import Why
 from rota.why.steps import why_step
 
@@ -47,10 +46,12 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
 
     async def read() -> list[FlowPeriod]:
         async with opened_app(target) as (app, store):
-            return [await standing(app, store, flow) for flow in app.flows.values()]
+            return [await flow_period(store, flow, app.settings.tz) for flow in app.flows.values()]
 
     found = target.run(read(), code=True)
-    show.records([brief(each) for each in found], flow_columns(found), "No flows; define one with app.flow(…).")
+    show.records(
+        [record(flow_view(each)) for each in found], flow_columns(found), "No flows; define one with app.flow(…)."
+    )
 
 
 @flows.command(name="show")
@@ -68,8 +69,7 @@ def show_flow(
         raise InvalidOptions(f"--last {last}: from 1 to {MOST}")
     found, statuses = target.run(_read(target, flow, period, last), code=True)
     if show.json:
-        periods = [{"period": each.period, "done": each.done, "steps": step_records([each])} for each in statuses]
-        show.value(brief(found) | {"zone": found.zone, "periods": periods})
+        show.value(flow_detail(found, statuses))
         return
     records = step_records(statuses)
     show.records(
@@ -82,7 +82,7 @@ def show_flow(
 async def _read(target: Target, name: str, period: str | None, last: int) -> tuple[FlowPeriod, list[FlowStatus]]:
     async with opened_app(target) as (app, store):
         flow = find_flow(app, name)
-        found = await standing(app, store, flow, period)
+        found = await flow_period(store, flow, app.settings.tz, period)
         if period is not None:
             return found, [found.status]
         names = await last_periods(store, flow, last)
@@ -105,7 +105,7 @@ def why_flow(
         async with opened_app(target) as (app, store):
             chosen = find_flow(app, flow)
             name = find_step(chosen, step)
-            found = await standing(app, store, chosen, period)
+            found = await flow_period(store, chosen, app.settings.tz, period)
             return found, await why_step(store, found.status, name)
 
     found, answer = target.run(read(), code=True)
@@ -172,7 +172,7 @@ def reset(
                 raise InvalidOptions("--downstream: of which step? Without one, all are reset anyway")
             name = await chosen.period(period)
             done = await chosen.reset(name, None if step is None else find_step(chosen, step), downstream)
-            return await standing(app, store, chosen, name), done
+            return await flow_period(store, chosen, app.settings.tz, name), done
 
     found, done = target.run(clear(), code=True)
     if show.json:
@@ -207,7 +207,7 @@ def backfill(
                 await _confirm(_between(chosen.once, begin, end), flow)
             return await chosen.backfill(begin, end)
 
-    records = [_filled(flow, name, answers) for name, answers in target.run(put(), code=True).items()]
+    records = [backfill_record(flow, name, answers) for name, answers in target.run(put(), code=True).items()]
     show.records(records, [Column("period"), Column("put"), Column("joined"), Column("done", title="already done")])
 
 
@@ -231,25 +231,11 @@ async def _confirm(periods: int, flow: str) -> None:
         raise RotaError("nothing was started")
 
 
-def _filled(flow: str, period: str, answers: Mapping[str, Decision]) -> dict[str, object]:
-    reasons = [answer.reason for answer in answers.values()]
-    return {
-        "flow": flow,
-        "period": period,
-        "put": reasons.count(Reason.ACCEPTED),
-        "joined": reasons.count(Reason.JOINED),
-        "done": reasons.count(Reason.ALREADY_DONE),
-    }
-
-
 WORDS = {Reason.ACCEPTED: "put", Reason.JOINED: "waits already"}
 
 
 def _tell(show: Show, flow: str, period: str, answers: Mapping[str, Decision]) -> None:
-    records = [
-        {"flow": flow, "period": period, "step": step, "reason": str(answer.reason), "run": answer.run}
-        for step, answer in answers.items()
-    ]
+    records = start_records(flow, period, answers)
     columns = [
         Column("period", piped=True),
         Column("step"),

@@ -8,11 +8,13 @@ from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Column, Record, Show
-from rota.cli.render.text import iso, relative
+from rota.cli.render.text import relative
 from rota.domain.guards import Mark
 from rota.domain.keys import check_key
 from rota.errors import InvalidOptions
 from rota.store import MarkRow, Reply, RowQuery
+from rota.views.marks import mark_view
+from rota.views.values import record
 
 MOST = 100_000
 
@@ -43,7 +45,9 @@ def ls(
             return await (await client.store()).rows(MarkRow, RowQuery(task=task, key=key, limit=limit + 1))
 
     found = target.run(read(), code=True)
-    show.records([_record(row) for row in found.items[:limit]], _columns(found), "No marks: nothing is remembered.")
+    show.records(
+        [record(mark_view(row)) for row in found.items[:limit]], _columns(found), "No marks: nothing is remembered."
+    )
     if len(found.items) > limit:
         show.note(f"more than {limit:,}: name a task, or say --limit")
 
@@ -100,17 +104,6 @@ def _tell(show: Show, task: str, key: str, changed: bool, words: str) -> None:
         show.value({"task": task, "key": key, "changed": changed})
     else:
         show.line(f"{task} {key} {words}")
-
-
-def _record(row: MarkRow) -> dict[str, object]:
-    mark = row.mark or Mark()
-    return {
-        "task": row.task,
-        "key": row.key,
-        "succeeded_at": None if mark.succeeded_at is None else iso(mark.succeeded_at),
-        "finished_at": None if mark.finished_at is None else iso(mark.finished_at),
-        "failures": mark.failures,
-    }
 
 
 def _columns(found: Reply[MarkRow]) -> list[Column]:

@@ -7,7 +7,6 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
-from rota.cli.flows.facts import standing
 from rota.cli.flows.view import healed_words
 from rota.cli.options.names import check_known, known_somewhere
 from rota.cli.options.parameters import Flag, Shared
@@ -21,6 +20,7 @@ from rota.domain.period import Period
 from rota.errors import InvalidOptions
 from rota.flow import Flow
 from rota.store import MarkRow, RowQuery, RunQuery, Store
+from rota.views.flows import flow_period
 
 ALL = 10_000_000
 
@@ -105,7 +105,7 @@ async def _then(app: Rota, store: Store, cleared: list[MarkRow], name: str, peri
         for flow in app.flows.values():
             keys = {key_of(flow.name, step, period) for step in flow.steps}
             if any(row.key in keys for row in cleared):
-                said.append(f"{flow.name}: {healed_words(await standing(app, store, flow, period))}")
+                said.append(f"{flow.name}: {healed_words(await flow_period(store, flow, app.settings.tz, period))}")
     return said or [f"the next submit or tick of {name} in {period} runs it again"]
 
 

@@ -9,7 +9,6 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.flows.facts import FlowPeriod
 from rota.cli.options.instants import wall
 from rota.cli.render.show import Column, Record, console, table_of
 from rota.cli.render.text import coarse, one_line, plural, relative, span
@@ -18,6 +17,7 @@ from rota.domain.period import Period
 from rota.domain.run import State
 from rota.flow import FlowStatus, StepStatus
 from rota.flow.status import StepState
+from rota.views.flows import FlowPeriod
 
 LOOK: dict[StepState, tuple[str, str]] = {
     "done": ("✔", "green"),

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.options.instants import own_zone, read_instant
+from rota.cli.options.instants import read_instant
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
@@ -21,6 +21,7 @@ from rota.domain.triggers import Trigger
 from rota.domain.triggers.words import WEEKDAYS
 from rota.domain.triggers.zones import zone_name
 from rota.errors import InvalidOptions
+from rota.views.schedules import own_zone
 
 MOST = 1000
 STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}

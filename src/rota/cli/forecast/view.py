@@ -8,14 +8,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.forecast.timetable import Timetable
-from rota.cli.options.instants import wall, zone_of
+from rota.cli.options.instants import wall
 from rota.cli.render.text import one_line, plural, span
-from rota.cli.schedules.facts import words_of
 from rota.domain.deadline import deadline_id
 from rota.domain.forecast import Forecast, Hour, Pace
 from rota.domain.rehearsal import PeriodStart
 from rota.domain.schedule import Schedule
+from rota.views.forecast import Timetable
+from rota.views.schedules import words_of, zone_of
 
 WIDTH = 3
 SHOWN = 8

@@ -3,29 +3,9 @@
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
 from rota.errors import InvalidOptions
 
 YEARS = range(1970, 9000)
-
-
-def own_zone(trigger: Trigger) -> str | None:
-    """The zone that a trigger names."""
-    match trigger:
-        case Excluding(trigger=inner):
-            return own_zone(inner)
-        case Cron(tz=tz) | DailyAt(tz=tz) | Weekly(tz=tz) | Monthly(tz=tz):
-            return tz
-        case _:
-            return None
-
-
-def zone_of(text: str, otherwise: str) -> ZoneInfo:
-    """The zone in whose time a schedule is told: that of its trigger's text, else the app's."""
-    try:
-        return ZoneInfo(own_zone(Trigger.parse(text)) or otherwise)
-    except ValueError:  # a trigger of a newer version
-        return ZoneInfo(otherwise)
 
 
 def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:

@@ -1,20 +1,15 @@
 """Words for a terminal: stored text made harmless, and instants, spans and sizes as people say them."""
 
 import re
-from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
-from rota.domain.plain import HIDDEN, clean, plural
+from rota.domain.plain import HIDDEN, clean, one_line, plural
+from rota.views.values import iso
 
 __all__ = ["clean", "coarse", "iso", "one_line", "plural", "relative", "size", "span", "wrapped"]
 
 UNSAFE_IN_JSON = re.compile(f"[{HIDDEN}]")
-
-
-def one_line(text: str) -> str:
-    """The same on one line."""
-    return " ".join(clean(text).split())
 
 
 _PIECES = re.compile(r"`[^`]*`\S*|\S+")
@@ -34,15 +29,6 @@ def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
         else:
             line = f"{line} {piece}" if line.strip() else f"{line}{piece}"
     return [*lines, line]
-
-
-def iso(instant: float) -> str:
-    """An instant as ISO 8601 in UTC."""
-    try:
-        moment = datetime.fromtimestamp(instant, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(instant)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def span(seconds: float) -> str:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from cyclopts import App, Parameter
 
-from rota.cli.flows.facts import find_flow, opened_app
+from rota.cli.flows.find import find_flow, opened_app
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.instants import read_instant
 from rota.cli.options.names import check_known_somewhere
@@ -15,9 +15,6 @@ from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural
-from rota.cli.runs.ids import find, find_all
-from rota.cli.runs.lists import matching, next_runs
-from rota.cli.runs.records import run_record
 from rota.cli.runs.view import run_columns, run_page
 from rota.cli.schedules.find import find_schedule
 from rota.client.handle import RunHandle
@@ -26,6 +23,7 @@ from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
 from rota.schedules.schedules import Schedules
 from rota.store import Command, Page, RunQuery, Store
+from rota.views.runs import find_run, find_runs, matching, next_runs, run_view
 
 MOST = 1000
 
@@ -68,13 +66,13 @@ def ls(
         if state or key or group or flow or period or schedule or since or cursor:
             raise InvalidOptions("--next lists what is queued, of all tasks or one: give it with --task alone")
         page = target.run(_following(target, task, following), code=task is not None)
-        show.records([run_record(run) for run in page.runs], run_columns(page), "Nothing waits that could start.")
+        show.records([run_view(run) for run in page.runs], run_columns(page), "Nothing waits that could start.")
         return
     if flow is not None or period is not None:
         group = target.run(_group(target, group, flow, period), code=True)
     query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
     page, more = target.run(_page(target, query, schedule, since), code=task is not None)
-    show.records([run_record(run) for run in page.runs], run_columns(page), "No runs.")
+    show.records([run_view(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
         show.note(f"more: --cursor {page.cursor}")
     elif more:
@@ -87,11 +85,11 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
 
     async def read() -> Page:
         async with target.client() as client:
-            return await (await client.store()).runs(RunQuery(ids=[await find(client, id)]))
+            return await (await client.store()).runs(RunQuery(ids=[await find_run(client, id)]))
 
     page = target.run(read())
     run = page.runs[0]
-    show.document(run_record(run), lambda: run_page(run, page.now))
+    show.document(run_view(run), lambda: run_page(run, page.now))
 
 
 @runs.command
@@ -100,7 +98,7 @@ def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) 
 
     async def put() -> list[dict[str, object]]:
         async with target.client() as client:
-            old = await find_all(client, (id, *ids))
+            old = await find_runs(client, (id, *ids))
             return [{"id": (await RunHandle(client, i).retry()).id, "retry_of": i} for i in old]
 
     show.records(target.run(put()), [Column("id", whole=True), Column("retry_of", title="retry of", whole=True)])
@@ -129,7 +127,7 @@ def _control(command: Command, given: tuple[str, ...], note: str | None, target:
 
     async def control() -> list[dict[str, object]]:
         async with target.client() as client:
-            found = await find_all(client, given)
+            found = await find_runs(client, given)
             store = await client.store()
             heard = (await store.control(command, found, note, who())).items
             states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}

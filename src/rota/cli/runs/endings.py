@@ -1,9 +1,9 @@
 """How a run that was waited for is told: its result, or why it has none."""
 
 from rota.cli.render.show import Show, to_json
-from rota.cli.runs.records import from_json
 from rota.domain.run import Run, State
 from rota.errors import RotaError, RunCancelled, RunFailed
+from rota.views.values import from_json
 
 
 def result_text(run: Run) -> str:

@@ -16,7 +16,6 @@ from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Show
 from rota.cli.runs.endings import judge, tell_result, too_late
-from rota.cli.runs.records import run_record
 from rota.cli.tasks.disabled import refused_words
 from rota.client.client import Client
 from rota.client.handle import accept
@@ -27,6 +26,7 @@ from rota.domain.run import NewRun, Run
 from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
 from rota.task import WAIT, Bound
 from rota.task.remote import unchecked_run
+from rota.views.runs import run_view
 
 
 class Submitted(Struct, frozen=True):
@@ -141,7 +141,7 @@ def _answer(show: Show, made: Submitted) -> None:
         show.note("joined: this run was there already")
     if show.json:
         brief = {"id": decision.run, "task": made.task, "created": not joined}
-        show.value(brief if ended is None else run_record(ended))
+        show.value(brief if ended is None else run_view(ended))
     elif ended is None:
         show.line(decision.run)
     else:

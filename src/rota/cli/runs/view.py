@@ -10,9 +10,9 @@ from rich.text import Text
 
 from rota.cli.render.show import Column, Record, to_json
 from rota.cli.render.text import clean, coarse, iso, one_line, plural, relative, span
-from rota.cli.runs.records import from_json
 from rota.domain import needs
 from rota.domain.timing import shown
+from rota.views.values import from_json
 
 if TYPE_CHECKING:
     from rota.domain.run import Attempt, Run

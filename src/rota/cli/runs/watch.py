@@ -14,14 +14,14 @@ from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line
 from rota.cli.runs.endings import judge, result_text, tell_result, too_late
-from rota.cli.runs.ids import find
-from rota.cli.runs.records import from_json, record
 from rota.client.client import Client
 from rota.client.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
 from rota.client.session import LOOK_AGAIN
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Page, RunQuery, Store
+from rota.views.runs import find_run
+from rota.views.values import from_json, record
 
 FIELDS = ("at", "state", "attempt", "progress", "message")
 COLUMNS = [Column(name) for name in FIELDS]
@@ -107,7 +107,7 @@ async def _missing(store: Store, page: Page, waited: float) -> str:
 
 async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:
     async with target.client() as client:
-        id = await find(client, given)
+        id = await find_run(client, given)
         async with aclosing(looks(client, id, timeout)) as seen:
             return await (_draw(seen) if show.terminal and not show.json else _report(seen, show))
 

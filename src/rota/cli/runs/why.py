@@ -7,11 +7,12 @@ from cyclopts import Parameter
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
-from rota.cli.runs.ids import SHORTEST, find
 from rota.cli.tasks.disabled import compared
 from rota.client.client import Client
 from rota.errors import RunNotFound, UnknownTask
 from rota.store import Store
+from rota.views.decisions import why_view
+from rota.views.runs import SHORTEST, find_run
 from rota.why import Why, why
 
 
@@ -31,9 +32,7 @@ def why_not(
 
 def tell_why(show: Show, answer: Why) -> None:
     if show.json:
-        facts = [{"about": fact.about, "text": fact.text, "holds": fact.holds} for fact in answer.facts]
-        told = {"subject": answer.subject, "kind": answer.kind, "answer": answer.answer, "held": answer.held}
-        show.value(told | {"facts": facts})
+        show.value(why_view(answer))
         return
     show.sentence(f"{answer.kind} {answer.subject}: {answer.answer}")
     for fact in answer.facts:
@@ -54,7 +53,7 @@ async def _found(client: Client, store: Store, subject: str, key: str | None) ->
         if key is not None or len(subject.strip()) < SHORTEST:
             raise
         try:
-            run = await find(client, subject)
+            run = await find_run(client, subject)
         except RunNotFound:
             raise unknown from None
     return await why(store, run)

@@ -7,8 +7,7 @@ from cyclopts import App, Parameter
 from rota.cli.options.parameters import LOOK, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
-from rota.cli.render.text import iso, plural
-from rota.cli.schedules.facts import Facts, brief, facts_of, whole
+from rota.cli.render.text import plural
 from rota.cli.schedules.find import ScheduleId, find_schedule, opened
 from rota.cli.schedules.put import put
 from rota.cli.schedules.steer import backfill, delete, pause, resume, run_now
@@ -16,6 +15,9 @@ from rota.cli.schedules.view import schedule_columns, schedule_page
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import FIRINGS_KEPT
 from rota.store import RowQuery
+from rota.views.decisions import decision_view
+from rota.views.schedules import Facts, facts_of, schedule_detail, schedule_view
+from rota.views.values import record
 
 schedules = App(name="schedules", help="Look at schedules; put, pause, resume, delete and run them.", group=LOOK)
 for command in (put, pause, resume, delete, run_now, backfill):
@@ -34,7 +36,7 @@ def ls(
     Times are those of the schedule's own zone, or of the app's (tz) where it names none; in a pipe and in JSON, UTC.
     """
     found = target.run(_listed(target, task))
-    records = [brief(facts) for facts in found]
+    records = [record(schedule_view(facts)) for facts in found]
     show.records(records, schedule_columns(found), "No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
     overdue = sum(facts.overdue for facts in found)
     if overdue and show.terminal and not show.json:
@@ -46,17 +48,10 @@ def ls(
 def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
     """Show everything about one schedule: in words, its next ticks, and what became of the last thirty."""
     facts, decided = target.run(_one(target, id))
-    told = [
-        {
-            "reason": str(word.reason),
-            "by": word.by,
-            "note": word.note,
-            "count": word.count,
-            "last_at": iso(word.last_at),
-        }
-        for word in decided
-    ]
-    show.document(whole(facts) | {"asked": told}, lambda: schedule_page(facts, decided))
+    show.document(
+        record(schedule_detail(facts)) | {"asked": [record(decision_view(each)) for each in decided]},
+        lambda: schedule_page(facts, decided),
+    )
 
 
 async def _listed(target: Target, task: str | None) -> list[Facts]:

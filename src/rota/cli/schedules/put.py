@@ -11,12 +11,11 @@ from msgspec import Struct
 from rota.app.app import Rota
 from rota.cli.options.arguments import gather, gather_for
 from rota.cli.options.durations import seconds_of
-from rota.cli.options.instants import clock, own_zone, read_instant
+from rota.cli.options.instants import clock, read_instant
 from rota.cli.options.names import unknown
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Show
-from rota.cli.schedules.facts import Facts, facts_of, whole, words_of
 from rota.cli.schedules.find import opened
 from rota.domain.intake import Options, Timed
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -25,6 +24,8 @@ from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
 from rota.store import RowQuery, Store
 from rota.task.remote import schedule_by_spec
+from rota.views.schedules import Facts, facts_of, own_zone, schedule_detail, words_of
+from rota.views.values import record
 
 
 class Call(Struct, frozen=True):
@@ -77,7 +78,7 @@ def put(
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
     made = target.run(_put(target, app, id, when, timed, call, expect, paused))
     if show.json:
-        show.value(whole(made))
+        show.value(record(schedule_detail(made)))
     else:
         schedule = made.schedule
         next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from rota.cli.options.instants import clock, read_end, read_instant, zone_of
+from rota.cli.options.instants import clock, read_end, read_instant
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
@@ -22,6 +22,7 @@ from rota.domain.schedule import Schedule
 from rota.errors import InvalidOptions, RotaError
 from rota.schedules.schedules import Schedules, check_working
 from rota.store import RunQuery
+from rota.views.schedules import zone_of
 
 UNASKED = 20
 """Runs that a backfill makes without asking."""

@@ -13,10 +13,10 @@ from rota.cli.options.instants import clock, wall
 from rota.cli.render.show import Column, to_json
 from rota.cli.render.text import clean, coarse, one_line, relative, span
 from rota.cli.runs.view import STATE_STYLE, outcome, short_id
-from rota.cli.schedules.facts import Facts, about_of, args_of, coming, policy_of, words_of
 from rota.client.tick_outcomes import TickOutcome
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
+from rota.views.schedules import Facts, about_of, args_of, coming, policy_of, words_of
 
 OVERLAP = {
     "skip": "skip: a tick makes no run while an earlier one is unfinished",
@@ -111,7 +111,7 @@ def schedule_page(facts: Facts, decided: Sequence[DecisionCount]) -> RenderableT
     ticks = coming(facts)
     if ticks:
         parts += _section("Next" + (" (once it is resumed)" if schedule.paused else ""), _ticks(facts, ticks))
-    if facts.fates:
+    if facts.outcomes:
         parts += _section("Last firings", _fates(facts))
     return Group(*parts)
 
@@ -204,7 +204,7 @@ def _own_time(instant: float, facts: Facts) -> str:
 
 def _fates(facts: Facts) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
-    for fate in reversed(facts.fates):
+    for fate in reversed(facts.outcomes):
         told = _dim(outcome(fate.run, facts.now)) if fate.run is not None and fate.state is not None else Text()
         grid.add_row(
             clock(fate.firing.nominal, facts.now),

@@ -16,7 +16,6 @@ from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
-from rota.cli.runs.records import from_json
 from rota.domain.arguments import encode_result
 from rota.domain.ids import uuid7
 from rota.domain.results import judged
@@ -24,6 +23,7 @@ from rota.domain.run import Progress, Run, State
 from rota.engine.context import Context
 from rota.errors import RotaError
 from rota.task import Bound, Task
+from rota.views.values import from_json
 
 
 def call(

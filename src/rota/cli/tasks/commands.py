@@ -1,12 +1,9 @@
 """`rota tasks`: what the app can do, how much of it waits, and what is held back."""
 
-import inspect
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
-from msgspec import Struct
-from msgspec.structs import replace
 from rich.text import Text
 
 from rota.cli.options.names import check_known_somewhere
@@ -15,14 +12,13 @@ from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import one_line, plural, span
-from rota.cli.runs.records import record as plain
 from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers.durations import spell_duration
-from rota.flow import Flow
-from rota.store import Command, Depth, Scope
-from rota.task import Task
+from rota.store import Command, Scope
+from rota.views.tasks import TaskRow, TaskView, task_rows, task_view
+from rota.views.values import record
 
 TaskName = Annotated[str, Parameter(help="The task's name.")]
 Note = Annotated[str | None, Parameter(help="Why.")]
@@ -50,24 +46,16 @@ COLUMNS = [
 ]
 
 
-class TaskRow(Struct, frozen=True):
-    """What the store knows of a task."""
-
-    depth: Depth
-    spec: TaskSpec | None
-
-
 @tasks.default
 def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's tasks, and tasks that only the store knows."""
     app = target.app()
-    stored = target.run(_standings(target))
-    strangers = [name for name in stored if name not in app.names()]
-    records = [
-        _record(name, app.names().get(name), stored.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
+    rows = target.run(_rows(target))
+    strangers = [name for name in rows if name not in app.names()]
+    views = [
+        task_view(name, app.names().get(name), rows.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
     ]
-    if show.json:
-        records = [{k: v for k, v in each.items() if not k.endswith("_text")} for each in records]
+    records = [record(view) if show.json else record(view) | _texts(view) for view in views]
     show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
     if strangers and show.terminal and not show.json:
         show.line("\n? the store knows it, but the app does not define it")
@@ -113,58 +101,18 @@ def _control(
     show.records(target.run(control(), code=True), [Column("task", whole=True), Column("changed"), Column("paused")])
 
 
-async def _standings(target: Target) -> dict[str, TaskRow]:
+async def _rows(target: Target) -> dict[str, TaskRow]:
     async with target.client() as client:
-        store = await client.store()
-        depths = {depth.task: depth for depth in (await store.depths()).items}
-        specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
-    return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
+        return await task_rows(await client.store())
 
 
-def _record(
-    name: str, task: Task[..., ..., Any, Any] | None, stored: TaskRow | None, flow: Flow | None
-) -> dict[str, object]:
-    depth = stored.depth if stored else Depth(name, 0, 0)
-    spec = _spec(name, task, stored.spec if stored else None)
+def _texts(view: TaskView) -> dict[str, object]:
+    """What tables and TSV show instead of nested objects."""
     return {
-        "task": name,
-        "parameters": task and _parameters(task.signature.parameters),
-        "executor": (task and task.executor) or spec.executor or None,
-        "retries": task.retry.limit if task else spec.retries,
-        "timeout": task.policy.timeout if task else spec.timeout,
-        "enabled": spec.enabled,
-        "enabled_here": task.enabled if task else None,
-        "paused": spec.paused,
-        "limit": spec.limit and plain(spec.limit),
-        "rate": spec.rate and plain(spec.rate),
-        "activity": spec.activity and plain(spec.activity),
-        "priority": spec.priority,
-        "max_pending": spec.guards.max_pending,
-        "limit_text": _limit(spec.limit),
-        "rate_text": _rate(spec.rate),
-        "activity_text": _activity(spec.activity),
-        "queued": depth.queued,
-        "running": depth.running,
-        "paused_runs": depth.paused,
-        "defined": task is not None,
-        "kind": "task" if flow is None else "flow",
-        "steps": None if flow is None else len(flow.steps),
-        "description": one_line((task.description if task else spec.description).partition("\n")[0]),
+        "limit_text": _limit(view.limit),
+        "rate_text": _rate(view.rate),
+        "activity_text": _activity(view.activity),
     }
-
-
-def _spec(name: str, task: Task[..., ..., Any, Any] | None, stored: TaskSpec | None) -> TaskSpec:
-    """What a worker published wins over what the code here says: it is what holds. A task that was paused before any
-    worker published it has only its pause in the store."""
-    if stored is not None and (stored.executor or task is None):
-        return stored
-    spec = task.spec() if task else TaskSpec(name)
-    return replace(spec, paused=stored is not None and stored.paused)
-
-
-def _parameters(signature: inspect.Signature) -> str:
-    """As in the code, without the parentheses and the result."""
-    return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])
 
 
 def _limit(limit: Limit | None) -> str:

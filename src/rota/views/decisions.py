@@ -1,0 +1,38 @@
+"""Decisions: what was decided about a task or a key, how often, by whom; and the answer to "why did it not run?"."""
+
+from msgspec import Struct
+
+from rota.domain.decision import DecisionCount
+from rota.views.values import Record, iso, record
+from rota.why import Why
+
+
+class DecisionView(Struct, frozen=True):
+    """One kind of decision; `by` and `note` are those of the last one."""
+
+    reason: str
+    by: str | None
+    note: str | None
+    count: int
+    last_at: str
+
+
+def decision_view(decision: DecisionCount) -> DecisionView:
+    return DecisionView(
+        reason=str(decision.reason),
+        by=decision.by,
+        note=decision.note,
+        count=decision.count,
+        last_at=iso(decision.last_at),
+    )
+
+
+def why_view(why: Why) -> Record:
+    """The answer, whether something holds the work back (`held`), and the facts in the order of the answer."""
+    return {
+        "subject": why.subject,
+        "kind": why.kind,
+        "answer": why.answer,
+        "held": why.held,
+        "facts": [record(fact) for fact in why.facts],
+    }

@@ -1,0 +1,122 @@
+"""Runs: one as JSON, found by part of its id, and lists that no single query of a store gives."""
+
+import heapq
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.structs import replace
+
+from rota.client.client import Client
+from rota.domain.run import Run, State
+from rota.domain.spec import TaskSpec
+from rota.errors import InvalidOptions, RunNotFound
+from rota.store import Page, RunQuery, Store
+from rota.views.values import Record, record
+
+FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
+"""Fields that come first in the JSON of a run, because readers look for them first."""
+
+SHORTEST = 6
+"""Characters that a part of an id needs at least."""
+WINDOW, PAGE = 1000, 100
+"""Recent runs among which a part of an id is looked up, and how many of them one read fetches."""
+CANDIDATES = 5
+"""Ids that the error names if a part fits several runs."""
+
+SCAN = 500
+"""Runs per read of a list that is filtered here."""
+SCHEDULED = ("schedule", "run_now")
+
+
+def run_view(run: Run) -> Record:
+    """All fields of `run`; a new field of `Run` appears here without a change."""
+    found = record(run)
+    del found["body"]
+    return {name: found[name] for name in FIRST} | found
+
+
+async def find_runs(client: Client, given: Sequence[str]) -> list[str]:
+    """Look up every id in `given`, in order; raises if one is unknown or fits several runs."""
+    return [await find_run(client, text) for text in given]
+
+
+async def find_run(client: Client, given: str) -> str:
+    """The id of the one recent run whose id equals `given`, begins or ends with it.
+
+    Ids begin with the time, so runs that were submitted together differ at the end.
+    """
+    text = given.strip().lower()
+    if len(text) < SHORTEST:
+        raise InvalidOptions(f"{given!r} is too short: give at least {SHORTEST} characters of the run's id")
+    store = await client.store()
+    if (await store.runs(RunQuery(ids=[text]))).runs:
+        return text
+    found: list[str] = []
+    cursor: str | None = None
+    for _ in range(WINDOW // PAGE):
+        page = await store.runs(RunQuery(limit=PAGE, cursor=cursor))
+        found.extend(run.id for run in page.runs if run.id.startswith(text) or run.id.endswith(text))
+        cursor = page.cursor
+        if cursor is None:
+            break
+    if not found:
+        raise RunNotFound(f"no run {given}: it never was, or it ended so long ago that it is forgotten")
+    if len(found) > 1:
+        more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
+        raise InvalidOptions(f"{given!r} fits {len(found)} runs: {', '.join(found[:CANDIDATES])}{more}")
+    return found[0]
+
+
+async def matching(store: Store, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:
+    """The newest runs of `query` that `schedule` made and that were created at or after `since`.
+
+    The second value says whether there are more than `query.limit`.
+    """
+    found: list[Run] = []
+    now = (await store.depths()).now
+    async for run, now in _each(store, query):
+        if since is not None and run.created_at < since:
+            break  # newest first: all runs that follow are older
+        if schedule is None or (run.origin.kind in SCHEDULED and run.origin.of == schedule):
+            if len(found) == query.limit:
+                return Page(now, found, None), True
+            found.append(run)
+    return Page(now, found, None), False
+
+
+async def next_runs(store: Store, task: str | None, count: int) -> Page:
+    """The `count` runs that workers claim next, in the order of claims.
+
+    Due runs come first, by priority and then by due time; then runs that are not due yet, by due time. Runs of paused
+    and disabled tasks are left out, and runs that wait for other runs or for a limit.
+    """
+    specs = (await store.rows(TaskSpec)).items
+    off = {spec.name for spec in specs if spec.paused or not spec.enabled}
+    waiting: list[tuple[tuple[float, ...], int, Run]] = []
+    now = (await store.depths()).now
+    arrived = 0
+    async for run, seen in _each(store, RunQuery(states=[State.QUEUED], task=task)):
+        now, arrived = seen, arrived - 1  # newest first: a later item of the list arrived earlier
+        if run.task not in off and not run.parked and not run.needs:
+            waiting.append((_turn(run, now), arrived, run))
+            if len(waiting) > 2 * (count + SCAN):
+                waiting = heapq.nsmallest(count, waiting, key=_order)
+    return Page(now, [run for *_, run in heapq.nsmallest(count, waiting, key=_order)], None)
+
+
+def _turn(run: Run, now: float) -> tuple[float, ...]:
+    return (0.0, -run.priority, run.due_at) if run.due_at <= now else (1.0, run.due_at, -run.priority)
+
+
+def _order(entry: tuple[tuple[float, ...], int, Run]) -> tuple[tuple[float, ...], int]:
+    return entry[:2]
+
+
+async def _each(store: Store, query: RunQuery) -> AsyncIterator[tuple[Run, float]]:
+    """Every run of `query`, each with the store's time at which it was read."""
+    page = await store.runs(replace(query, limit=SCAN))
+    while True:
+        for run in page.runs:
+            yield run, page.now
+        if page.cursor is None:
+            return
+        page = await store.runs(replace(query, limit=SCAN, cursor=page.cursor))

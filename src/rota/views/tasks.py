@@ -1,0 +1,101 @@
+"""Tasks: what the code defines, joined with what the store knows of them."""
+
+import inspect
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.activity import Activity
+from rota.domain.plain import one_line
+from rota.domain.policy import Limit, Rate
+from rota.domain.spec import TaskSpec
+from rota.flow import Flow
+from rota.store import Depth, Store
+from rota.task import Task
+
+AnyTask = Task[..., ..., Any, Any]
+
+
+class TaskRow(Struct, frozen=True):
+    """What the store knows of a task; `spec` is None if no worker has published the task."""
+
+    depth: Depth
+    spec: TaskSpec | None
+
+
+class TaskView(Struct, frozen=True):
+    """A task or, if `kind` is "flow", a flow. `enabled` is what workers published, `enabled_here` what the code here
+    says; `defined` is False for a task that only the store knows."""
+
+    task: str
+    parameters: str | None
+    executor: str | None
+    retries: int
+    timeout: float | None
+    enabled: bool
+    enabled_here: bool | None
+    paused: bool
+    limit: Limit | None
+    rate: Rate | None
+    activity: Activity | None
+    priority: int
+    max_pending: int | None
+    queued: int
+    running: int
+    paused_runs: int
+    defined: bool
+    kind: str
+    steps: int | None
+    description: str
+
+
+async def task_rows(store: Store) -> dict[str, TaskRow]:
+    """All tasks that are published in `store` or have unfinished runs there, by name."""
+    depths = {depth.task: depth for depth in (await store.depths()).items}
+    specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+    return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
+
+
+def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow | None) -> TaskView:
+    """`task` is what the code defines under `name`, `row` what the store knows, `flow` the flow of that name."""
+    depth = row.depth if row else Depth(name, 0, 0)
+    spec = _spec(name, task, row.spec if row else None)
+    return TaskView(
+        task=name,
+        parameters=_parameters(task.signature.parameters) if task else None,
+        executor=(task and task.executor) or spec.executor or None,
+        retries=task.retry.limit if task else spec.retries,
+        timeout=task.policy.timeout if task else spec.timeout,
+        enabled=spec.enabled,
+        enabled_here=task.enabled if task else None,
+        paused=spec.paused,
+        limit=spec.limit,
+        rate=spec.rate,
+        activity=spec.activity,
+        priority=spec.priority,
+        max_pending=spec.guards.max_pending,
+        queued=depth.queued,
+        running=depth.running,
+        paused_runs=depth.paused,
+        defined=task is not None,
+        kind="task" if flow is None else "flow",
+        steps=None if flow is None else len(flow.steps),
+        description=one_line((task.description if task else spec.description).partition("\n")[0]),
+    )
+
+
+def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
+    """The spec that a worker published, because that spec is in force; else the spec of the code here.
+
+    The store keeps only the pause of a task that was paused before a worker published it.
+    """
+    if stored is not None and (stored.executor or task is None):
+        return stored
+    spec = task.spec() if task else TaskSpec(name)
+    return replace(spec, paused=stored is not None and stored.paused)
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    """The parameters as in the code, without parentheses and without the type of the result."""
+    return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])

@@ -1,0 +1,68 @@
+"""Workers: who is there to do the work, and in what state."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from rota.client.fleet import all_running, is_alive, stopping
+from rota.store import Store, WorkerSeen
+from rota.views.values import iso
+
+
+class WorkerView(Struct, frozen=True):
+    """`held` counts the runs that the worker has claimed; `overdue` counts calls that outlived
+    their runs and still take a seat."""
+
+    name: str
+    standing: str
+    host: str
+    pid: int
+    seats: int
+    held: int
+    overdue: int
+    idle: bool
+    tasks: Sequence[str]
+    seen_at: str
+    silent_for: float
+    version: str
+
+
+async def worker_views(store: Store) -> list[WorkerView]:
+    """The workers that `store` has seen in the last hour, the last seen first."""
+    seen, running = await store.rows(WorkerSeen), await all_running(store)
+    claimed = Counter(run.worker for run in running)
+    leaving = {worker.name for worker in stopping(seen.items, running, seen.now)}
+    return [
+        _view(worker, worker.name in leaving, claimed[worker.name], seen.now)
+        for worker in sorted(seen.items, key=lambda worker: (-worker.seen_at, worker.name))
+    ]
+
+
+def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> WorkerView:
+    report = worker.report
+    return WorkerView(
+        name=worker.name,
+        standing=_state(worker, leaving, claimed, now),
+        host=report.host,
+        pid=report.pid,
+        seats=report.seats,
+        held=claimed,
+        overdue=report.overdue,
+        idle=worker.idle,
+        tasks=worker.tasks,
+        seen_at=iso(worker.seen_at),
+        silent_for=round(max(0.0, now - worker.seen_at), 3),
+        version=report.version,
+    )
+
+
+def _state(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> str:
+    """A worker that is killed while it stops is silent: its runs wait until their leases lapse."""
+    if leaving:
+        return "stopping"
+    if not worker.tasks and not claimed:
+        return "stopped"
+    if not is_alive(worker, now):
+        return "silent"
+    return "busy" if claimed else "idle"
