@@ -1,1 +1,1 @@
-"""The rules of rota, free of I/O: values in, values out; no clock, no loop, no log."""
+"""The rules of rota as pure functions over values: no I/O, no clock, no event loop, no log."""

@@ -1,4 +1,4 @@
-"""Reasons: every answer to "should this run?" and every word for how a run ended."""
+"""Decisions and reasons: the answer to a submit, and the words for why a run exists or how it ended."""
 
 from enum import StrEnum
 
@@ -39,7 +39,7 @@ class Reason(StrEnum):
     LATE = "late"
 
     UNKNOWN = "unknown"
-    """A word of a newer version."""
+    """Any reason that this version does not know."""
 
     @classmethod
     def _missing_(cls, value: object) -> "Reason":
@@ -47,7 +47,7 @@ class Reason(StrEnum):
 
 
 class DecisionCount(Struct, frozen=True, omit_defaults=True):
-    """One kind of answer about one (task, key), however often it was given; `run`, `note` and `by` are of the last."""
+    """How often one reason was given for one (task, key). `run`, `note` and `by` are those of the last time."""
 
     task: str
     key: str
@@ -61,9 +61,9 @@ class DecisionCount(Struct, frozen=True, omit_defaults=True):
 
 
 class Decision(Struct, frozen=True):
-    """The answer to one submit: truthy when there is a run for it, else the reason why not.
+    """The answer to one submit: truthy if a run does the work; else `reason` says why not.
 
-    `run` is the run that now stands for it: its own, or the one that was there already.
+    `run` is the id of the new run, of the run that the submit joined, or of the run because of which it was refused.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""Planning: what a due schedule makes of now. Pure, and its work is bounded however long nobody was there."""
+"""Firing: the tick of a due schedule. Pure, and bounded work however long no worker ran."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from rota.domain.schedule import CATCH_UP_CAP, Firing, Missed, Schedule, Tick
 from rota.domain.timing import GRAIN, Timing, interval_of
 
 ON_TIME = 60.0
-"""Seconds by which a tick may be late and still count as on time, for `catch_up="skip"` without a grace."""
+"""Seconds by which a tick may be late and still make its run, for `catch_up="skip"` without a grace."""
 BACKFILL_CAP = 1000
 
 
 def with_first_tick(schedule: Schedule, now: float, known: Schedule | None = None) -> Schedule:
-    """A schedule as declared now, with its anchor and its first tick, which never lies in the past.
+    """Return `schedule`, declared at `now`, with its anchor and its first tick. The first tick is never in the past.
 
-    The anchor of a known one stays as long as its interval does, whatever else is said anew: else whoever says
-    something new at every start would never see it fire.
+    If the store already has it (`known`) with the same interval, the anchor stays, whatever else changes. Otherwise a
+    schedule whose declaration changes at every start of an app would never fire.
     """
     if known is None or known.anchor is None or interval_of(known) != interval_of(schedule):
         schedule = replace(schedule, anchor=math.floor(now))
@@ -34,17 +34,17 @@ def with_first_tick(schedule: Schedule, now: float, known: Schedule | None = Non
 
 
 def due_tick(schedule: Schedule, now: float) -> Tick:
-    """The step of a schedule whose time to fire has come: its runs, what it missed, and when it is next."""
+    """Return the tick of a schedule whose time to fire has come: its runs, the missed ticks, the next nominal time."""
     timing = Timing.of(schedule)
     first = None if schedule.next_at is None else timing.settled(schedule.next_at)
-    if first is None or timing.fires_at(first) > now:  # its zone has changed: the tick lies ahead
+    if first is None or timing.fires_at(first) > now:  # the rules of its zone have changed: the tick is in the future
         return _tick(schedule, timing, first)
     latest, then = first, timing.next_after(first)
-    if then is not None and timing.fires_at(then) <= now:  # nobody was there for a while
+    if then is not None and timing.fires_at(then) <= now:  # no worker ran for a while
         latest = timing.latest(now) or first
         then = timing.next_after(latest)
     floor = first if first >= schedule.since else timing.next_after(schedule.since - GRAIN)
-    owed = floor is not None and floor <= latest  # what fell before `since` is not made up
+    owed = floor is not None and floor <= latest  # ticks before `since` are not made up
     wanted = _wanted(schedule, timing, floor, latest, now) if floor is not None and owed else []
     missed = None
     if not wanted or wanted[0] > first:
@@ -53,7 +53,8 @@ def due_tick(schedule: Schedule, now: float) -> Tick:
 
 
 def passed_tick(schedule: Schedule, now: float) -> Tick | None:
-    """The step of a due schedule that is about to be changed: its ticks are passed over, and that is recorded."""
+    """Return a tick that records the due ticks of a schedule as missed, before the schedule is changed; None if none is
+    due."""
     timing = Timing.of(schedule)
     first = None if schedule.next_at is None else timing.settled(schedule.next_at)
     if first is None or timing.fires_at(first) > now:
@@ -63,8 +64,10 @@ def passed_tick(schedule: Schedule, now: float) -> Tick | None:
 
 
 def deadline_tick(schedule: Schedule, now: float) -> tuple[Tick, float, float | None] | None:
-    """The step of a deadline that has passed, its nominal time and that of the one before; None if it lies ahead, or
-    fell before the schedule was as it is now."""
+    """Return the tick of a deadline that has passed, its nominal time, and the nominal time before it.
+
+    None if the deadline is in the future, or was before the schedule had its present form.
+    """
     tick = passed_tick(schedule, now)
     if tick is None or tick.missed is None:
         return None
@@ -73,7 +76,7 @@ def deadline_tick(schedule: Schedule, now: float) -> tuple[Tick, float, float | 
 
 
 def late(tick: Tick, nominal: float, words: str) -> Tick:
-    """The same step with the word that nothing was done."""
+    """Return `tick` with the message `words`: the deadline at `nominal` was missed."""
     return replace(tick, missed=Missed(nominal, nominal, 1, reason=Reason.LATE, note=words))
 
 
@@ -82,15 +85,18 @@ def _missed(timing: Timing, first: float, last: float) -> Missed:
 
 
 def moved_tick(schedule: Schedule) -> Tick | None:
-    """Where a coming tick has moved to since it was computed, because its zone has changed; None if it stands."""
+    """Return a tick that moves the next nominal time if the rules of its zone have changed it; None if they have
+    not."""
     timing = Timing.of(schedule)
     settled = None if schedule.next_at is None else timing.settled(schedule.next_at)
     return None if settled == schedule.next_at else _tick(schedule, timing, settled)
 
 
 def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[str]) -> list[NewRun]:
-    """A run by this id for each nominal time, due at once: each waits for the end of the one before, the first for
-    those that are unfinished."""
+    """Return a run, due at once, for each nominal time in `ticks`; the values are the ids of the runs.
+
+    Each run waits for the end of the run before it, and the first one for the runs `behind`.
+    """
     runs: list[NewRun] = []
     for nominal, id in ticks.items():
         run = _run(schedule, id, Origin("schedule", schedule.id, nominal))
@@ -99,7 +105,7 @@ def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[st
 
 
 def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:
-    """The nominal times from `first` to `last`; ValueError if there are more than a backfill may make."""
+    """Return the nominal times from `first` to `last`. Raise ValueError if there are more than BACKFILL_CAP."""
     timing = Timing.of(schedule)
     nominals: list[float] = []
     at = timing.next_after(first - GRAIN)
@@ -112,23 +118,25 @@ def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:
 
 
 def run_now(schedule: Schedule, id: str, now: float) -> NewRun:
-    """One more run at once, beside the ticks; the schedule's overlap holds for it too."""
+    """Return a run that is due now and belongs to no tick. The overlap of the schedule applies to it too."""
     return _run(schedule, id, Origin("run_now", schedule.id, now))
 
 
 def run_of(schedule: Schedule, firing: Firing) -> str | None:
-    """The run that stands for a tick: its own, or the one that was there already. None where none was made."""
+    """Return the id of the run that answers a tick: its own run or the earlier run that it joined; None without a
+    run."""
     own = tick_id(schedule.id, firing.nominal) if firing.reason is Reason.ACCEPTED else None
     return firing.run or own
 
 
 def tick_id(schedule: str, nominal: float) -> str:
-    """The same for everyone who plans this tick: so it makes one run, however many do."""
+    """Return the id of the run of a tick. Every worker that fires the tick computes the same id, so it makes one
+    run."""
     return derived("tick", schedule, f"{nominal:.5f}")
 
 
 def _wanted(schedule: Schedule, timing: Timing, floor: float, latest: float, now: float) -> list[float]:
-    """The nominal times that shall have a run, oldest first."""
+    """Return the nominal times from `floor` to `latest` that get a run, oldest first."""
     if _too_late(schedule, latest, now):
         return []
     if schedule.catch_up == "skip" and schedule.grace is None and now - timing.fires_at(latest) > ON_TIME:
@@ -144,7 +152,7 @@ def _wanted(schedule: Schedule, timing: Timing, floor: float, latest: float, now
 
 
 def _too_late(schedule: Schedule, nominal: float, now: float) -> bool:
-    """Would its run expire at once?"""
+    """Return whether the run of this nominal time would expire at once."""
     return schedule.grace is not None and after(nominal, schedule.grace) <= now
 
 
@@ -168,7 +176,8 @@ def _tick(
 
 
 def _chain(schedule: Schedule, timing: Timing, nominals: list[float]) -> list[NewRun]:
-    """One run as its guards have it; several wait for each other instead, so that none is refused for the next."""
+    """Return the runs of the nominal times. A single run keeps its guards. Of several runs, each waits for the end of
+    the one before instead: their guards would refuse all but one."""
     runs: list[NewRun] = []
     for nominal in nominals:
         run = _run(schedule, tick_id(schedule.id, nominal), Origin("schedule", schedule.id, nominal))
@@ -181,7 +190,10 @@ def _chain(schedule: Schedule, timing: Timing, nominals: list[float]) -> list[Ne
 
 
 def _behind(schedule: Schedule, run: NewRun, others: Sequence[str]) -> NewRun:
-    """One of several, each behind the one before. What is done once per period is still refused where it is done."""
+    """Return `run` so that it waits for the end of the runs `others` and no guard refuses it for their sake.
+
+    A run that is done once per period keeps its guard, so that a period that is done is refused.
+    """
     if schedule.once is not None:
         return replace(run, needs=tuple(others))
     return replace(run, guards=Guards(marks=run.guards.reads_marks), unique_key=None, needs=tuple(others))
@@ -193,7 +205,7 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
         period = period_at(schedule.once, origin.nominal or 0.0)
         key, guards, origin = named(key, period), replace(guards, unique="done"), replace(origin, period=period)
     elif schedule.overlap == "queue" and guards.behind:
-        guards = replace(guards, join="wait")  # here, not in the store: schedules that are there already have it so too
+        guards = replace(guards, join="wait")  # set here, so that it also applies to schedules that are stored already
     return NewRun(
         id=id,
         task=schedule.task,

@@ -1,4 +1,4 @@
-"""Gates: whether one more run of a limited task may start now. Counts come from real leases, never from counters."""
+"""Gates: may one more run of a limited task start now? Running runs are counted from leases, never from counters."""
 
 from enum import Enum
 
@@ -10,22 +10,22 @@ from rota.domain.policy import Limit, Rate
 class Pass(Enum):
     OPEN = "open"
     SHUT = "shut"
-    """Nothing of this task may start now."""
+    """No run of this task may start now."""
     PARK = "park"
-    """Nothing of this key may start now: its runs leave the due index until one of them ends."""
+    """No run of this key may start now: the due runs of the key leave the lanes until one of its runs ends."""
 
 
 class RateState(Struct, frozen=True):
-    """GCRA: the instant at which the bucket would be full again, were nothing more taken."""
+    """The state of a rate (GCRA): the instant at which its bucket is full again if nothing more starts."""
 
     full_at: float = 0.0
 
     def opens_at(self, rate: Rate) -> float:
-        """The next instant at which one may start."""
+        """Return the next instant at which a run may start."""
         return self.full_at - (rate.burst - 1) * rate.interval
 
     def tokens(self, rate: Rate, now: float) -> int:
-        """How many may start now."""
+        """Return how many runs may start now."""
         spare = now - self.opens_at(rate)
         return 0 if spare < 0 else min(rate.burst, 1 + int(spare / rate.interval))
 
@@ -34,7 +34,7 @@ class RateState(Struct, frozen=True):
 
 
 class Gate:
-    """One task's gate during one claim: what runs already, and what this claim adds."""
+    """The gate of one task during one claim: it counts the runs that run already and those that the claim takes."""
 
     def __init__(self, limit: Limit | None, rate: Rate | None, running: int, task_rate: RateState) -> None:
         self.limit = limit
@@ -45,11 +45,12 @@ class Gate:
 
     @property
     def keyed(self) -> bool:
-        """Does it need to know the keys?"""
+        """Whether the limit or the rate is per key, so that the gate must `know` each key."""
         return bool((self.limit and self.limit.per_key) or (self.rate and self.rate.per_key))
 
     def know(self, key: str, running: int, rate: RateState) -> None:
-        """What stands of a key before this claim; once per key."""
+        """Tell the gate how many runs of `key` run, and the state of its rate, before this claim. Later calls for the
+        same key change nothing."""
         self._keys.setdefault(key, running)
         self._rates.setdefault(key, rate)
 
@@ -71,7 +72,7 @@ class Gate:
         return bool(self.rate and not self.rate.per_key and self._rates[""].opens_at(self.rate) > now)
 
     def take(self, key: str | None, now: float) -> None:
-        """One more starts."""
+        """Count one more run that starts."""
         self._running += 1
         if key is not None:
             self._keys[key] = self._keys.get(key, 0) + 1
@@ -80,19 +81,19 @@ class Gate:
             self._rates[name] = self._rates.get(name, RateState()).taken(self.rate, now)
 
     def opens_at(self) -> float | None:
-        """When a task that is shut by its rate opens again."""
+        """Return when a task opens again that is shut by its rate."""
         if self.rate is None or self.rate.per_key:
             return None
         return self._rates[""].opens_at(self.rate)
 
     def key_opens_at(self, key: str) -> float | None:
-        """When parked runs of a key may go on by the clock; nothing if one of them has to end first."""
+        """Return when the rate of a key lets its parked runs start; None if a run of the key must end first."""
         if self.rate is None or not self.rate.per_key or self._saturated(key):
             return None
         return self._rates[key].opens_at(self.rate)
 
     def rates(self) -> dict[str, RateState]:
-        """Rate states to keep, by key; the task's own under the empty key."""
+        """Return the rate states to store, by key. The state of the whole task has the empty key."""
         return {} if self.rate is None else {key: state for key, state in self._rates.items() if state.full_at}
 
     def _saturated(self, key: str) -> bool:

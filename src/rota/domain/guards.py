@@ -1,4 +1,4 @@
-"""Guards: what a run may not stand beside, judged by the store in the step that admits it."""
+"""Guards: rules that the store checks in the transaction that admits a run."""
 
 from typing import Literal
 
@@ -7,7 +7,8 @@ from msgspec import Struct
 from rota.domain.decision import Reason
 
 Unique = Literal["queued", "active", "done"]
-"""What an equal run must not be: waiting; waiting or running; or any of these, or done."""
+"""Which other run of the same unique key refuses a new one: a queued one; a queued or running one; or also a
+success."""
 Join = Literal["keep", "push", "set", "refuse"]
 """What a newcomer does to an equal run that is queued: `keep` leaves the due time of the queued run, `push` moves it to
 the newcomer's due time if that is later, `set` moves it there in any case, and `refuse` refuses the newcomer."""
@@ -25,7 +26,8 @@ class Cooldown(Struct, frozen=True, omit_defaults=True, array_like=True):
 
 
 class Guards(Struct, frozen=True, omit_defaults=True):
-    """The first no wins. `max_wait` bounds how far a push can move the due time from the first arrival."""
+    """The rules for one run; the first that refuses it decides. `max_wait` bounds how many seconds after its creation a
+    run can be pushed."""
 
     unique: Unique | None = None
     join: Meeting = "keep"
@@ -33,9 +35,9 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     cooldowns: tuple[Cooldown, ...] = ()
     max_pending: int | None = None
     behind: bool = False
-    """Where an equal one runs, wait for its end."""
+    """If another run of the unique key is running, wait for its end."""
     marks: bool = False
-    """Write a mark although no guard of this very run reads it: its task has others that do."""
+    """Write a mark although the guards of this run read none: other runs of the task read it."""
 
     @property
     def reads_marks(self) -> bool:
@@ -43,7 +45,7 @@ class Guards(Struct, frozen=True, omit_defaults=True):
 
 
 class Mark(Struct, frozen=True):
-    """What is known of a (task, key): its last success, its last end, and failed runs in a row."""
+    """What a store remembers of a (task, key): the last success, the last end, and the failed runs in a row."""
 
     succeeded_at: float | None = None
     finished_at: float | None = None
@@ -51,7 +53,7 @@ class Mark(Struct, frozen=True):
 
 
 def cooldown_reason(cooldowns: tuple[Cooldown, ...], mark: Mark | None, now: float) -> Reason | None:
-    """The first rule by which (task, key) must rest now."""
+    """Return the reason of the first cooldown that refuses a run of this key now; None if none does."""
     if mark is None or mark.finished_at is None:
         return None
     for rule in cooldowns:
@@ -61,7 +63,8 @@ def cooldown_reason(cooldowns: tuple[Cooldown, ...], mark: Mark | None, now: flo
 
 
 def cooled_down_at(cooldowns: tuple[Cooldown, ...], mark: Mark, due_at: float) -> float:
-    """When a run that waited for its key may start: not before each rule that holds now has let go."""
+    """Return when a run that waited for another run of its key may start: at `due_at`, or when the last cooldown is
+    over."""
     finished = mark.finished_at
     if finished is None:
         return due_at
@@ -69,6 +72,7 @@ def cooled_down_at(cooldowns: tuple[Cooldown, ...], mark: Mark, due_at: float) -
 
 
 def push_due(created_at: float, due_at: float, wanted: float, max_wait: float | None) -> float:
-    """Where a debounced run moves: never earlier than it was, never beyond `max_wait` from its first arrival."""
+    """Return the due time of a run that is pushed to `wanted`: never before `due_at`, at most `max_wait` after
+    `created_at`."""
     latest = wanted if max_wait is None else min(wanted, created_at + max_wait)
     return max(due_at, latest)

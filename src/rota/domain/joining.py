@@ -1,4 +1,4 @@
-"""Joining: what a run that waits becomes when an equal one is put."""
+"""Joining: how a queued run changes when another run of its unique key is put."""
 
 from typing import TypeVar
 
@@ -60,8 +60,8 @@ def _due(holder: RunHead, new: NewRun, now: float) -> float:
 
 
 def _expiry(holder: RunHead, new: NewRun, due_at: float, now: float) -> float | None:
-    """The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before
-    it is due."""
+    """Return the expiry after a join: that of `new`, counted from the due time after the join; else the expiry of
+    `holder` moves with its due time. A join never makes a run expire before it is due."""
     if new.expires_after is not None:
         return after(max(now, due_at), new.expires_after)
     if new.expires_at is not None and new.expires_at > due_at:

@@ -1,4 +1,4 @@
-"""decide: what an outcome makes of a run. Every outcome has exactly one settlement."""
+"""Outcomes: how a call ended, and the one settlement that each outcome makes of its run."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from rota.domain.run import Failure, Note, Run, State
 from rota.domain.settlement import LOST, Charge, Finish, Requeue, Settlement
 
 UNBINDABLE_RELEASES = 3
-"""How often a run whose arguments do not fit is left to workers of another version."""
+"""How often a run whose arguments do not fit is queued again, for workers with another version of the code."""
 UNBINDABLE_DELAY = 5.0
 
 
@@ -18,7 +18,7 @@ class Succeeded(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The handler raised. `retry` is the rule for its exception, where that differs from the run's own."""
+    """The handler raised. `retry` is the rule for this exception, if it differs from the retry of the run."""
 
     error: Failure
     retry: Retry | None = None
@@ -31,66 +31,66 @@ class TimedOut(Struct, frozen=True):
 
 
 class BadResult(Struct, frozen=True):
-    """The handler did its work, but what it returned cannot be kept: calling it again would not help."""
+    """The handler returned a value that cannot be stored. Another call would not help."""
 
     error: Failure
 
 
 class RetryAsked(Struct, frozen=True):
-    """The handler named the time of its own retry; it still draws on the budget."""
+    """The handler asked for a retry after so many seconds. It counts as a failure."""
 
     error: Failure
     after: float
 
 
 class Snoozed(Struct, frozen=True):
-    """The handler wants to be called later; that is no failure."""
+    """The handler asked to be called later. It does not count as a failure."""
 
     after: float
 
 
 class Discarded(Struct, frozen=True):
-    """The handler says that no retry would help."""
+    """The handler failed and refused any retry."""
 
     error: Failure
 
 
 class Skipped(Struct, frozen=True):
-    """The handler found nothing to do: succeeded, but no mark."""
+    """The handler found nothing to do: the run succeeds without a mark."""
 
     message: str
 
 
 class Paused(Struct, frozen=True):
-    """A running handler stopped because someone asked it to pause."""
+    """The handler stopped because its run was paused."""
 
 
 class Crashed(Struct, frozen=True):
-    """The process that this run had to itself died under it."""
+    """The process that ran this call alone died."""
 
     error: Failure
 
 
 class Unbindable(Struct, frozen=True):
-    """The stored arguments do not fit this worker's version of the task."""
+    """The stored arguments do not fit the signature of the task in this worker."""
 
     error: Failure
 
 
 class Cancelled(Struct, frozen=True):
-    """A running handler was cancelled because someone asked for it."""
+    """The handler was cancelled by a command."""
 
 
 class Interrupted(Struct, frozen=True):
-    """The worker stops while the handler runs."""
+    """The worker stopped while the handler ran."""
 
 
 class Released(Struct, frozen=True):
-    """The worker gives the run back; its handler was never called."""
+    """The worker gave the run back without calling the handler."""
 
 
 class Lost(Struct, frozen=True):
-    """The lease lapsed: the worker died, froze, or is cut off."""
+    """The lease lapsed: the worker died, froze or lost its connection."""
 
 
 Outcome = (
@@ -113,7 +113,7 @@ Outcome = (
 
 
 class Ending(Struct, frozen=True):
-    """One row of the table below: an action and what else its settlement says."""
+    """The part of a settlement that the outcome decides."""
 
     action: Finish | Requeue
     outcome: str
@@ -135,9 +135,9 @@ def settlement_of(
     note: Note | None = None,
     warnings: tuple[str, ...] = (),
 ) -> Settlement:
-    """The one settlement that `outcome` makes of `run`, which is running under its current fence.
+    """Return the settlement that `outcome` makes of `run`, which is running under its current fence.
 
-    A step of a flow is marked even where it skipped its work: that it need not be done today is known then.
+    A skipped step of a flow writes a mark all the same: its period needs no other run of it.
     """
     end, member = _ending(run, outcome), run.member
     return Settlement(
@@ -159,7 +159,7 @@ def settlement_of(
 
 
 def _ending(run: Run, outcome: Outcome) -> Ending:
-    """What the handler itself brought about; the rest came over it."""
+    """Outcomes that the handler itself decided; `_interruption` has the others."""
     match outcome:
         case Succeeded(result):
             return Ending(Finish(State.SUCCEEDED, result=result), "succeeded")
@@ -215,7 +215,7 @@ def _failure(run: Run, retry: Retry, error: Failure, reason: Reason, after: floa
 
 def _unbindable(run: Run, error: Failure) -> Ending:
     outcomes = [attempt.outcome for attempt in run.attempts]
-    if REPLACED in outcomes:  # the attempts before that row were of other work
+    if REPLACED in outcomes:  # the attempts before this row were of other work
         outcomes = outcomes[len(outcomes) - outcomes[::-1].index(REPLACED) :]
     seen = outcomes.count("unbindable")
     action: Finish | Requeue

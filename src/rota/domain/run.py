@@ -1,4 +1,4 @@
-"""Run: one durable intent to call a task, and where it stands."""
+"""Run: one durable intent to call a task, with its state."""
 
 from enum import StrEnum
 
@@ -10,24 +10,25 @@ from rota.domain.policy import Policy
 
 ATTEMPTS_KEPT = 20
 DIGITS = 5
-"""Instants are kept to 10 microseconds: what fifteen digits of JSON carry until the year 2286."""
+"""Decimal digits of stored instants, so 10 microseconds: JSON numbers of fifteen digits keep them until the year
+2286."""
 
 
 def after(now: float, seconds: float) -> float:
-    """An instant so many seconds later, never rounded to an earlier one."""
+    """Return the instant `seconds` after `now`, rounded to DIGITS and never rounded down."""
     later = round(now + seconds, DIGITS)
     return later if later >= now + seconds else round(later + 10**-DIGITS, DIGITS)
 
 
 FAR_AHEAD = 3600.0
-"""Seconds by which a clock can be ahead and still be believed."""
+"""A clock that is more seconds ahead than this is taken for wrong."""
 
 
 def onwards(latest: float, here: float) -> float:
-    """The time of a store whose clock says `here`: never before `latest`, the time as last seen.
+    """Return the time of a store: the clock's reading `here`, but never less than `latest`, the store's last time.
 
-    A clock that was more than an hour ahead was wrong. The time goes back then, because standing still until `latest`
-    has come would be worse.
+    If `latest` is more than FAR_AHEAD ahead of `here`, an earlier clock was wrong and the time goes back to `here`.
+    Otherwise nothing would happen until the clock reaches `latest`.
     """
     return max(latest, here) if latest < here + FAR_AHEAD else here
 
@@ -49,12 +50,15 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 
 def storable(text: object, limit: int) -> str:
-    """What someone said, as text that every store can carry: lone surrogates have no UTF-8 form."""
+    """Return `text` as a string of at most `limit` characters that every store can keep.
+
+    Lone surrogates have no UTF-8 form and are replaced.
+    """
     return str(text).encode(errors="replace").decode()[:limit]
 
 
 class Failure(Struct, frozen=True, omit_defaults=True):
-    """What went wrong in one call, as text: exceptions themselves never travel."""
+    """The exception of one call as text. Exception objects are never stored."""
 
     type: str
     message: str
@@ -65,7 +69,7 @@ class Failure(Struct, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """One claim of a run and how it ended, stamped by the store's clock."""
+    """One claim of a run and how the claim ended. The instants come from the store's clock."""
 
     fence: int
     worker: str
@@ -78,15 +82,18 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 
 
 class Progress(Struct, frozen=True, omit_defaults=True):
-    """How far a running handler says it is: a share from 0 to 1, and a word."""
+    """The progress that a running handler reports: a share from 0 to 1 and a message."""
 
     share: float
     message: str = ""
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """What made a run: a submit, a touch, the retry of another run, a tick of a schedule (`nominal` says which), a flow
-    or a plan. `period` is the one that it is for."""
+    """What made a run.
+
+    `kind` is submit, touch, retry, schedule, run_now, flow or plan. `of` is the run, schedule or flow behind it.
+    `nominal` is the nominal time of the tick. `period` is the name of the period that the run belongs to.
+    """
 
     kind: str = "submit"
     of: str | None = None
@@ -95,11 +102,11 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 
 class Member(Struct, frozen=True, omit_defaults=True):
-    """A run's place among others: the period of a flow, a chain or a plan is a group.
+    """Which group a run belongs to, and as what. A group is a period of a flow, a chain or a plan.
 
-    `stops`: should it fail, what its group has waiting is cancelled. `takes` says with whose results it is called:
-    the name (`domain.needs`) of another step for each parameter. `coded`: the code of its flow says whether and
-    how it is called.
+    `step` is the name of the step. `stops`: if the run fails, the waiting runs of its group are cancelled. `takes` maps
+    parameters of the call to the steps whose results they get, named as in `domain.needs`. `coded`: the code of the
+    flow decides at the call whether the step runs and with which arguments.
     """
 
     group: str
@@ -110,14 +117,15 @@ class Member(Struct, frozen=True, omit_defaults=True):
 
 
 class RunHead(Struct, frozen=True, gc=False):
-    """A run without its bulk: who it is and where it stands. Instants are Unix seconds by the store's clock.
+    """The fields of a run that the rules read, without arguments and policies. Instants are Unix seconds by the store's
+    clock.
 
-    `needs` is what it waits for (`domain.needs`); `awaited` says that others wait for this very run's end. `rest` are
-    the rules by which one that waits behind an equal one is judged again when that has ended. `touches` is how many
-    submits, touches or ticks it stands for: the one that made it and those that joined it; `touched_at` is the last of
-    them.
+    `needs` names what the run waits for (`domain.needs`). `awaited`: other runs wait for the end of this run.
+    `cooldowns` are the rules that are checked when a run that waited behind another run of its key may start.
+    `touches` counts the submits, touches and ticks that the run answers: the first one and those that joined it.
+    `touched_at` is the time of the last of them.
 
-    A value made of values can be in no cycle: the collector need not follow the many that a store or a worker holds.
+    `gc=False`: a frozen struct of plain values is in no reference cycle, and a store or a worker has many of them.
     """
 
     id: str
@@ -154,18 +162,20 @@ class RunHead(Struct, frozen=True, gc=False):
     saved: bytes | None = None
 
     def is_leased_to(self, fence: int, worker: str) -> bool:
-        """By this worker, since this claim? The fence alone does not say: a server that forgets a claim when another
-        takes its place hands the same fence out again."""
+        """Return whether `worker` has the run by the claim with this `fence`.
+
+        The fence alone is not enough: a server that loses its last writes at a failover gives the same fence again.
+        """
         return self.state is State.RUNNING and self.fence == fence and self.worker == worker
 
     @property
     def mark_key(self) -> str:
-        """What its mark is about."""
+        """The key under which the mark of this run is stored."""
         return self.unique_key or self.key or ""
 
 
 class Run(RunHead, frozen=True, gc=False):
-    """A run as a store tells it. `wire` is its stored form, with fields that this version may not know."""
+    """A whole run as a store returns it. `body` is its stored form and may have fields of a newer version."""
 
     args: bytes = b"{}"
     origin: Origin = Origin()
@@ -179,14 +189,14 @@ class Run(RunHead, frozen=True, gc=False):
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
-    """What a running handler leaves with its run: how far it is, and what it needs to go on from there."""
+    """What a running handler stores with its run: its progress, and the checkpoint `saved` for the next attempt."""
 
     progress: Progress | None = None
     saved: bytes | None = None
 
 
 class Lease(Struct, frozen=True):
-    """The right of one worker to one run; every claim has a higher fence than the last that the store knows."""
+    """The right of one worker to one run. Each claim of a run has a higher fence than the claim before."""
 
     run: str
     fence: int
@@ -194,7 +204,7 @@ class Lease(Struct, frozen=True):
 
 
 class NewRun(Struct, frozen=True, kw_only=True, gc=False):
-    """A run on its way into a store. Delays are relative, so that only the store's clock decides."""
+    """A run to put. Delays are relative, so that only the store's clock counts."""
 
     id: str
     task: str
@@ -212,12 +222,12 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def cooldowns(self) -> tuple[Cooldown, ...]:
-        """Rules to keep with a run that waits behind an equal one."""
+        """The cooldowns to store with a run that waits behind another run of its key; else none."""
         return self.guards.cooldowns if self.guards.behind and self.needs else ()
 
     @property
     def writes_mark(self) -> bool:
-        """Will its ending be remembered as a mark? Only where a policy reads it."""
+        """Whether the end of the run is written as a mark. Only marks that a guard reads are written."""
         return self.guards.reads_marks
 
     def due_at(self, now: float) -> float:

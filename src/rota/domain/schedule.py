@@ -1,4 +1,4 @@
-"""Schedule: a trigger, the call it makes, its policies, and where it stands."""
+"""Schedule: a trigger, the call it makes, its policies, and its state."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,17 +14,21 @@ from rota.domain.period import Period
 from rota.domain.run import NewRun
 
 Overlap = Literal["skip", "queue", "allow"]
-"""What a tick does while an earlier run is unfinished: none, one behind it, or one beside it."""
+"""What a tick does while an earlier run is unfinished: skip makes no run, queue makes one that waits for the end of the
+earlier run, allow makes one that runs beside it."""
 CatchUp = Literal["latest", "all", "skip"]
-"""Which of the ticks that nobody was there for are made up: the last, all (up to CATCH_UP_CAP), or none."""
+"""Which of the ticks that fell while no worker ran are made up: the last, all (up to CATCH_UP_CAP), or none."""
 
 CATCH_UP_CAP = 100
 FIRINGS_KEPT = 30
 
 
 class Firing(Struct, frozen=True, array_like=True):
-    """What became of one nominal time. `run` is the run that was there already: that the tick joined, or that stood in
-    its way. A tick that was accepted has a run of its own, whose id follows from its nominal time (`run_of`)."""
+    """What became of one nominal time.
+
+    `run` is an earlier run that the tick joined or that made the store refuse the tick. An accepted tick has a run of
+    its own, whose id derives from the nominal time (`run_of`).
+    """
 
     nominal: float
     reason: Reason
@@ -32,9 +36,9 @@ class Firing(Struct, frozen=True, array_like=True):
 
 
 class Missed(Struct, frozen=True, omit_defaults=True):
-    """Ticks that made no run, as one range. `count` is exact, or (`more`) the least it can be.
+    """A range of ticks that made no run. `count` is exact; with `more`, there are at least `count`.
 
-    The tick of a deadline that nothing was done by is one of these too: its reason is late, and `note` says which.
+    The tick of a missed deadline is also reported as Missed: with the reason `late`, and with `note` as its text.
     """
 
     first: float
@@ -54,13 +58,15 @@ class Missed(Struct, frozen=True, omit_defaults=True):
 
 
 class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The upper half is what was declared; a store keeps the lower half. Instants are seconds by the store's clock.
+    """The upper fields are declared, the lower fields are the state that a store keeps. Instants are seconds by the
+    store's clock.
 
-    `owner` is the app whose code declares it; one that was put at run time has none. `body` is the stored form of its
-    runs without their origin (`domain.wire`). `next_at` is the nominal time of the next tick, `fires_at` the same with
-    its jitter; both are None when no tick is left. What fell before `since` is not owed: the schedule was new, changed
-    or paused then. `version` changes with every word about the schedule, so that a tick planned before it is refused.
-    With a `deadline`, its ticks make no run but look for one.
+    `owner` is the app whose code declares the schedule; a schedule that was put at run time has none. `body` is the
+    stored form of its runs without an origin (`domain.codec`). `next_at` is the nominal time of the next tick and
+    `fires_at` the same time with jitter; both are None when no tick is left. Ticks before `since` are not made up: the
+    schedule was new, changed or paused then. `version` grows with every change of the schedule, so that the store
+    refuses a tick that was computed before the change. The ticks of a schedule with a `deadline` make no run; they look
+    for a success.
     """
 
     id: str
@@ -90,7 +96,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def next(self) -> datetime | None:
-        """The nominal time of its next tick, in UTC; None when no tick is left. A paused one fires none of them."""
+        """The nominal time of the next tick, in UTC; None when no tick is left. A paused schedule does not fire it."""
         return None if self.next_at is None else datetime.fromtimestamp(self.next_at, UTC)
 
     @property
@@ -99,11 +105,11 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.next_at is None
 
     def same_times(self, other: "Schedule") -> bool:
-        """Do both fire at the same times? Their anchors apart: the first one counts."""
+        """Return whether both schedules fire at the same times. Anchors are not compared: the first one stays."""
         return (self.trigger, self.start, self.end) == (other.trigger, other.start, other.end)
 
     def with_state_of(self, other: "Schedule") -> "Schedule":
-        """This declaration where the other one stands."""
+        """Return this declaration with the state (anchor, next tick, pause, history) of `other`."""
         return replace(
             self,
             anchor=other.anchor,
@@ -118,9 +124,11 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tick(Struct, frozen=True, omit_defaults=True):
-    """One step of a schedule, planned from what it was at (version, next_at): advance and admit, or nothing.
+    """One advance of a schedule, computed from its state at (`version`, `next_at`). The store applies it as a whole, or
+    not at all if the schedule has changed since.
 
-    `runs` are made in order, one per item of `nominals`; a run that is refused still advances the schedule.
+    `runs` are put in order, one for each of `nominals`. A refused run still advances the schedule. `then` is the
+    nominal time of the tick after this one. `missed` are ticks that make no run.
     """
 
     schedule: str
@@ -134,9 +142,9 @@ class Tick(Struct, frozen=True, omit_defaults=True):
 
 
 def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
-    """What a declaration makes of the schedule that a store knows; the known one itself if nothing changes."""
+    """Return the schedule to store after `new` was declared over `known`; `known` itself if nothing changes."""
     if known is None and new.version:
-        return new  # it comes from another store, and stands where it stood there
+        return new  # it comes from another store and keeps its state
     if known is None:
         return replace(new, version=1, since=now, paused=False, note=None, recent=())
     if not new.same_times(known):
@@ -147,7 +155,7 @@ def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
 
 
 def advanced(schedule: Schedule, tick: Tick, decisions: Sequence[Decision]) -> Schedule:
-    """The schedule after a tick whose runs were answered so."""
+    """Return the schedule after `tick`, with `decisions` as the store's answers to the runs of the tick."""
     answered = zip(tick.nominals, tick.runs, decisions, strict=True)
     firings = [
         Firing(nominal, decision.reason, None if decision.run == run.id else decision.run)
@@ -164,7 +172,7 @@ def paused(schedule: Schedule, note: str | None) -> Schedule:
 
 
 def resumed(schedule: Schedule, note: str | None, now: float) -> Schedule:
-    """What was missed meanwhile is not made up."""
+    """Return the schedule without its pause. Ticks that fell during the pause are not made up."""
     if not schedule.paused:
         return schedule
     return replace(schedule, paused=False, note=note, since=now, version=schedule.version + 1)

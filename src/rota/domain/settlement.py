@@ -1,4 +1,4 @@
-"""Settlement: what an ended call makes of its run, and the rule by which a store applies it."""
+"""Settlement: what the end of a call changes in its run, and the rules by which a store applies the change."""
 
 from enum import StrEnum
 from typing import TypeVar
@@ -14,7 +14,7 @@ S = TypeVar("S", bound=RunHead)
 
 
 class Charge(StrEnum):
-    """Which budget an ended call draws on."""
+    """Which counter of the run the end of a call adds one to."""
 
     NONE = "none"
     FAILURE = "failure"
@@ -22,7 +22,7 @@ class Charge(StrEnum):
 
 
 class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
-    """The run ends here."""
+    """The run ends in a final state."""
 
     state: State
     reason: Reason | None = None
@@ -30,9 +30,10 @@ class Finish(Struct, frozen=True, tag="finish", omit_defaults=True):
 
 
 class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
-    """The run waits again: without a delay at its old place in the queue, `held` until someone resumes it.
+    """The run is queued again: after `delay` seconds, or without a delay at its old due time.
 
-    Whoever took back the command to pause while the handler was stopping has the last word: then it is not held.
+    `paused`: the handler stopped because of a pause. If somebody resumed the run while the handler was stopping, the
+    run is queued and not paused.
     """
 
     delay: float = 0.0
@@ -40,12 +41,12 @@ class Requeue(Struct, frozen=True, tag="requeue", omit_defaults=True):
 
 
 class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
-    """How the claim of one run by one worker ended. `outcome` is the word its attempt is remembered by.
+    """How the claim of one run by one worker ended. `outcome` is the word in the recorded attempt.
 
-    A `lost` settlement is written by a rescuer, and applies only while the lease is still lapsed.
-    `called` is false when the handler was never entered: then the run can still expire. `mark` is false where the
-    ending says nothing of the key, as when the handler skipped its work. `stops` names a group: what it has waiting is
-    cancelled in the same step.
+    `lost`: another worker settles a lapsed lease; the store applies it only if the lease is still lapsed.
+    `called` is false if the handler was never entered: the run can still expire then. `mark` is false if the end
+    writes no mark, for example because the handler skipped its work. `stops` names a group whose waiting runs are
+    cancelled in the same transaction.
     """
 
     run: str
@@ -65,7 +66,8 @@ class Settlement(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Verdict(StrEnum):
-    """A store's answer: `already` is the safe resend of what was applied, `stale` changed nothing."""
+    """The store's answer to a settlement: `already` is a repeat of one that was applied, `stale` changed nothing
+    because the worker no longer has the run."""
 
     APPLIED = "applied"
     ALREADY = "already"
@@ -73,17 +75,18 @@ class Verdict(StrEnum):
 
 
 LOST = "lost"
-"""The outcome of a lapsed lease; no holder ever writes it."""
+"""The outcome of a lapsed lease. The worker that had the lease never writes it."""
 
 
 def judge(run: RunHead | None, settlement: Settlement, now: float) -> Verdict:
-    """May this settlement be applied? Compare-and-set on (run, fence, worker)."""
+    """Return whether the settlement applies to `run`: a compare-and-set on (run, fence, worker)."""
     if run is None:
         return Verdict.STALE
     if run.is_leased_to(settlement.fence, settlement.worker):
         lapsed = run.until is not None and run.until <= now
         return Verdict.APPLIED if lapsed or not settlement.lost else Verdict.STALE
-    # A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+    # A worker that lost its lease has the same fence as the settlement of the rescuer. So only a settlement of the same
+    # kind (lost or not) is a repeat.
     for attempt in run.attempts:
         same = (attempt.fence, attempt.worker) == (settlement.fence, settlement.worker)
         if same and (attempt.outcome == LOST) == settlement.lost:
@@ -92,11 +95,13 @@ def judge(run: RunHead | None, settlement: Settlement, now: float) -> Verdict:
 
 
 def apply(run: S, settlement: Settlement, now: float) -> S:
-    """The run after a settlement that `judge` called applied."""
+    """Return the run after a settlement for which `judge` answered applied."""
     ended = _charged(_unleased(run, settlement, now), settlement)
     action = settlement.action
     if isinstance(action, Requeue) and run.cancel_requested:
-        action = Finish(State.CANCELLED, Reason.CANCELLED)  # a finish beats a command, a requeue honours it
+        action = Finish(
+            State.CANCELLED, Reason.CANCELLED
+        )  # a cancel that came during the call wins over a requeue, not over a finish
     if isinstance(action, Finish):
         return replace(
             ended,
@@ -132,7 +137,7 @@ def _unleased(run: S, settlement: Settlement, now: float) -> S:
 
 
 def noted(run: S, note: Note | None) -> S:
-    """The run with what its handler last said."""
+    """Return the run with the progress and the checkpoint of `note`."""
     if note is None:
         return run
     return replace(run, progress=note.progress or run.progress, saved=run.saved if note.saved is None else note.saved)
@@ -149,17 +154,17 @@ def _charged(run: S, settlement: Settlement) -> S:
 
 
 def too_late(run: RunHead, now: float) -> bool:
-    """Has its time to start passed while it waited?"""
+    """Return whether a queued run has expired."""
     return run.state is State.QUEUED and run.expires_at is not None and run.expires_at <= now
 
 
 def expire(run: S, now: float) -> S:
-    """A queued run whose time to start has passed."""
+    """Return the queued run as expired."""
     return replace(run, state=State.CANCELLED, reason=Reason.EXPIRED, parked=False, finished_at=now)
 
 
 def cancel(run: S, now: float, note: str | None, reason: Reason = Reason.CANCELLED) -> S:
-    """What a command to cancel makes of a run: a running one is told, a final one stays as it is."""
+    """Return the run after a cancel: a running run gets `cancel_requested`, a waiting run ends, a final run stays."""
     if run.state.final:
         return run
     if run.state is State.RUNNING:
@@ -168,7 +173,7 @@ def cancel(run: S, now: float, note: str | None, reason: Reason = Reason.CANCELL
 
 
 def supersede(run: S, now: float) -> S:
-    """A run that would wait again, but another with its key already does."""
+    """Return a run that ends instead of being queued again, because another run of its unique key is queued."""
     return replace(run, state=State.CANCELLED, reason=Reason.SUPERSEDED, parked=False, finished_at=now)
 
 
@@ -180,7 +185,7 @@ def inherit(successor: S, run: RunHead) -> S:
 
 
 def pause(run: S, note: str | None) -> S:
-    """What a command to pause makes of a run: a queued one is held at once, a running one is told."""
+    """Return the run after a pause: a queued run is paused at once, a running run gets `pause_requested`."""
     if run.state is State.QUEUED:
         return replace(run, state=State.PAUSED, parked=False, note=note)
     if run.state is State.RUNNING and not run.cancel_requested:
@@ -189,7 +194,7 @@ def pause(run: S, note: str | None) -> S:
 
 
 def resume(run: S, note: str | None) -> S:
-    """What a command to resume makes of a run; its due time has not moved."""
+    """Return the run after a resume. Its due time stays the same."""
     if run.state is State.PAUSED:
         return replace(run, state=State.QUEUED, note=note)
     if run.state is State.RUNNING and run.pause_requested:
@@ -198,7 +203,7 @@ def resume(run: S, note: str | None) -> S:
 
 
 def mark_after(mark: Mark, run: RunHead, now: float) -> Mark:
-    """What a finished run makes of its key's mark; a cancelled one says nothing."""
+    """Return the mark of a key after `run` ended. A cancelled run does not change it."""
     if run.state is State.SUCCEEDED:
         return Mark(succeeded_at=now, finished_at=now, failures=0)
     if run.state is State.FAILED:
@@ -207,7 +212,7 @@ def mark_after(mark: Mark, run: RunHead, now: float) -> Mark:
 
 
 def claim(run: S, worker: str, lease: float, now: float) -> S:
-    """A queued, due run in the hands of a worker."""
+    """Return a due run as claimed by `worker` for `lease` seconds."""
     return replace(
         run, state=State.RUNNING, fence=run.fence + 1, worker=worker, claimed_at=now, until=after(now, lease)
     )

@@ -1,4 +1,4 @@
-"""Timing: a schedule's trigger between its start and its end, in the seconds that stores keep."""
+"""Timing: the trigger of a schedule between its start and its end, in stored seconds."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -8,12 +8,12 @@ from rota.domain.schedule import Missed, Schedule
 from rota.domain.triggers import Every, Excluding, Trigger
 
 GRAIN = 0.00002
-"""Stored instants are rounded: two of the same tick are no farther apart, in seconds."""
+"""Stored instants are rounded: two instants that differ by fewer seconds than this are of the same tick."""
 _GRAIN = timedelta(seconds=GRAIN)
 COUNTED = 100
-"""Ticks that are counted one by one; beyond, a range says "at least"."""
+"""Ticks that `count` counts one by one. A range of more ticks says "at least"."""
 SHARED = 20_000
-"""Answers that are kept: schedules that fire together mostly have the same trigger, and stand at the same tick."""
+"""Size of the caches: schedules that fire together mostly have the same trigger and the same next tick."""
 
 
 def moment(instant: float) -> datetime:
@@ -21,13 +21,15 @@ def moment(instant: float) -> datetime:
 
 
 def stored(moment: datetime) -> float:
-    """To the grain of stored instants, and never before the moment itself."""
+    """Return `moment` in stored seconds, never rounded down."""
     return after(moment.timestamp(), 0)
 
 
 def upcoming(schedule: Schedule, now: float) -> float | None:
-    """Its next tick after `now`, also by a copy that was read before the last ones; None if it is paused, ended or
-    cannot be read here."""
+    """Return the next tick of a schedule after `now`. The copy of the schedule may be older than its last tick.
+
+    None if the schedule is paused or ended, or if this version cannot read its trigger.
+    """
     if schedule.paused or schedule.next_at is None or schedule.next_at > now:
         return None if schedule.paused else schedule.next_at
     try:
@@ -37,17 +39,18 @@ def upcoming(schedule: Schedule, now: float) -> float | None:
 
 
 def shown(instant: float | None) -> str:
-    """For people, to the second: local time with its offset, as everywhere in logs and on the command line."""
+    """Return an instant as text for people, to the second: local time with its offset, as in logs and on the command
+    line."""
     if instant is None:
         return "never"
     try:
         return datetime.fromtimestamp(instant).astimezone().isoformat(" ", "seconds")
-    except (OverflowError, ValueError, OSError):  # no calendar has this year
+    except (OverflowError, ValueError, OSError):  # datetime cannot represent this year
         return str(instant)
 
 
 def missed_words(missed: Missed) -> str:
-    """How many ticks were missed, from when to when."""
+    """Return in words how many ticks were missed, from when to when."""
     if missed.note or missed.count == 1:
         return missed.note or shown(missed.first)
     count = f"at least {missed.count:,}" if missed.more else f"{missed.count:,}"
@@ -63,7 +66,7 @@ class Timing:
 
     @classmethod
     def of(cls, schedule: Schedule) -> "Timing":
-        """Raises ValueError where the trigger's text cannot be read here."""
+        """Raise ValueError if this version cannot read the text of the trigger."""
         return cls(_read(schedule.trigger, schedule.anchor), schedule.id, schedule.start, schedule.end)
 
     def next_after(self, instant: float) -> float | None:
@@ -73,21 +76,21 @@ class Timing:
         return _previous_before(self.trigger, instant, self._start, self._end)
 
     def fires_at(self, nominal: float) -> float:
-        """With the jitter that is this tick's own."""
+        """Return when to fire for a nominal time: with the jitter of this tick, which is always the same."""
         at = moment(nominal)
         jittered = self.trigger.jittered(at, self._seed)
         return nominal if jittered is at else stored(jittered)
 
     def latest(self, now: float) -> float | None:
-        """The last nominal time whose moment to fire has come."""
+        """Return the last nominal time whose time to fire has come."""
         found = self.previous_before(now + 2 * GRAIN)
         while found is not None and self.fires_at(found) > now:
             found = self.previous_before(found)
         return found
 
     def settled(self, nominal: float) -> float | None:
-        """Where a nominal time lies that was computed elsewhere: itself, or the nearest tick if zones have changed
-        since, so that what moved is followed and nothing that is past comes again."""
+        """Return the tick that a stored nominal time means now: itself, or the nearest tick if the rules of its zone
+        have changed since it was stored. So a moved tick is followed, and no past tick comes again."""
         before = self.previous_before(nominal + 2 * GRAIN)
         if before == nominal:
             return nominal
@@ -97,7 +100,7 @@ class Timing:
         return before if nominal - before <= behind - nominal else behind
 
     def count(self, first: float, last: float) -> tuple[int, bool]:
-        """How many ticks from one to the other, and whether there are more than counted."""
+        """Return how many ticks there are from `first` to `last`, and whether there are more than that."""
         if isinstance(self.trigger, Every):
             return round((last - first) / self.trigger.interval.total_seconds()) + 1, False
         found, at = 1, first
@@ -110,7 +113,7 @@ class Timing:
 
 
 def interval_of(schedule: Schedule) -> timedelta | None:
-    """The interval of a schedule at a fixed rate whose anchor its trigger does not say."""
+    """Return the interval of an `Every` trigger without an anchor of its own; None for other triggers."""
     trigger = _read(schedule.trigger, None)
     every = trigger.trigger if isinstance(trigger, Excluding) else trigger
     return every.interval if isinstance(every, Every) and every.anchor is None else None
