@@ -1,4 +1,4 @@
-"""Activity: work that follows from someone being active, some time after, and not too often."""
+"""Activity: a task that runs some time after a user was active, and not too often."""
 
 from typing import Literal
 
@@ -21,9 +21,9 @@ def check_span(value: object, name: str) -> None:
 
 
 class Breaker(Struct, frozen=True, omit_defaults=True):
-    """After so many failed runs of a key in a row, refuse new ones for `cool_down` seconds; a success resets it.
+    """After `failures` failed runs of a key in a row, refuse new runs for `cool_down` seconds. A success resets it.
 
-    By default it cools down for twice the time in which the failures can have come, and for a day at least.
+    The default `cool_down` is twice the time in which so many failures can happen, and at least a day.
     """
 
     failures: int
@@ -49,11 +49,11 @@ PARTS = {
 class Activity(Struct, frozen=True, omit_defaults=True):
     """How `task.touch(...)` makes runs: one per key, `after` seconds from the first touch, with the newest arguments.
 
-    With `mode="debounce"`, every touch pushes it to `after` seconds from then, at most `max_wait` from the first.
-    No touch makes a run within `spacing` seconds (`after` unless said) of the end of the last one. A touch during a
-    run queues one more behind it. A run that somebody cancelled counts neither for `spacing` nor for the `breaker`.
-    With `expires`, a run that has not started so many seconds after it was due never starts; each touch counts anew
-    from when the run is due then.
+    With `mode="debounce"`, every touch moves the run to `after` seconds from that touch, at most `max_wait` from the
+    first touch. No touch makes a run within `spacing` seconds (default: `after`) of the end of the last run. A touch
+    during a run queues one more run behind it. A cancelled run counts neither for `spacing` nor for the `breaker`.
+    With `expires`, a run that has not started `expires` seconds after its due time never starts; a touch that moves
+    the due time also moves the expiry.
     """
 
     after: float
@@ -77,7 +77,7 @@ class Activity(Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"Activity(max_wait={self.max_wait:g}) is shorter than after={self.after:g}")
 
     def guards(self, base: Guards) -> Guards:
-        """What a touch is judged by, in this order: one that waits already, spacing, breaker."""
+        """Return the guards of a touch: it joins a queued run; else spacing and then the breaker may refuse it."""
         spacing = self.after if self.spacing is None else self.spacing
         cooldowns = [Cooldown(0, spacing)] if spacing else []
         if self.breaker is not None:

@@ -1,10 +1,10 @@
 """Arguments and results as JSON, by the function's own annotations.
 
-Arguments travel as one JSON object by parameter name and are checked against the annotations twice: at submit,
-so that a mistake fails where it is made, and at the call, because the code may have changed in between.
-Besides what msgspec knows (dataclasses, structs, datetimes, enums, UUID, Decimal, ...) `Path` and anything with
-pydantic's `model_validate` and `model_dump` is understood. What JSON would change without a word is refused: NaN and
-infinities would arrive as null, and bytes that are not annotated as such would arrive as base64 text.
+Arguments travel as one JSON object by parameter name and are checked against the annotations twice: at submit, so that
+a mistake fails where it is made, and at the call, because the code may have changed in between. Annotations may be all
+that msgspec reads (dataclasses, structs, datetimes, enums, UUID, Decimal, ...), `Path`, and classes with pydantic's
+`model_validate` and `model_dump`. Values that JSON would change silently are refused: NaN and infinities would arrive
+as null, and bytes that are not annotated as bytes would arrive as base64 text.
 """
 
 import inspect
@@ -20,7 +20,7 @@ from typing import Any, cast
 import msgspec
 
 DEEPEST = 200
-"""Levels of lists and objects that a value may have. Whoever reads it recurses: Python here, the stores over there."""
+"""How deep lists and objects may be nested in a value. Its readers recurse: Python and the JSON of the servers."""
 
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
@@ -29,7 +29,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Signature:
-    """How one function takes its arguments and gives its result; `skip` leading parameters are not the caller's."""
+    """The arguments and the result of one function. The first `skip` parameters are not given by the caller."""
 
     def __init__(self, fn: Callable[..., Any], skip: int = 0) -> None:
         self.name = getattr(fn, "__name__", str(fn))
@@ -50,7 +50,7 @@ class Signature:
         self._result_type = hints.get("return", Any)
 
     def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
-        """Arguments as JSON; TypeError or ValueError if the function could not be called with them."""
+        """Return the arguments as JSON. Raise TypeError or ValueError if the function cannot be called with them."""
         given = self._bind(args, kwargs)
         try:
             encoded = _encode(given)
@@ -64,7 +64,7 @@ class Signature:
 
     @property
     def names(self) -> list[str]:
-        """Its parameters, without `*args` and `**kwargs`."""
+        """The names of the parameters, without `*args` and `**kwargs`."""
         return [name for name in self.parameters.parameters if name not in (self._star, self._stars)]
 
     def takes(self, name: str) -> bool:
@@ -72,12 +72,12 @@ class Signature:
 
     @property
     def required(self) -> list[str]:
-        """Parameters that a call must give."""
+        """The names of the parameters without a default."""
         named = (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
         return [p.name for p in self.parameters.parameters.values() if p.kind in named and p.default is p.empty]
 
     def encode_some(self, given: Mapping[str, object]) -> bytes:
-        """Some of the arguments as JSON; the others come later, and are checked with these then."""
+        """Return some of the arguments as JSON. `decode` checks them when the others are known too."""
         if not self.open and (unknown := given.keys() - set(self.parameters.parameters)):
             raise TypeError(f"{self.name}{self.parameters}: it has no parameter {min(unknown)!r}")
         try:
@@ -86,18 +86,18 @@ class Signature:
             raise TypeError(f"{self.name}: {_culprit(given) or error}") from None
 
     def all_arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """Arguments by name, defaults filled in."""
+        """Return all arguments by name, with defaults."""
         bound = self.parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
     @property
     def open(self) -> bool:
-        """May it be called with names that its parameters do not have?"""
+        """Whether the function has `**kwargs`, so that a call may give other names than its parameters."""
         return self._stars is not None
 
     def defaults(self) -> dict[str, Any]:
-        """As plain JSON values, those that have one."""
+        """Return the defaults by name as plain JSON values, without those that have no JSON form."""
         found: dict[str, Any] = {}
         for name, value in self._defaults.items():
             with suppress(TypeError, ValueError):
@@ -105,7 +105,7 @@ class Signature:
         return found
 
     def decode(self, encoded: bytes) -> tuple[list[Any], dict[str, Any]]:
-        """What to call the function with; ValueError if these arguments do not fit it."""
+        """Return positional and keyword arguments for the call. Raise ValueError if the stored arguments do not fit."""
         try:
             values = self._decoder.decode(encoded)
         except RecursionError:
@@ -122,7 +122,7 @@ class Signature:
         return msgspec.json.decode(encoded, type=self._result_type, dec_hook=_dec_hook)
 
     def _bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
-        if not kwargs and self._needed <= len(args) <= len(self._positional):  # the usual call, without ceremony
+        if not kwargs and self._needed <= len(args) <= len(self._positional):  # the usual call: `bind` would be slower
             return dict(zip(self._positional, args, strict=False))
         try:
             return dict(self.parameters.bind(*args, **kwargs).arguments)
@@ -131,7 +131,7 @@ class Signature:
 
 
 def encode_result(value: object) -> bytes:
-    """A handler's return value as JSON; TypeError or ValueError if it cannot be."""
+    """Return the value of a handler as JSON. Raise TypeError or ValueError if it has no JSON form."""
     return _encode(value)
 
 
@@ -179,9 +179,10 @@ def _encode(value: object) -> bytes:
 
 
 def _is_flat(encoded: bytes) -> bool:
-    """Whether lists and objects are nested in at most DEEPEST levels; most values have too few brackets for more.
+    """Return whether lists and objects are nested at most DEEPEST levels deep.
 
-    Without its texts and everything but the brackets, each round takes the innermost pairs away.
+    Most values have fewer brackets than that. For the others, drop everything but the brackets, then remove the
+    innermost pairs DEEPEST times: what is left is nested deeper.
     """
     if encoded.count(b"[") + encoded.count(b"{") <= DEEPEST:
         return True
@@ -194,7 +195,7 @@ def _is_flat(encoded: bytes) -> bool:
 
 
 def _finite(value: Any) -> bool:
-    """Are all numbers in this plain value finite?"""
+    """Return whether all numbers in a plain value are finite."""
     left: list[object] = [value]
     while left:
         found = left.pop()
@@ -208,7 +209,7 @@ def _finite(value: Any) -> bool:
 
 
 def _culprit(given: Mapping[str, object]) -> str | None:
-    """The first argument that cannot be sent, in words."""
+    """Return an error text for the first argument that has no JSON form; None if all have one."""
     for name, value in given.items():
         try:
             _encode(value)

@@ -1,4 +1,4 @@
-"""The stored form of a run: versioned JSON. A reader ignores what it does not know and never rewrites it."""
+"""The body of a run: versioned JSON. A reader ignores fields that it does not know and never rewrites a body."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,7 +12,7 @@ RESULT_LIMIT = 1024 * 1024
 
 
 class Body(Struct, frozen=True, omit_defaults=True):
-    """What is written once, when the run is made."""
+    """The part of a run that is written once, when the run is made."""
 
     v: int
     args: Raw
@@ -27,7 +27,7 @@ _decoder = msgspec.json.Decoder(Body)
 
 
 def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = None) -> bytes:
-    """Defaults are left out: most runs carry their arguments and nothing else."""
+    """Return the body of a run. Defaults are left out: most bodies have arguments and nothing else."""
     if origin == _ORIGIN and policy == _POLICY:
         return b'{"v":%d,"args":%b}' % (VERSION, args)
     return _encoder.encode(
@@ -42,7 +42,7 @@ def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = 
 
 
 def decode(encoded: bytes | str) -> Body:
-    """Raises ValueError on anything that is not a run's body of a version we can read."""
+    """Read a body. Raise ValueError if it is no body, or one of a newer version."""
     body = _decoder.decode(encoded)
     if body.v > VERSION:
         raise ValueError(f"this run was written in body version {body.v}; this rota reads up to {VERSION}")
@@ -50,7 +50,7 @@ def decode(encoded: bytes | str) -> Body:
 
 
 def amend(encoded: bytes, origin: Origin, member: Member | None = None) -> bytes:
-    """The same body with another origin (and place among others), fields of a newer version kept."""
+    """Return the body with another origin and, if given, another member. Fields of a newer version are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])
     fields["origin"] = Raw(_encoder.encode(origin))
     if member is not None:
@@ -59,7 +59,10 @@ def amend(encoded: bytes, origin: Origin, member: Member | None = None) -> bytes
 
 
 def decode_or_blank(encoded: bytes | str) -> Body:
-    """For reading many runs at once: an unreadable body spoils its own run only, which then fails to bind."""
+    """Read a body, or return a blank one if it cannot be read.
+
+    For reading many runs at once: an unreadable body makes only its own run fail, when its arguments are bound.
+    """
     try:
         return decode(encoded)
     except ValueError:

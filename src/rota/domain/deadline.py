@@ -1,4 +1,5 @@
-"""Deadlines: when something should be done. A deadline is a schedule whose ticks make no run: they look for one."""
+"""Deadlines: by when a task should have succeeded. A deadline is a schedule whose ticks make no run; they look for a
+success."""
 
 import re
 from datetime import UTC, datetime
@@ -14,16 +15,16 @@ CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 class Deadline(Struct, frozen=True, omit_defaults=True):
-    """What its ticks look for: a success of the schedule's task in the period that the tick lies in, or (without one)
-    since the tick before. `about` is the key, but for the period; None for any."""
+    """What the ticks of a deadline look for: a success of the task in the period of the tick, or, without a period,
+    since the tick before. `about` is the key without the period; None for any key."""
 
     about: str | None = None
     period: Period | None = None
     tz: str = "UTC"
-    """The zone in which people are told of it."""
+    """The zone of the times in messages."""
 
     def key(self, nominal: float) -> str | None:
-        """The key of the mark that must be there; None if any of the task's will do."""
+        """Return the key of the mark that the tick looks for; None if any mark of the task is enough."""
         if self.period is None:
             return self.about
         return named(self.about, self.period.name(datetime.fromtimestamp(nominal, UTC)))
@@ -37,7 +38,7 @@ def deadline_id(of: str) -> str:
 
 
 def deadline_trigger(expect: object, period: Period | None = None) -> Trigger:
-    """`expect="07:00"` is every day at that time; a trigger says otherwise."""
+    """Return the trigger of `expect`: a time such as "07:00" is every day at that time; else a trigger or its text."""
     if isinstance(expect, Trigger):
         return expect
     if not isinstance(expect, str):

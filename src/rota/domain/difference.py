@@ -1,4 +1,4 @@
-"""Difference: what a start of this code would change in a store. Pure: both sides come in as values."""
+"""Difference: what a start of this code would change in a store."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,8 +12,9 @@ from rota.domain.schedule import Missed, Schedule, declared
 from rota.domain.spec import TaskSpec
 
 Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
-"""moved: the same, but its zone has changed since its next tick was computed. undeclared: this app declared it once
-and no longer does; a start leaves it alone. taken: it belongs to someone else, so a start leaves it alone."""
+"""moved: unchanged, but the rules of its zone have changed since its next tick was computed. undeclared: this app
+declared it once and no longer does; a start does not change it. taken: it belongs to another app; a start does not
+change it."""
 
 DECLARED = (
     "trigger",
@@ -34,7 +35,7 @@ PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNP
 
 
 class Field(Struct, frozen=True):
-    """One thing that is said otherwise."""
+    """One field that differs."""
 
     name: str
     before: object
@@ -42,7 +43,8 @@ class Field(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """Of a schedule, or (`of` task) of what is published of a task. The next ticks are of before and after."""
+    """A change of a schedule or of the published spec of a task. `next_before` and `next_after` are the next ticks of a
+    schedule before and after the change."""
 
     kind: Kind
     of: Literal["schedule", "task"]
@@ -53,7 +55,7 @@ class Change(Struct, frozen=True):
 
 
 class Owed(Struct, frozen=True):
-    """What a schedule that is due makes at once when a worker starts: so many runs, and a range that has none."""
+    """What a due schedule makes when a worker starts: the number of runs, and the ticks that make none."""
 
     schedule: str
     task: str
@@ -62,7 +64,8 @@ class Owed(Struct, frozen=True):
 
 
 def started(new: Sequence[Schedule], stored: Mapping[str, Schedule], now: float) -> dict[str, Schedule]:
-    """All schedules as they are once this code has started. ValueError for a trigger that cannot be planned."""
+    """Return all schedules as they are after a start of this code. Raise ValueError for a trigger that cannot be
+    read."""
     after = dict(stored)
     for schedule in new:
         known = stored.get(schedule.id)
@@ -94,7 +97,7 @@ def _change(new: Schedule, known: Schedule | None, after: Mapping[str, Schedule]
 
 
 def task_changes(new: Sequence[TaskSpec], published: Mapping[str, TaskSpec]) -> list[Change]:
-    """A task that was only paused before anyone published it counts as added."""
+    """Return the changes of published tasks. A task that was paused before it was ever published counts as added."""
     found: list[Change] = []
     for spec in new:
         known = published.get(spec.name)
@@ -106,7 +109,7 @@ def task_changes(new: Sequence[TaskSpec], published: Mapping[str, TaskSpec]) -> 
 
 
 def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
-    """What is due now and was not fired yet, nobody having been there."""
+    """Return the schedules that are due now and not fired yet, because no worker ran."""
     found: list[Owed] = []
     for schedule in schedules.values():
         if schedule.paused or schedule.fires_at is None or schedule.fires_at > now or schedule.deadline is not None:
@@ -118,7 +121,7 @@ def owed(schedules: Mapping[str, Schedule], now: float) -> list[Owed]:
 
 
 def _fields(before: Struct, after: Struct, names: Sequence[str], prefix: str = "") -> list[Field]:
-    """What is said otherwise, down to the fields of what is nested."""
+    """Return the fields that differ, also inside nested structs."""
     found: list[Field] = []
     for name in names:
         one, two = getattr(before, name), getattr(after, name)
@@ -130,7 +133,7 @@ def _fields(before: Struct, after: Struct, names: Sequence[str], prefix: str = "
 
 
 def _body_fields(before: Schedule, after: Schedule) -> list[Field]:
-    """Its arguments, and the policy that its runs carry."""
+    """Return the differences in the arguments and in the policy of the runs."""
     one, two = (codec.decode_or_blank(schedule.body) for schedule in (before, after))
     args = Field("args", bytes(one.args), bytes(two.args))
     policies = (one.policy or Policy(), two.policy or Policy())

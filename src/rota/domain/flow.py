@@ -1,4 +1,4 @@
-"""Flows: steps that wait for each other, once per period. From a step's plain run to the one that waits its turn."""
+"""Flows: steps that wait for each other, once per period. Makes the run of a call into the run of a step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,15 +12,16 @@ from rota.domain.once import named
 from rota.domain.run import Member, NewRun, Origin
 
 OnFailure = Literal["block", "continue", "stop"]
-"""When a step fails: those behind it wait until it is done after all, go on without it, or the whole period ends."""
+"""When a step fails: block lets the steps behind it wait until it succeeds after all, continue runs them without it,
+stop cancels the waiting steps of the period."""
 CHAIN = "chain"
-"""The name of all that were made by `>>`."""
+"""The flow name of all chains (`>>`)."""
 KEPT = 8 * 86_400.0
-"""Seconds after the end of its period for which a step that was never reached waits."""
+"""Seconds after the end of its period at which a waiting step expires."""
 
 
 class StepSpec(Struct, frozen=True, kw_only=True):
-    """A step as its flow has it; `takes` are the steps before it whose results it wants."""
+    """The declaration of a step. `takes` names the steps before it whose results it gets as arguments."""
 
     name: str
     task: str
@@ -38,12 +39,13 @@ def group_of(flow: str, period: str) -> str:
 
 
 def key_of(flow: str, step: str, period: str) -> str:
-    """The one name of a step in a period: its key, its mark, and what others wait for."""
+    """Return the name of a step in a period: its key, the key of its mark, and the need of the steps behind it."""
     return named(f"{flow}/{step}", period)
 
 
 def as_step(run: NewRun, spec: StepSpec, steps: Steps, flow: str, period: str, expires_at: float | None) -> NewRun:
-    """The run of this step's call, to be done once in the period, behind the steps it follows."""
+    """Return `run`, the run of the call of a step, as one that succeeds once in the period and waits for the steps
+    before it."""
     name, group = key_of(flow, spec.name, period), group_of(flow, period)
     parents = [steps[parent] for parent in spec.after]
     origin = Origin(kind="flow", of=flow, period=period)
@@ -67,9 +69,9 @@ def _need(parent: StepSpec, flow: str, period: str) -> str:
 
 
 def downstream(steps: Steps, first: str) -> list[str]:
-    """This step and all that follow from it, in the order of definition."""
+    """Return the step `first` and all steps that follow from it, in the order of definition."""
     found = {first}
-    for name, spec in steps.items():  # a step is defined after those it follows
+    for name, spec in steps.items():  # a step is defined after the steps that it follows
         if found & set(spec.after):
             found.add(name)
     return [name for name in steps if name in found]
@@ -84,7 +86,8 @@ def check_flow_name(name: str) -> str:
 
 
 def check_after(name: str, after: Sequence[str], steps: Steps) -> tuple[str, ...]:
-    """Known, each once, and not the step itself: so that no steps can wait for each other in a ring."""
+    """Return the steps that the step `name` follows, each once. Raise ValueError for an unknown step or for the step
+    itself, so that no steps can wait for each other in a ring."""
     if name in steps:
         raise ValueError(f"there are two steps {name}; give one of them name=")
     for parent in after:

@@ -1,4 +1,4 @@
-"""Forecast: what fires when, which schedules meet in the same minute, and how many seats that takes."""
+"""Forecast: when schedules will fire, which of them fire in the same minute, and how many seats they need."""
 
 import heapq
 from collections import defaultdict
@@ -14,18 +14,19 @@ from rota.domain.timing import Timing
 
 DAY, HOUR, MINUTE = 86_400.0, 3600.0, 60.0
 FREQUENT = 144
-"""Fires a day beyond which a schedule is told by its pace: it meets all the others anyway."""
+"""A schedule with more fires a day is shown by its pace, not fire by fire: it collides with all others anyway."""
 SAMPLED = 1500
-"""Fires from which the pace of a frequent one is taken; every minute of a day is fewer."""
+"""Number of fires from which the pace of a frequent schedule is computed; one a minute for a day is fewer."""
 MOST = 20_000
-"""Fires that are told one by one."""
+"""Most fires that are listed."""
 
 Hour = tuple[date, int]
 """A day and an hour on the wall clock."""
 
 
 class Fire(Struct, frozen=True):
-    """`meets`: an earlier run would be unfinished, and the overlap makes no other run for this tick."""
+    """One fire of a schedule. `meets`: an earlier run is unfinished then, and the overlap makes no run for this
+    tick."""
 
     at: float
     schedule: str
@@ -34,7 +35,7 @@ class Fire(Struct, frozen=True):
 
 
 class Pace(Struct, frozen=True):
-    """A schedule that fires too often to be told fire by fire."""
+    """A schedule that fires too often to list each fire."""
 
     schedule: str
     task: str
@@ -42,16 +43,19 @@ class Pace(Struct, frozen=True):
 
 
 class Collision(Struct, frozen=True):
-    """Schedules that fire in the same minute, and each minute in which they do."""
+    """Schedules that fire in the same minute, and the minutes in which they do."""
 
     schedules: tuple[str, ...]
     minutes: tuple[float, ...]
 
 
 class Forecast(Struct, frozen=True):
-    """From `start` to `end`; `fires` are told to `until`, if there are too many. `counts` and `seats` go by the hour:
-    how many of these fires, and how many seats all schedules keep busy in the mean. The triggers of `unreadable` are
-    of a newer version. A flow fires once per period; `flows` tells what that starts. `deadlines` make no runs."""
+    """The forecast from `start` to `end`.
+
+    If there are too many fires, `fires` lists them only to `until`. `counts` are the listed fires of each hour, `seats`
+    the mean number of seats that all schedules need in each hour. `unreadable` are schedules whose trigger this version
+    cannot read. A flow fires once per period; `flows` has the steps that it starts. `deadlines` make no runs.
+    """
 
     start: float
     end: float
@@ -74,8 +78,10 @@ def forecast(
     zone: tzinfo,
     flows: Mapping[str, FlowShape] | None = None,
 ) -> Forecast:
-    """What these schedules will do if nothing changes; the paused ones do nothing. `durations` are by task, `flows` by
-    the name of their own task."""
+    """Return what the schedules will do if nothing changes. Paused schedules do nothing.
+
+    `durations` has the usual seconds of a run by task, `flows` the flows by the name of their task.
+    """
     merged = _Collector(durations, start, end, _Hours(zone), flows or {})
     for schedule in schedules:
         if not schedule.paused:
@@ -84,7 +90,7 @@ def forecast(
 
 
 class _Collector:
-    """What was looked at so far."""
+    """Collects the fires of one schedule after the other."""
 
     def __init__(
         self,
@@ -114,7 +120,7 @@ class _Collector:
             self._unreadable.append(schedule.id)
 
     def _add_flow(self, schedule: Schedule, flow: FlowShape) -> None:
-        """Only the first tick of a period makes work; what follows looks whether something is missing."""
+        """Only the first tick of a period starts its steps; the later ticks look whether a step is missing."""
         periods = list(islice(rehearse(schedule, flow, self._durations, self._start, self._end), MOST))
         self._periods += periods
         self._streams.append(Fire(each.at, schedule.id, schedule.task) for each in periods if not each.begun)
@@ -153,7 +159,7 @@ class _Collector:
 
 
 def collisions(fires: Sequence[Fire]) -> list[Collision]:
-    """The most crowded first."""
+    """Return the minutes in which several schedules fire, the most crowded first."""
     minutes: dict[float, set[str]] = defaultdict(set)
     for fire in fires:
         minutes[fire.at // MINUTE * MINUTE].add(fire.schedule)
@@ -166,25 +172,25 @@ def collisions(fires: Sequence[Fire]) -> list[Collision]:
 
 
 def _checked(fires: Iterator[Fire]) -> Iterator[Fire]:
-    """The same, with its ValueError raised here and now."""
+    """Return the same fires, and raise the ValueError of the first one here."""
     first = list(islice(fires, 1))
     return chain(first, fires)
 
 
 def _fires(schedule: Schedule, start: float, end: float) -> Iterator[Fire]:
-    """After `start`; with the jitter that each tick has. ValueError, if at all, before the first."""
+    """Yield the fires after `start` until `end`, with jitter. A ValueError comes before the first fire."""
     timing = Timing.of(schedule)
     nominal = timing.next_after(start)
     while nominal is not None and nominal <= end:
         yield Fire(timing.fires_at(nominal), schedule.id, schedule.task)
         try:
             nominal = timing.next_after(nominal)
-        except ValueError:  # its exclusions leave nothing more
+        except ValueError:  # its exclusions exclude all later fires
             return
 
 
 def _met(schedule: Schedule, fires: Iterator[Fire], seconds: float) -> Iterator[Fire]:
-    """Which of the fires find the run before them unfinished."""
+    """Yield the fires with `meets` set where the run before them is unfinished."""
     free = 0.0
     for fire in fires:
         begin = max(fire.at, free) if schedule.overlap == "queue" else fire.at
@@ -197,8 +203,10 @@ def _met(schedule: Schedule, fires: Iterator[Fire], seconds: float) -> Iterator[
 def _paced(
     hours: "_Hours", schedule: Schedule, sample: Sequence[Fire], seconds: float, start: float, end: float
 ) -> int:
-    """Takes the seats of a frequent schedule: each day like the first, or evenly if a day has more fires than were
-    looked at. How many it has."""
+    """Add the seats of a frequent schedule and return its fires per day.
+
+    Each day is taken like the first one, or evenly if the first day has more fires than `sample`.
+    """
     whole_day = len(sample) < SAMPLED
     rate = (len(sample) - 1) / max(1.0, sample[-1].at - sample[0].at)
     per_hour: dict[int, float] = defaultdict(float)
@@ -216,7 +224,7 @@ def _paced(
 
 
 class _Hours:
-    """Counts by the hour of a wall clock."""
+    """Fires and seats by the hour of a wall clock."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.counts: dict[Hour, int] = defaultdict(int)
@@ -224,13 +232,13 @@ class _Hours:
         self._zone = zone
 
     def of(self, at: float) -> tuple[Hour, float]:
-        """The hour, and how many seconds of it are left."""
+        """Return the hour of an instant, and how many seconds of the hour are left."""
         moment = datetime.fromtimestamp(at, self._zone)
         past = moment.minute * MINUTE + moment.second + moment.microsecond / 1e6
         return (moment.date(), moment.hour), max(0.001, HOUR - past)
 
     def busy(self, begin: float, end: float) -> None:
-        """One seat, from one instant to the other."""
+        """Count one seat as busy from `begin` to `end`."""
         while begin < end:
             hour, left = self.of(begin)
             taken = min(left, end - begin)

@@ -1,5 +1,4 @@
-"""Intake: from what a caller asks for to a run or a schedule that a store can take, or a ValueError that says what is
-wrong."""
+"""Intake: make the options of a call into a run or a schedule to store. A ValueError says what is wrong with them."""
 
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -29,7 +28,7 @@ Span = float | int | timedelta
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What `using(...)` asks for, unchecked until the run is made."""
+    """The options of `using(...)`, unchecked until the run is made."""
 
     delay: Span | None = None
     at: datetime | None = None
@@ -53,14 +52,15 @@ def new_run(
     priority: int = 0,
     guards: Guards | None = None,
 ) -> NewRun:
-    """The run that a submit asks for. `priority` and `guards` are the task's own, unless the options differ."""
+    """Return the run of a submit. `priority` and `guards` are those of the task; `options` can override them."""
     if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
             "store the data elsewhere and pass its name"
         )
     guards = guards or Guards()
-    if options == _NONE and guards.unique is None:  # the usual submit, without ceremony
+    # the usual submit, without the checks below: they have nothing to check
+    if options == _NONE and guards.unique is None:
         return NewRun(
             id=id, task=check_name(task), body=codec.encode(args, _SUBMIT, policy), guards=guards, priority=priority
         )
@@ -84,9 +84,9 @@ def new_run(
 
 
 def retry_of(run: Run) -> NewRun:
-    """A new run that does the same again; its id derives from the old one, so asking twice makes one.
+    """Return a new run that repeats `run`. Its id derives from the id of `run`, so a second retry makes no second run.
 
-    At once: but a step still waits for what is not done, and what was planned for later comes then.
+    The new run is due now, but a step of a flow keeps its needs and a run of a plan keeps its planned time.
     """
     return NewRun(
         id=retry_id(run.id),
@@ -103,14 +103,14 @@ def retry_of(run: Run) -> NewRun:
 
 
 def _guards_of(run: Run) -> Guards:
-    """A retry holds the key of the run it repeats, and its ending counts like that one's would have."""
+    """Return the guards of a retry: it has the unique key of the run it repeats, and writes the same mark."""
     if run.unique_key is None:
         return Guards(marks=run.writes_mark)
     return Guards(unique="active", join="refuse", marks=run.writes_mark)
 
 
 class Timed(Struct, frozen=True, kw_only=True):
-    """What a schedule asks for beside its trigger and its call, unchecked until the schedule is made."""
+    """The options of a schedule beside its trigger and its call, unchecked until the schedule is made."""
 
     overlap: Overlap | None = None
     catch_up: CatchUp = "latest"
@@ -132,7 +132,7 @@ def new_schedule(
     guards: Guards,
     owner: str = "",
 ) -> Schedule:
-    """The schedule that a declaration asks for; the options and guards are those of the call that it makes."""
+    """Return the schedule of a declaration. `options`, `priority` and `guards` are those of the call that it makes."""
     grace = None if timed.grace is None else seconds(timed.grace, "grace")
     check_grace(trigger, grace)
     if options.delay is not None or options.at is not None or options.expires is not None:
@@ -166,7 +166,11 @@ def new_schedule(
 
 
 def _about(run: NewRun, id: str, args: bytes, timed: Timed) -> str:
-    """What its runs are about. Of a task that is done once per period, they are about what any of its runs is."""
+    """Return the key of the runs of a schedule: the key of the call, else `schedule:<id>`.
+
+    For a task with `once=` and no key it is the digest of the arguments, so that scheduled and submitted runs share a
+    mark.
+    """
     if timed.once is None:
         return run.key or f"schedule:{id}"
     return run.key or (
@@ -175,8 +179,10 @@ def _about(run: NewRun, id: str, args: bytes, timed: Timed) -> str:
 
 
 def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Guards()) -> Overlap:  # noqa: B008
-    """What holds where nothing was said: as the task's own `unique` has it, else skip; every tick stands alone where
-    all are made up."""
+    """Return the overlap of a schedule; ValueError if it contradicts `catch_up` or the guards.
+
+    Without an overlap: allow for `catch_up="all"`, queue for a task with `unique="queued"`, else skip.
+    """
     if catch_up not in ("latest", "all", "skip"):
         raise ValueError(f"catch_up={catch_up!r}: choose latest, all or skip")
     if overlap not in (None, "skip", "queue", "allow"):
@@ -214,7 +220,7 @@ def check_grace(trigger: Trigger, grace: float | None) -> None:
 
 def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Guards:
     if asked is None and guards.unique is not None:
-        return guards  # the task's own word
+        return guards  # the guards of the task decide
     if overlap == "allow":
         return replace(guards, unique=None)
     if overlap == "queue":
@@ -236,7 +242,7 @@ def check_unique(unique: object) -> Unique:
 
 @lru_cache(maxsize=4096)
 def check_name(name: str) -> str:
-    """A task's name: short, and of characters that every store, log line and URL can carry."""
+    """Return the name of a task if every store, log line and URL can carry it; else raise ValueError."""
     if not name or len(name) > NAME_LIMIT or any(ord(c) < 33 or 0xD800 <= ord(c) < 0xE000 for c in name):
         raise ValueError(f"{name!r} is not a task name: 1 to {NAME_LIMIT} characters without spaces")
     return name
@@ -258,7 +264,7 @@ def seconds(span: object, name: str) -> float:
 
 
 def timeout_of(timeout: Span | str | None) -> float | None:
-    """The seconds of a timeout, which may also be written as in the settings: "30s", "1h30m"."""
+    """Return a timeout in seconds. It may be a text as in the settings: "30s", "1h30m"."""
     if timeout is None:
         return None
     try:

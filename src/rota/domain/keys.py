@@ -1,4 +1,4 @@
-"""Keys: what a run is about, built from its arguments by a template such as "{path}" or "{user.id}:{day}"."""
+"""Keys: the key of a run, filled from its arguments by a template such as "{path}" or "{user.id}:{day}"."""
 
 import hashlib
 import string
@@ -8,7 +8,7 @@ KEY_LIMIT = 512
 
 
 class KeyTemplate:
-    """Checked when the task is defined, filled in when a run is submitted."""
+    """A key template: checked when the task is defined, filled when a run is submitted."""
 
     def __init__(self, template: str, parameters: Collection[str]) -> None:
         self._template = template
@@ -38,5 +38,5 @@ def check_key(key: str) -> str:
 
 
 def digest(args: bytes) -> str:
-    """What stands for the arguments where a run has no key."""
+    """Return the text that is used as the key of a run without a key: a digest of its arguments."""
     return "#" + hashlib.sha256(args).hexdigest()[:32]

@@ -1,5 +1,5 @@
-"""Kinds: what an option may be. One of the wrong kind is refused where it is written: once published, every process
-that shares the store would have to read it."""
+"""Kinds: of which kind an option must be. A value of the wrong kind is refused where the code gives it, because a
+published one would have to be read by every process that shares the store."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 
 class Kind(NamedTuple):
-    """`fits` says whether a value is of this kind, `words` what to write instead."""
+    """`fits` checks a value, `words` says what to write instead."""
 
     fits: Callable[[object], bool]
     words: str
@@ -76,11 +76,12 @@ STRUCTS: dict[str, dict[str, Kind]] = {
         "default_agent": NAMED,
     },
 }
-"""The kinds of the options of each policy. What a number may be at most, the policy itself says."""
+"""The kinds of the options of each policy. The bounds of numbers are checked by the policy itself."""
 
 
 def check_struct(policy: object, parts: Mapping[str, Kind] = MappingProxyType({})) -> None:
-    """Raise ValueError if a field of this policy is of the wrong kind; `parts` are fields that hold other policies."""
+    """Raise ValueError if a field of `policy` is of the wrong kind. `parts` are the kinds of fields that hold other
+    policies."""
     name = type(policy).__name__
     for option, kind in (STRUCTS[name] | dict(parts)).items():
         if not kind.fits(value := getattr(policy, option)):
@@ -88,7 +89,7 @@ def check_struct(policy: object, parts: Mapping[str, Kind] = MappingProxyType({}
 
 
 def check_options(options: Mapping[str, object], kinds: Mapping[str, Kind]) -> None:
-    """Raise TypeError if one of the options that were said is of the wrong kind."""
+    """Raise TypeError if one of `options` is of the wrong kind."""
     for option, value in options.items():
         kind = kinds.get(option)
         if kind is not None and not kind.fits(value):

@@ -1,16 +1,16 @@
-"""Masking: a store's URL as it may be shown to people."""
+"""Masking: the URL of a store without its passwords."""
 
 import re
 
 _PASSWORD = re.compile(
     r"^([^:/?#]+://[^:@/?#]*):"
     r"(?!\d{1,5}(?:[/?#]|$))"  # a port
-    r"(?:[^/?#]*@|.*@)",  # the latter for a password that should have been percent-encoded
+    r"(?:[^/?#]*@|.*@)",  # for a password that is not percent-encoded
     re.DOTALL,
 )
 _SECRET = re.compile(r"([?&][^=&#]*(?:password|passwd|secret|token|listen_url)[^=&#]*=)[^&#]*", re.IGNORECASE)
 
 
 def masked(url: str) -> str:
-    """The URL as it may be shown: its password, and what looks like one in its query, as ***."""
+    """Return the URL with *** for its password and for each parameter that looks like a password."""
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))

@@ -1,7 +1,7 @@
-"""Needs: what a run waits for. A run's id stands for its end; a name for something that is done, whoever does it.
+"""Needs: what a run waits for. A need is the id of a run, whose end meets it, or a name, which any run can meet.
 
-A name is a (task, key): `done` is met by a success, `ended` by any end. Their spelling is all that a store reads: run
-ids hold no space, task names neither, so that the first one ends the task.
+A name is a (task, key): `done` is met by a success, `ended` by any end. Stores read only this spelling: run ids and
+task names have no space, so the first space ends the task.
 """
 
 from msgspec import Struct
@@ -24,6 +24,6 @@ def ended(task: str, key: str) -> str:
 
 
 def named(need: str) -> Named | None:
-    """What a need names; None for a run's id."""
+    """Return the task and key of a name; None for the id of a run."""
     task, space, key = need.partition(" ")
     return Named(task[1:], key, task[0] == ENDED) if space else None

@@ -1,4 +1,4 @@
-"""Once per period: one name says what a run is about and when, and is its key, its mark and its place in a flow."""
+"""Once per period: the name of what is done once, made of a key and a period. It is a key, a mark and a need."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ from rota.domain.period import Period
 from rota.domain.run import NewRun, Origin
 
 Once = Period | Callable[[datetime], str]
-"""A kind of period, or a function that names the period of an (aware) instant."""
+"""A kind of period, or a function that returns the name of the period of an aware datetime."""
 NAME_LIMIT = 100
 NAMED_BY_CODE = 400 * 86_400.0
-"""Seconds for which the marks of periods are kept that a function names: it may mean a year."""
+"""Seconds for which marks of periods that a function names are kept: such a period may be a year."""
 NO_ARGUMENTS = b"{}"
 
 
@@ -30,19 +30,19 @@ def check_once(once: object) -> Once:
 
 
 def check_storable(once: Once) -> Period:
-    """Of a schedule: it may fire where the code is not."""
+    """Return `once` for a schedule, which may fire in a process without this code: so `once` must be a Period."""
     if not isinstance(once, Period):
         raise ValueError("schedules fire where this code may not be: let once= be a Period instead of a function")
     return once.stored()
 
 
 def memory_of(once: Once) -> float:
-    """Seconds for which a mark may still be read after it was written, because its period goes on."""
+    """Return for how many seconds a mark must be kept after it was written: as long as its period can last."""
     return once.longest if isinstance(once, Period) else NAMED_BY_CODE
 
 
 def period_at(once: Once, at: float) -> str:
-    """The name of the period that holds this instant."""
+    """Return the name of the period of the instant `at`."""
     instant = datetime.fromtimestamp(at, UTC)
     if isinstance(once, Period):
         return once.name(instant)
@@ -56,18 +56,21 @@ def check_period(name: object) -> str:
 
 
 def named(about: str | None, period: str) -> str:
-    """What is done once: the period alone where it is about nothing else."""
+    """Return `about@period`, or the period alone if `about` is empty."""
     return check_key(f"{about}@{period}" if about else period)
 
 
 def period_of(name: str) -> str:
-    """The period in such a name."""
+    """Return the period in a name that `named` made."""
     return name.rpartition("@")[2]
 
 
 def once_in(run: NewRun, once: Once, now: float, defaults: Mapping[str, Any] = MappingProxyType({})) -> NewRun:
-    """The run as one that may succeed once in the period of its due time. What is given as its parameter's default is
-    as good as not given."""
+    """Return `run` as one that may succeed once in the period of its due time.
+
+    Without a key, the arguments that differ from `defaults` are the key: an argument that is given as its default
+    counts as not given.
+    """
     period = period_at(once, max(now, run.due_at(now)))
     body = codec.decode(run.body)
     given = msgspec.json.decode(body.args, type=dict[str, Any])

@@ -1,4 +1,4 @@
-"""Period: a day, an hour, a week or a month somewhere, by a name that sorts and that people can write."""
+"""Period: an hour, day, week or month in a zone, with a name that sorts and that people can write."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -20,11 +20,11 @@ SHAPES = {
 
 
 class Period(Struct, frozen=True, omit_defaults=True):
-    """`Period.day(tz="Europe/Paris")`; without a zone, that of the app.
+    """A kind of period, such as `Period.day(tz="Europe/Paris")`. Without a zone it is in the zone of the app.
 
-    An hour is named with its offset from UTC, so that the repeated one has two names. `format` is how the app writes
-    its days or months, such as "%d%m%Y": handlers see it, and every `period=` and `--period` takes it. What is stored
-    has the usual name.
+    The name of an hour has its offset from UTC, so that a repeated hour has two names. `format` is how the app writes
+    its days or months, such as "%d%m%Y": handlers see that form, and every `period=` and `--period` accepts it. Stores
+    keep the usual name.
     """
 
     unit: Unit
@@ -47,7 +47,7 @@ class Period(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def week(cls, tz: str | None = None) -> "Period":
-        """From Monday, numbered as ISO 8601 has it."""
+        """A week from Monday, numbered as in ISO 8601."""
         return cls("week", tz)
 
     @classmethod
@@ -58,16 +58,16 @@ class Period(Struct, frozen=True, omit_defaults=True):
         return self if self.tz is not None else Period(self.unit, tz, self.format)
 
     def stored(self) -> "Period":
-        """Without its format, which is the code's: a store knows only usual names."""
+        """Return the period without its format: stores know only the usual names."""
         return self if self.format is None else Period(self.unit, self.tz)
 
     @property
     def longest(self) -> float:
-        """Seconds that one of them can last."""
+        """The seconds of the longest period of this kind."""
         return {"hour": 3600.0, "day": 25 * 3600.0, "week": 8 * 86_400.0, "month": 32 * 86_400.0}[self.unit]
 
     def name(self, instant: datetime) -> str:
-        """The period that holds an instant."""
+        """Return the name of the period of an instant."""
         if instant.utcoffset() is None:
             raise ValueError(f"{instant.isoformat()} names no zone; give it one, such as datetime(…, tzinfo=UTC)")
         wall = instant.astimezone(self._zone)
@@ -78,14 +78,14 @@ class Period(Struct, frozen=True, omit_defaults=True):
         return wall.strftime(shape)
 
     def check(self, name: str) -> str:
-        """The name itself, if a period of this kind has it."""
+        """Return `name` if it is the name of a period of this kind; else raise ValueError."""
         begin, _ = self.bounds(name)
         if self.name(begin) != name:
             raise ValueError(f"{name!r} is no {self.unit} of {self.tz or 'UTC'}; that one is {self.name(begin)}")
         return name
 
     def between(self, first: str, last: str, most: int) -> list[str]:
-        """The names from the first to the last of these; ValueError if there are more than so many."""
+        """Return the names from `first` to `last`. Raise ValueError if there are more than `most`."""
         at, end = self.bounds(first)[0], self.bounds(last)[0]
         names: list[str] = []
         while at <= end:
@@ -96,7 +96,7 @@ class Period(Struct, frozen=True, omit_defaults=True):
         return names
 
     def bounds(self, name: str) -> tuple[datetime, datetime]:
-        """When it begins, and when the next one does."""
+        """Return when the period of this name begins and when the next one begins."""
         shape, example = SHAPES[self.unit]
         found = shape.fullmatch(name)
         try:
@@ -119,7 +119,8 @@ class Period(Struct, frozen=True, omit_defaults=True):
         return self._midnight(first), self._midnight((first + timedelta(days=32)).replace(day=1))
 
     def _midnight(self, day: date) -> datetime:
-        """Where a day begins: in a zone that skips midnight, where its clock first shows that day."""
+        """Return when a day begins. In a zone whose clock skips midnight, that is when the clock first shows the
+        day."""
         return datetime(day.year, day.month, day.day, tzinfo=self._zone).astimezone(UTC)
 
     @property

@@ -1,4 +1,4 @@
-"""Plain text for people: what others wrote made harmless, and counts with their nouns."""
+"""Plain text for people: text without control characters, and counts with their nouns."""
 
 import re
 
@@ -13,7 +13,8 @@ _CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{HIDDEN}]")
 
 
 def clean(text: str) -> str:
-    """Text that cannot move a cursor, recolour or reorder what is around it; lines and tabs stay."""
+    """Return text without terminal sequences and hidden characters, so that it cannot move the cursor, change colours
+    or reorder the text around it. Lines and tabs stay."""
     return _CONTROL.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n"))).expandtabs(4)
 
 

@@ -1,4 +1,4 @@
-"""Policies: what a task asks for when a call fails, hangs, or its worker dies."""
+"""Policies: what happens when a call fails or hangs or its worker dies, and how many runs may start."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ Backoff = Literal["exponential", "linear", "fixed"]
 Lost = Literal["retry", "fail"]
 
 FAR = 10 * 365 * 86_400.0
-"""The longest time span anyone may ask for, in seconds."""
+"""The longest time span that an option may have, in seconds."""
 LEAST_SILENCE = 1.0
-"""The shortest `silence` of a worker, in seconds. Every event loop is silent for a moment now and then: with less than
-this, healthy workers would lose their runs."""
+"""The shortest `silence` of a worker, in seconds. Every event loop is blocked for a moment now and then: with a shorter
+silence, healthy workers would lose their leases."""
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
-    """How often and how late a failed call is tried again; `Retry(5)` is five *re*tries.
+    """How often a failed call is repeated, and after how many seconds; `Retry(5)` is five *re*tries.
 
     The n-th retry waits `delay` (fixed), `delay * n` (linear) or `delay * 2**(n-1)` (exponential) seconds, at most
     `max_delay`, shortened by up to `jitter` of itself. The jitter is drawn from the run's id, so it is stable.
@@ -55,12 +55,12 @@ class Retry(Struct, frozen=True, omit_defaults=True):
         return self
 
     def for_names(self, names: Sequence[str]) -> "Retry":
-        """The same by the qualified names of an exception's classes, nearest first: from a child process."""
+        """Return the rule for an exception of a child process, by the qualified names of its classes, nearest first."""
         rules = {f"{cls.__module__}.{cls.__qualname__}": rule for cls, rule in (self.rules or {}).items()}
         return next((rules[name] for name in names if name in rules), self)
 
     def wait(self, failures: int, seed: str) -> float:
-        """Seconds to wait after the failure that made it `failures` in all."""
+        """Return the seconds to wait after the failure with number `failures`. `seed` decides the jitter."""
         factor = {
             "fixed": 1.0,
             "linear": float(failures),
@@ -70,7 +70,7 @@ class Retry(Struct, frozen=True, omit_defaults=True):
         return min(self.delay * factor, self.max_delay) * (1 - self.jitter * roll)
 
     def without_rules(self) -> "Retry":
-        """What is frozen into a run: numbers travel, classes do not."""
+        """Return the retry without its rules: exception classes are not stored with a run."""
         return replace(self, rules=None) if self.rules else self
 
 
@@ -79,7 +79,8 @@ def _is_retry(value: object) -> bool:
 
 
 class Policy(Struct, frozen=True, omit_defaults=True):
-    """What decides a run's next step, frozen into it at submit so that any worker can judge it."""
+    """What happens when a call fails or its worker dies. It is stored with the run at submit, so that any worker can
+    apply it."""
 
     retry: Retry = Retry()
     timeout: float | None = None
@@ -97,12 +98,12 @@ class Policy(Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"max_losses={self.max_losses!r}: at least 1")
 
     def frozen(self) -> "Policy":
-        """What is stored with a run: numbers travel, classes do not."""
+        """Return the policy as it is stored with a run: without exception classes."""
         return replace(self, retry=self.retry.without_rules())
 
 
 class Limit(Struct, frozen=True, omit_defaults=True):
-    """How many runs of a task may run at once: in all, and for each key. Counted from real leases."""
+    """How many runs of a task may run at once: in total, and for each key. They are counted from leases."""
 
     total: int | None = None
     per_key: int | None = None
@@ -116,7 +117,7 @@ class Limit(Struct, frozen=True, omit_defaults=True):
 
 
 class Rate(Struct, frozen=True, omit_defaults=True):
-    """At most `n` starts per `per` seconds, evenly spaced, of which `burst` may come at once after a lull.
+    """At most `n` starts per `per` seconds, evenly spaced. After a quiet time, `burst` of them may come at once.
 
     With `per_key`, each key has a rate of its own.
     """
@@ -137,5 +138,5 @@ class Rate(Struct, frozen=True, omit_defaults=True):
 
     @property
     def interval(self) -> float:
-        """Seconds between two starts at the even pace."""
+        """Seconds between two evenly spaced starts."""
         return self.per / self.n

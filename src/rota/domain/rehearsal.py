@@ -1,4 +1,4 @@
-"""Rehearsal: when the periods of a flow will start, and when each of its steps can be expected."""
+"""Rehearsal: when the periods of a flow will start, and when each step will probably run."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,11 +11,11 @@ from rota.domain.schedule import Schedule
 from rota.domain.timing import GRAIN, Timing
 
 COUNTED = 1500
-"""Ticks of a period that are counted one by one: every minute of a day is fewer."""
+"""Ticks of a period that are counted one by one; one a minute for a day is fewer."""
 
 
 class FlowShape(Struct, frozen=True):
-    """A flow as far as a rehearsal must know it; `begun` are periods that were started already."""
+    """The parts of a flow that a rehearsal needs. `begun` are periods that have started already."""
 
     name: str
     once: Once
@@ -24,7 +24,7 @@ class FlowShape(Struct, frozen=True):
 
 
 class ExpectedStep(Struct, frozen=True):
-    """A step that usually takes as long as from `begin` to `end`; one whose duration nobody knows takes no time."""
+    """A step that probably runs from `begin` to `end`. A step of unknown duration takes no time."""
 
     name: str
     task: str
@@ -33,8 +33,8 @@ class ExpectedStep(Struct, frozen=True):
 
 
 class PeriodStart(Struct, frozen=True):
-    """The first tick in a period, and how many come behind it (`more`: at least), which only heal. One that has
-    `begun` has nothing but rechecks ahead, of which this is the first."""
+    """The first tick in a period. `rechecks` is the number of later ticks, which only start missing steps; with `more`,
+    there are at least so many. If the period has `begun` already, the first tick is a recheck too."""
 
     schedule: str
     flow: str
@@ -53,7 +53,8 @@ class PeriodStart(Struct, frozen=True):
 def rehearse(
     schedule: Schedule, flow: FlowShape, durations: Mapping[str, float], start: float, end: float
 ) -> Iterator[PeriodStart]:
-    """After `start`, to `end`. ValueError, if at all, before the first."""
+    """Yield the periods of a flow whose first tick is after `start` and until `end`. A ValueError comes before the
+    first."""
     timing = Timing.of(schedule)
     nominal = timing.next_after(start)
     while nominal is not None and nominal <= end:
@@ -67,7 +68,7 @@ def rehearse(
 
 
 def expected(steps: Steps, durations: Mapping[str, float], start: float) -> tuple[ExpectedStep, ...]:
-    """Each begins when the last of those before it has ended; what does not wait for each other overlaps."""
+    """Return when each step will probably run: from the end of the last step before it."""
     found: dict[str, ExpectedStep] = {}
     for name, spec in steps.items():
         begin = max((found[parent].end for parent in spec.after), default=start)
@@ -76,7 +77,8 @@ def expected(steps: Steps, durations: Mapping[str, float], start: float) -> tupl
 
 
 def _ticks(timing: Timing, once: Once, period: str, first: float, end: float) -> tuple[int, bool, float | None]:
-    """How many ticks of a period come from the first on, whether there are more, and the first of the next period."""
+    """Return the number of ticks in a period from `first` on, whether there are more, and the first tick of the next
+    period."""
     over = once.bounds(period)[1].timestamp() if isinstance(once, Period) else None
     count, at = 1, timing.next_after(first)
     while at is not None and at <= end and (at < over if over is not None else period_at(once, at) == period):

@@ -1,4 +1,4 @@
-"""What a returned value means: a success, or how the work went where the handler says so in its result."""
+"""Results: whether a returned value means success or failure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -9,14 +9,14 @@ from msgspec import Struct
 Status = Literal["success", "skipped", "failed", "partial"]
 STATUSES: tuple[str, ...] = get_args(Status)
 MESSAGES = ("message", "error_message", "error", "reason")
-"""The keys of a status dict that may hold its message, the first one that is there winning."""
+"""The keys of a status dict that may have the message. The first one that is present counts."""
 
 
 class StatusReport(Struct, frozen=True):
-    """How the work of one call went. A `fail_on` function may return it instead of True or False.
+    """Whether the work of one call succeeded. A `fail_on` function may return it instead of True or False.
 
-    "success" and "skipped" end the run well, "skipped" without counting as done. "failed" and "partial" are failures
-    and may be retried. `warnings` are kept with the attempt, and so are the `errors` of a success.
+    After "success" and "skipped" the run succeeds; "skipped" writes no mark. "failed" and "partial" are failures and
+    may be retried. `warnings` are stored with the attempt, and so are the `errors` of a success.
     """
 
     status: Status
@@ -39,19 +39,20 @@ class StatusReport(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is kept with the attempt as warnings: the errors too, where no failure carries them."""
+        """The warnings to store with the attempt. They include the errors of a success, which has no failure to hold
+        them."""
         return (*self.errors, *self.warnings) if self.ok else self.warnings
 
 
 FailOn = Callable[[Any], bool | StatusReport | None]
-"""Judges a returned value: True is a failure; a StatusReport says it with words."""
+"""A function that reads a returned value: True means failure; a StatusReport also has a message."""
 
 
 def status_dict(result: Any) -> StatusReport | None:
     """Read a result like `{"status": "failed", "message": "no data", "errors": [...], "warnings": [...]}`.
 
-    For `fail_on=` of a task, a flow or an app. The status is success, skipped, failed or partial; a status that is
-    none of these is a failure, because nobody knows what it means. A result without a status is a success.
+    For `fail_on=` of a task, a flow or an app. The status is success, skipped, failed or partial; any other status is a
+    failure, because its meaning is unknown. A result without a status is a success.
     """
     if not isinstance(result, Mapping) or "status" not in result:
         return None
@@ -64,7 +65,7 @@ def status_dict(result: Any) -> StatusReport | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """One text, a list of anything, or nothing."""
+    """Return the texts of a value that is one text, a list, or nothing."""
     if value is None or value == "":
         return ()
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -79,12 +80,12 @@ def check_fail_on(fail_on: object) -> FailOn | None:
 
 
 def chosen(*readers: FailOn | None) -> FailOn | None:
-    """The first that is there: the task's own, then that of its flow, then that of its app."""
+    """Return the first reader that is not None: of the task, of its flow, of its app."""
     return next((reader for reader in readers if reader is not None), None)
 
 
 def judged(result: object, reader: FailOn | None) -> StatusReport:
-    """What a result means. What the reader raises is for the caller."""
+    """Return what a result means. Exceptions of the reader pass through."""
     judgement = None if reader is None else reader(result)
     if isinstance(judgement, StatusReport):
         return judgement

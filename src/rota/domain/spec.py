@@ -1,4 +1,4 @@
-"""TaskSpec: what a task's code says of it, published so that every process can see and judge it."""
+"""TaskSpec: what the code declares of a task, published to the store so that every process can read it."""
 
 from typing import Any, Literal
 
@@ -12,7 +12,8 @@ from rota.domain.user_key import UserKey
 
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
-    """The last publish wins. `paused` is not the code's to say: it is asked for, and stays until resumed."""
+    """The declaration of a task; the last one published counts. `paused` is not declared: a command sets it, and it
+    stays until somebody resumes the task."""
 
     name: str
     enabled: bool = True
@@ -26,16 +27,16 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     parameters: tuple[str, ...] = ()
     defaults: dict[str, Any] = {}
     open: bool = False
-    """It takes keyword arguments that its parameters do not name."""
+    """The function has `**kwargs`."""
     key: str | UserKey | None = None
     priority: int = 0
     policy: Policy = Policy()
     guards: Guards = Guards()
     activity: Activity | None = None
     once: Period | Literal["code"] | None = None
-    """It succeeds once per period; "code": only its code can name one."""
+    """The task succeeds once per period. "code": a function in the code names the period."""
     memory: float = 0.0
-    """Seconds beyond the usual for which its marks are read."""
+    """Additional seconds for which the marks of the task are kept."""
 
     @property
     def starts_nothing(self) -> bool:

@@ -1,4 +1,4 @@
-"""UserKey: the key of work that is about a user, on a device, with an agent."""
+"""UserKey: a key made of a user, a device and an agent."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ PART = re.compile(r"(?:[^:%]|%25|%3A)+", re.DOTALL)
 
 
 class UserParts(Struct, frozen=True):
-    """What a key was built from; None for a dimension it does not have."""
+    """The parts of a key; None for a dimension that the key does not have."""
 
     user_id: str
     device_id: str | None = None
@@ -23,10 +23,10 @@ class UserParts(Struct, frozen=True):
 
 
 class UserKey(Struct, frozen=True, omit_defaults=True):
-    """`user:device:agent`, or without one or both of the latter.
+    """The key `user:device:agent`, or without the device, the agent or both.
 
-    A dimension that is not told is `default_device` or `default_agent`. Ids may hold anything a key may: `:` is written
-    `%3A`, and `%` is `%25`.
+    A device or agent that is not given is `default_device` or `default_agent`. Ids may have any character that a key
+    may have: `:` is written `%3A`, and `%` is written `%25`.
     """
 
     device: bool = True
@@ -43,7 +43,7 @@ class UserKey(Struct, frozen=True, omit_defaults=True):
         return ("user_id", *(("device_id",) if self.device else ()), *(("agent_id",) if self.agent else ()))
 
     def build(self, user_id: str, device_id: str | None = None, agent_id: str | None = None) -> str:
-        """The key; parts of dimensions that it does not have are left out."""
+        """Return the key. A part whose dimension the key does not have is left out."""
         if not user_id:
             raise ValueError("a user key needs a user: user_id is empty")
         given = {
@@ -54,7 +54,7 @@ class UserKey(Struct, frozen=True, omit_defaults=True):
         return check_key(":".join(_escape(given[name]) for name in self.dimensions))
 
     def parse(self, text: str) -> UserParts:
-        """The parts of a key that `build` made."""
+        """Return the parts of a key that `build` made."""
         parts = text.split(":")
         if len(parts) != len(self.dimensions):
             raise ValueError(f"{text!r} is no key of {self._spelled()}: it has {len(parts)} parts")
@@ -65,12 +65,12 @@ class UserKey(Struct, frozen=True, omit_defaults=True):
         return UserParts(**{name: _unescape(part) for name, part in zip(self.dimensions, parts, strict=True)})
 
     def fill(self, arguments: Mapping[str, object]) -> str:
-        """The key of a call, from its arguments of these names."""
+        """Return the key of a call from its arguments `user_id`, `device_id` and `agent_id`."""
         given = {name: _text(arguments.get(name)) for name in self.dimensions}
         return self.build(given.pop("user_id"), **given)
 
     def check(self, parameters: Collection[str]) -> None:
-        """Refuses a task that cannot be keyed so; without device_id or agent_id, those are the defaults."""
+        """Raise ValueError if a task has no parameter `user_id`. The others may be missing: they have defaults."""
         if "user_id" not in parameters:
             known = ", ".join(parameters) or "none"
             raise ValueError(f"a user key needs a parameter user_id; there are: {known}")

@@ -1,6 +1,7 @@
-"""Periods in an app's own format: read where somebody names one, written where a handler sees one.
+"""Periods in the format of an app: read where somebody gives a period, written where a handler sees one.
 
-Stores, keys and marks only know a period's usual name, such as 2026-11-15. So two ways to write a day are one day.
+Stores, keys and marks only have the usual name of a period, such as 2026-11-15. So a day has one stored name, however
+it is written.
 """
 
 import re
@@ -19,7 +20,8 @@ class Formats:
         self._formats: dict[Unit, str] = {}
 
     def learn(self, once: object) -> None:
-        """Take over the format of a period that the app's code names; ValueError if it has another one already."""
+        """Remember the format of a period that the code of the app uses. Raise ValueError if the app has another
+        one."""
         if not isinstance(once, Period) or once.format is None:
             return
         check_format(once.unit, once.format)
@@ -30,29 +32,30 @@ class Formats:
             )
 
     def read(self, text: str) -> str:
-        """The usual name of a period that may be written in the app's format; other text as it is."""
+        """Return the usual name of a period that is written in the format of the app; other text unchanged."""
         for unit, shape in self._formats.items():
             try:
                 day = _parsed(text, shape)
             except ValueError:
                 continue
-            if day.strftime(shape) == text:  # strptime takes a day without its leading zero for another day
+            if day.strftime(shape) == text:  # strptime reads a day without its leading zero as another day
                 return day.strftime(USUAL[unit])
         return text
 
     def written(self, name: str) -> str:
-        """A period in the app's format, by its usual name."""
+        """Return a period, given by its usual name, in the format of the app."""
         for unit, shape in self._formats.items():
             if SHAPES[unit][0].fullmatch(name):
                 try:
                     return _parsed(name, USUAL[unit]).strftime(shape)
-                except ValueError:  # a function names this period, and means no day by it
+                except ValueError:  # a function made this name, and it is no date
                     return name
         return name
 
 
 def check_format(unit: Unit, format: str) -> str:
-    """A format tells every day from every other, and is never taken for the usual name of another day."""
+    """Return `format` if it writes every period differently and never like the usual name of another period; else raise
+    ValueError."""
     if unit not in USUAL:
         raise ValueError(f"format={format!r}: days and months have a format; {unit}s have only their usual names")
     for day in SAMPLES:

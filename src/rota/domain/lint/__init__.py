@@ -1,4 +1,4 @@
-"""What is wrong with this schedule? Rules over a trigger, its zone and its policies; each gives a finding or none."""
+"""Lint of schedules: rules over a trigger, its zone and its policies. Each rule yields findings."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ RULES = (*bounds.RULES, *pace.RULES, *days.RULES, *steps.RULES, *clocks.RULES)
 
 
 def lint(target: LintTarget, now: datetime) -> list[Finding]:
-    """The worst first. What the subject does not tell is not judged."""
+    """Return the findings about a schedule, the worst first. A rule is silent if a value that it needs is unknown."""
     view = target.seen(now)
     findings = [finding for rule in RULES for finding in rule(view)]
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))

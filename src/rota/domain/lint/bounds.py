@@ -1,4 +1,4 @@
-"""Does it fire at all, and do its exclusions exclude anything?"""
+"""Rules: does the schedule fire at all, and do its exclusions exclude anything?"""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -10,7 +10,7 @@ from rota.domain.triggers.base import spell_instant
 
 RARE = timedelta(days=366)
 LOOKED_AT = 400
-"""Fires that are compared with an exclusion, from either side."""
+"""How many fires of the trigger and of an exclusion are compared."""
 
 
 def past(view: View) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def _meet(base: Trigger, other: Trigger, view: View) -> bool:
             for ours, theirs in ((base, other), (other, base))
             for fire in ours.upcoming(view.now, LOOKED_AT)
         )
-    except ValueError:  # an exclusion of which its own exclusions leave nothing
+    except ValueError:  # the exclusions of an exclusion exclude all its fires
         return False
 
 

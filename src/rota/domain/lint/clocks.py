@@ -1,4 +1,4 @@
-"""What the clock changes of its zone do to a schedule."""
+"""Rules: what the clock changes of its zone do to a schedule."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -13,13 +13,13 @@ from rota.domain.triggers.wallclock import DAY, WallClock, wall_clock
 from rota.domain.triggers.zones import LAST, find_zone
 
 YEARS = 5
-"""How far ahead clock changes are looked for; further on nobody knows them."""
+"""How many years ahead clock changes are searched. Later rules of zones are not known yet."""
 SECOND = timedelta(seconds=1)
 ONE_DAY = timedelta(days=1)
 
 
 class Change(Struct, frozen=True):
-    """The wall clock goes from `before` to `after`; both are readings, in seconds."""
+    """A clock change from the reading `before` to the reading `after`, in seconds."""
 
     before: int
     after: int
@@ -35,7 +35,7 @@ class Change(Struct, frozen=True):
 
 
 def gap(view: View) -> Iterator[Finding]:
-    """A time that a clock put forward leaves out."""
+    """Yield a finding if the schedule has a time that a clock change forward leaves out."""
     cron = view.cron
     change, reading = _first_met(cron, view.now, forward=True) if cron else (None, 0)
     if cron is None or change is None:
@@ -52,7 +52,7 @@ def gap(view: View) -> Iterator[Finding]:
 
 
 def fold(view: View) -> Iterator[Finding]:
-    """A time that a clock put back repeats."""
+    """Yield a finding if the schedule has a time that a clock change back repeats."""
     cron = view.cron
     change, reading = _first_met(cron, view.now, forward=False) if cron else (None, 0)
     if cron is None or change is None:
@@ -69,7 +69,7 @@ def fold(view: View) -> Iterator[Finding]:
 
 
 def drift(view: View) -> Iterator[Finding]:
-    """A whole number of days is not the same time of day."""
+    """Yield a finding for an interval of whole days: it counts hours, so clock changes shift its time of day."""
     every, zone = view.every, view.target.zone
     if every is None or every.interval % ONE_DAY:
         return
@@ -107,7 +107,7 @@ def no_zone(view: View) -> Iterator[Finding]:
 
 
 def _first_met(cron: Cron, now: datetime, forward: bool) -> tuple[Change | None, int]:
-    """The first change of this kind that a time of the cron falls into, and that time."""
+    """Return the first clock change, forward or back, that a time of the cron expression falls into, and that time."""
     clock = wall_clock(cron.expr)
     for change in _changes(cron.tz, now):
         low, high = sorted((change.before, change.after))
@@ -118,7 +118,8 @@ def _first_met(cron: Cron, now: datetime, forward: bool) -> tuple[Change | None,
 
 
 def _fixed(clock: WallClock, low: int, high: int) -> bool:
-    """With a star in minute or hour it follows the real clock; that is worth a word if a day has no other times."""
+    """Return whether the expression has a fixed time from `low` to `high`. With a star in the minute or hour it follows
+    the real clock; that needs a finding only if all its times of a day are from `low` to `high`."""
     return not clock.fields.wild or all(low % DAY <= minute * 60 < low % DAY + high - low for minute in clock.minutes)
 
 

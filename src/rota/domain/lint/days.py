@@ -1,4 +1,4 @@
-"""Are the days that a cron expression names the days that are meant?"""
+"""Rules: does a cron expression name the days that its author means?"""
 
 from collections.abc import Callable, Iterator
 
@@ -11,12 +11,13 @@ from rota.domain.triggers.monthdays import LENGTHS
 from rota.domain.triggers.words import ALL_DAYS, ALL_WEEKDAYS, MONTHS, describe_cron, listed
 
 NUMBERED = {"0-4": "Sunday to Thursday", "2-6": "Tuesday to Saturday"}
-"""Monday to Friday elsewhere: where Monday is 0, and where Sunday is 1."""
+"""Weekdays that mean Monday to Friday in other systems, where Monday is 0 or Sunday is 1."""
 SHORTEST = 28
 
 
 def day_or_weekday(view: View) -> Iterator[Finding]:
-    """Cron takes days that match either field, unless one of them begins with a star."""
+    """Yield a finding if both day fields are set: cron fires on days that match either field, unless one of them begins
+    with a star."""
     if view.cron is None:
         return
     cron = spelled(view.cron)
@@ -40,7 +41,7 @@ def day_or_weekday(view: View) -> Iterator[Finding]:
 
 
 def _both(cron: Spelled, rule: DayRule) -> str:
-    """How to say it if both fields are to match."""
+    """Return the advice for an author who wants days that match both fields."""
     days, weekdays = bits(rule.days), bits(rule.weekdays)
     if not weekdays or rule.last_weekdays or rule.nth_weekdays:
         return ""
@@ -91,7 +92,7 @@ def weekday_numbers(view: View) -> Iterator[Finding]:
 
 
 def six_fields(view: View) -> Iterator[Finding]:
-    """Was a star too many typed?"""
+    """Yield a finding if an expression of six fields looks like five fields and one star too many."""
     if view.cron is None:
         return
     cron = spelled(view.cron)

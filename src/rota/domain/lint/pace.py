@@ -1,4 +1,4 @@
-"""Does the pace of the fires go with how long the runs take, and with the policies?"""
+"""Rules: does the interval of the fires fit the duration of the runs and the policies?"""
 
 from collections.abc import Callable, Iterator
 from math import ceil
@@ -10,11 +10,11 @@ from rota.domain.lint.target import View, worded
 from rota.domain.policy import Retry
 
 COUNTED = 1000
-"""Retries whose waits are added up; more of them outlast anything."""
+"""Number of retries whose waits are added one by one."""
 
 
 def overrun(view: View) -> Iterator[Finding]:
-    """Fires closer than a run is long."""
+    """Yield a finding if a run usually takes longer than the time between two fires."""
     interval, duration = view.interval, view.target.duration
     if interval is None or duration is None or duration <= interval:
         return
@@ -138,7 +138,7 @@ def retries_interval(view: View) -> Iterator[Finding]:
 
 
 def _lasting(retry: Retry, duration: float) -> float:
-    """Seconds from the first call to the end of the last, if all fail."""
+    """Return the seconds from the first call to the end of the last one, if all fail."""
     steady = replace(retry, jitter=0.0)
     counted = min(retry.limit, COUNTED)
     waits = sum(steady.wait(failures, "") for failures in range(1, counted + 1))

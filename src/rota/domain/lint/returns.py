@@ -1,4 +1,4 @@
-"""Does a function return its verdict as a dict with a status? Read from its source: what is not clear there is no."""
+"""Does a function return a dict with a status? Its source is read; if that is not clear, the answer is no."""
 
 import ast
 import textwrap
@@ -9,14 +9,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def returns_a_status(source: str) -> bool:
-    """May this function return a dict whose "status" says that the work failed?
+    """Return whether a function may return a dict whose "status" says that the work failed.
 
-    True for a returned dict literal, or a returned variable, whose "status" is set to such a word or to a value that
-    the source does not tell; and for a returned variable whose "status" the function itself looks at.
+    True if a returned dict literal or a returned variable has a "status" that is such a word or is not a constant, and
+    if the function itself reads the "status" of a returned variable.
     """
     try:
         tree = ast.parse(textwrap.dedent(source))
-    except (SyntaxError, ValueError):  # a lambda in the middle of a call, for example
+    except (SyntaxError, ValueError):  # for example a lambda inside a call
         return False
     function = next((node for node in ast.walk(tree) if isinstance(node, Function)), None)
     if function is None:
@@ -30,7 +30,7 @@ def returns_a_status(source: str) -> bool:
 
 
 def _own(function: Function) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions and classes inside it."""
+    """Yield the nodes of a function, without those of functions and classes inside it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
@@ -40,7 +40,7 @@ def _own(function: Function) -> Iterator[ast.AST]:
 
 
 def _is_bad(value: ast.expr) -> bool:
-    """A dict literal, or a `dict(...)`, whose status may be a failure."""
+    """Return whether `value` is a dict literal, or a `dict(...)`, whose status may be a failure."""
     if isinstance(value, ast.Dict):
         pairs = zip(value.keys, value.values, strict=True)
         return any(isinstance(key, ast.Constant) and key.value == "status" and _may_fail(found) for key, found in pairs)
@@ -68,7 +68,7 @@ def _sets_or_reads(node: ast.AST, names: set[str]) -> bool:
 
 
 def _is_status(node: ast.expr, names: set[str]) -> bool:
-    """`result["status"]` of a variable that is returned."""
+    """Return whether `node` is `result["status"]` of a returned variable."""
     match node:
         case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value="status")):
             return name in names

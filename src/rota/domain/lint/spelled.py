@@ -1,4 +1,5 @@
-"""A cron expression as it was written, field by field: two that match the same may mislead differently."""
+"""A cron expression as it was written, field by field. Two expressions of the same times may need different
+findings."""
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ FIELDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 
 class Spelled(Struct, frozen=True):
-    """The texts of the six fields; without `with_seconds` there were five."""
+    """The texts of the six fields. Without `with_seconds`, the author wrote five."""
 
     texts: list[str]
     with_seconds: bool
@@ -23,7 +24,7 @@ class Spelled(Struct, frozen=True):
         return self.of(field).split(",")
 
     def line(self, **changed: str) -> str:
-        """The expression with other texts in the fields of these names."""
+        """Return the expression with other texts in the named fields."""
         texts = [changed.get(field.name, self.of(field)) for field in FIELDS]
         return " ".join(texts if self.with_seconds else texts[1:])
 

@@ -1,4 +1,4 @@
-"""Steps such as */7: do they come out even?"""
+"""Rules: is the step of a cron field, such as */7, even?"""
 
 from collections.abc import Callable, Iterator
 
@@ -9,7 +9,7 @@ from rota.domain.triggers.cron_fields import DAY, HOUR, MINUTE, MONTH, SECOND, W
 from rota.domain.triggers.words import ALL_DAYS, ALL_WEEKDAYS, listed
 
 AROUND = {"second": 60, "minute": 60, "hour": 24, "day": 31, "month": 12, "weekday": 7}
-"""How many there are until they begin again; of days, at most."""
+"""How many values a field has before it begins again; for days, the most."""
 WHOLE = {"second": "minute", "minute": "hour", "hour": "day", "day": "month", "month": "year", "weekday": "week"}
 LETTERS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 
@@ -59,7 +59,7 @@ def _uneven(cron: Spelled, field: Field, item: str, step: int, reached: list[int
 
 
 def _reached(field: Field, span: str, step: int) -> list[int]:
-    """The values that a step takes; weekday 7 is Sunday again."""
+    """Return the values that a step takes. Weekday 7 is Sunday again."""
     low, dash, high = span.partition("-")
     first = field.low if span == "*" else _number(field, low)
     last = _number(field, high) if dash else field.high
@@ -72,7 +72,8 @@ def _number(field: Field, word: str) -> int:
 
 
 def _goes_on(cron: Spelled, field: Field) -> bool:
-    """Does the next minute, hour, day … match too? Else nothing follows on the last step."""
+    """Return whether the next minute, hour, day or month also matches. If not, nothing follows the last value
+    closely."""
     fields = cron.clock.fields
     if field is SECOND:
         return _has_neighbours(fields.minutes, 60)

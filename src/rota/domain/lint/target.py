@@ -1,4 +1,4 @@
-"""What lint looks at: a schedule as far as it is known, and how close its fires are."""
+"""What lint checks: the known options of a schedule, and its next fires."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,20 +13,20 @@ from rota.domain.triggers.base import as_utc
 from rota.domain.triggers.durations import word_duration
 
 SAMPLE = 100
-"""Fires that are looked at to see how close they are."""
+"""Number of fires from which the interval is computed."""
 
 
 class LintTarget(Struct, frozen=True, kw_only=True):
-    """A schedule; None for what is not known, or was left to its default. Times are seconds."""
+    """A schedule to check. None is an unknown value or a default. Times are seconds."""
 
     trigger: Trigger
     zone: str | None = None
-    """The app's: taken where the trigger names none."""
+    """The zone of the app, for a trigger without a zone."""
     overlap: Overlap | None = None
     catch_up: CatchUp | None = None
     grace: float | None = None
     duration: float | None = None
-    """What a run usually takes."""
+    """Usual seconds of a run."""
     timeout: float | None = None
     retry: Retry = Retry()
 
@@ -37,20 +37,20 @@ class LintTarget(Struct, frozen=True, kw_only=True):
 
 
 class View(Struct, frozen=True):
-    """A subject at a moment, with what several rules ask for worked out."""
+    """A schedule at an instant, with values that several rules need."""
 
     target: LintTarget
     now: datetime
     trigger: Trigger
-    """In its zone."""
+    """The trigger with its zone."""
     fires: Sequence[datetime]
-    """The next ones."""
+    """The next fires."""
     nothing_left: bool = False
-    """Exclusions leave nothing."""
+    """The exclusions exclude all fires."""
 
     @property
     def base(self) -> Trigger:
-        """Without exclusions."""
+        """The trigger without exclusions."""
         return self.trigger.trigger if isinstance(self.trigger, Excluding) else self.trigger
 
     @property
@@ -69,7 +69,7 @@ class View(Struct, frozen=True):
 
     @property
     def interval(self) -> float | None:
-        """Seconds between the two of the next fires that are closest; None if it fires but once."""
+        """The shortest time between two of the next fires, in seconds; None if there is only one fire."""
         return min(self._gaps(), default=None)
 
     @property
@@ -84,7 +84,10 @@ class View(Struct, frozen=True):
 
 
 def _first_fires(trigger: Trigger, now: datetime) -> tuple[list[datetime], bool]:
-    """By a clock that never changes, if it can be: a clock change is no change of pace."""
+    """Return the next fires, and whether the exclusions exclude all of them.
+
+    Cron triggers are read in UTC: a clock change is no change of the interval.
+    """
     match trigger:
         case Cron(expr=expr):
             trigger = Cron(expr)
@@ -99,5 +102,5 @@ def _first_fires(trigger: Trigger, now: datetime) -> tuple[list[datetime], bool]
 
 
 def worded(seconds: float) -> str:
-    """A time span in words."""
+    """Return a time span in words."""
     return word_duration(timedelta(seconds=round(seconds, 3)))

@@ -1,4 +1,4 @@
-"""When to fire: pure values that answer `next_after` and `previous_before`, and have a text."""
+"""Triggers: values that say when to fire, and that have a text."""
 
 from rota.domain.triggers.base import Excluding, Trigger
 from rota.domain.triggers.cron import Cron

@@ -1,4 +1,4 @@
-"""What a trigger is: a pure rule that says when to fire, and a text that says the same."""
+"""Trigger: a pure rule that says when to fire, and its text."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,36 +8,36 @@ from typing import Self
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-EXCLUDED_LIMIT = 200_000  # fires; more than a weekend of seconds
+EXCLUDED_LIMIT = 200_000  # fires that are tried; more than the seconds of a weekend
 EXCLUDED_SPAN = timedelta(days=36_525)
 
 
 class Trigger(ABC):
-    """Says when to fire. A value: frozen, hashable, equal when it reads the same.
+    """A rule that says when to fire. It is a value: frozen, hashable, and equal to a trigger with the same text.
 
-    Instants are aware datetimes; those that come out are in UTC. `str(trigger)` is its text, `Trigger.parse` reads it.
+    Instants are aware datetimes; returned ones are in UTC. `str(trigger)` is the text that `Trigger.parse` reads.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def next_after(self, instant: datetime) -> datetime | None:
-        """The first fire strictly after `instant`; None when there is none."""
+        """Return the first fire strictly after `instant`, or None."""
 
     @abstractmethod
     def previous_before(self, instant: datetime) -> datetime | None:
-        """The last fire strictly before `instant`; None when there is none."""
+        """Return the last fire strictly before `instant`, or None."""
 
     @abstractmethod
     def to_text(self) -> str:
-        """The text `Trigger.parse` reads back; the form in which triggers are stored."""
+        """Return the text that `Trigger.parse` reads. Stores keep this text."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The trigger in words, for people."""
+        """Return the trigger in words for people."""
 
     def upcoming(self, start: datetime, n: int) -> list[datetime]:
-        """The next `n` fires strictly after `start`; fewer when it ends before."""
+        """Return the next `n` fires strictly after `start`, or fewer if the trigger ends before."""
         fires: list[datetime] = []
         fire = self.next_after(start)
         while fire is not None and len(fires) < n:
@@ -46,32 +46,36 @@ class Trigger(ABC):
         return fires
 
     def fires_at(self, instant: datetime) -> bool:
-        instant = as_utc(instant)  # in a repeated hour, a datetime of another zone equals none
+        instant = as_utc(instant)  # in a repeated hour, a datetime of another zone equals no other datetime
         return self.next_after(instant - TICK) == instant
 
     def excluding(self, *others: "Trigger") -> "Trigger":
-        """This trigger without the instants at which any of the others fires. `a.excluding(a.excluding(b))` is what `a`
-        and `b` have in common: every instant of `a` except those at which `b` does not fire."""
+        """Return this trigger without the instants at which any of `others` fires.
+
+        `a.excluding(a.excluding(b))` fires when `a` and `b` both fire: at every instant of `a` except those at which
+        `b` does not fire.
+        """
         for other in others:
             expect(Trigger, other, "excluding() takes triggers")
         return Excluding(self, others) if others else self
 
     def in_zone(self, tz: str) -> "Trigger":
-        """The same with its zone filled in, if it names none."""
+        """Return the trigger with the zone `tz`, if it has no zone."""
         return self
 
     def anchored(self, instant: datetime) -> "Trigger":
-        """The same with its anchor filled in, if it needs one and has none."""
+        """Return the trigger with the anchor `instant`, if it needs an anchor and has none."""
         return self
 
     def jittered(self, nominal: datetime, seed: str) -> datetime:
-        """When to really fire for this nominal instant; the same for the same seed."""
+        """Return when to fire for a nominal time, with jitter. The same `seed` gives the same instant."""
         return nominal
 
     @staticmethod
     def parse(text: str) -> "Trigger":
-        """Reads `every 15m jitter 30s`, `cron */15 7-22 * * * Europe/Paris`, `daily 09:00`, … or a bare cron line."""
-        from rota.domain.triggers.spelling import parse  # the spelling knows every kind of trigger
+        """Return the trigger of a text: `every 15m jitter 30s`, `cron */15 7-22 * * * Europe/Paris`, `daily 09:00`, …
+        or a bare cron line."""
+        from rota.domain.triggers.spelling import parse  # here, because that module imports every kind of trigger
 
         return parse(text)
 
@@ -107,7 +111,7 @@ class Excluding(Trigger):
 
     def _first_left(self, neighbour: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
         if self.trigger in self.others:
-            return None  # without itself, nothing is left: not worth 200,000 looks
+            return None  # a trigger that excludes itself never fires: no need to try EXCLUDED_LIMIT fires
         fire = neighbour(instant)
         for _ in range(EXCLUDED_LIMIT):
             if fire is None or not any(other.fires_at(fire) for other in self.others):
@@ -115,7 +119,7 @@ class Excluding(Trigger):
             if abs(fire - instant) > EXCLUDED_SPAN:
                 break
             fire = neighbour(fire)
-        return None  # what is so far away counts as never
+        return None  # a fire so far away counts as never
 
     def in_zone(self, tz: str) -> Trigger:
         return Excluding(self.trigger.in_zone(tz), tuple(other.in_zone(tz) for other in self.others))
@@ -140,7 +144,7 @@ def expect(kind: type, value: object, rule: str) -> None:
 
 
 def since_epoch(instant: datetime) -> timedelta:
-    """Refuses anything but an aware datetime."""
+    """Return the time since EPOCH. Raise TypeError or ValueError for anything but an aware datetime."""
     expect(datetime, instant, "an instant is a datetime")
     if instant.utcoffset() is None:
         raise ValueError(f"{instant.isoformat()} names no zone; give it one, such as datetime(…, tzinfo=UTC)")

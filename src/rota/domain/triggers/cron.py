@@ -1,4 +1,4 @@
-"""Cron: our own engine, because the libraries measured break at clock changes: tests/domain/triggers shows how."""
+"""Cron. We use no library, because those that we tried fail at clock changes: tests/domain/triggers shows how."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
@@ -15,10 +15,10 @@ from rota.domain.triggers.zones import FIRST, LAST, Zone, find_zone, zone_name
 class Cron(Trigger):
     """`minute hour day month weekday`, or the same with seconds first, on the wall clock of a zone.
 
-    Without `tz` it takes the app's zone (UTC unless told). At clock changes `dst="vixie"` does as cron does: with a
-    minute or hour that begins with `*`, it fires at every instant whose wall clock matches; else a time inside the
-    gap fires at the gap's end and a repeated time fires once, the first time. `"skip"` leaves out times inside the
-    gap; `"twice"` fires repeated times both times.
+    Without `tz` it is in the zone of the app (default: UTC). At clock changes `dst="vixie"` does what cron does: if the
+    minute or the hour begins with `*`, it fires at every instant whose wall clock matches; otherwise a time inside the
+    gap fires at the end of the gap, and a repeated time fires once, the first time. `dst="skip"` leaves out times
+    inside the gap; `dst="twice"` fires repeated times both times.
     """
 
     expr: str
@@ -65,7 +65,7 @@ class Cron(Trigger):
         return fires
 
     def _from(self, second: int) -> int | None:
-        """The first fire at or after a UTC second."""
+        """Return the first fire at or after a UTC second."""
         if not FIRST < second <= LAST:
             if second > LAST:
                 return None
@@ -90,7 +90,7 @@ class Cron(Trigger):
         return once if each is None else each if once is None else min(once, each)
 
     def _to(self, second: int) -> int | None:
-        """The last fire at or before a UTC second."""
+        """Return the last fire at or before a UTC second."""
         clock, zone = self._clock, self._zone
         if clock.fields.wild:
             return previous_each(clock, zone, second)

@@ -1,4 +1,4 @@
-"""Reads a cron expression into bit sets, one per field, or says in which field what is wrong."""
+"""Reads a cron expression into one bit set per field, or raises a ValueError that names the wrong field."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +20,7 @@ LAYOUT = "minute hour day month weekday, or the same with seconds first"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What one field may hold."""
+    """The name and the range of one field."""
 
     name: str
     low: int
@@ -43,7 +43,7 @@ WEEKDAY = Field("weekday", 0, 7, WEEKDAY_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class DayRule:
-    """Which days of a month match, whatever the month; weekday bits count from Sunday."""
+    """Which days match in any month. Weekday bits count from Sunday."""
 
     days: int = 0
     last: bool = False
@@ -56,7 +56,7 @@ class DayRule:
 
 
 class CronFields(NamedTuple):
-    """A cron expression, read."""
+    """The bit sets of a cron expression."""
 
     seconds: int
     minutes: int
@@ -64,11 +64,11 @@ class CronFields(NamedTuple):
     months: int
     days: DayRule
     wild: bool
-    """The minute or the hour begins with `*`: it follows the real clock through a clock change."""
+    """The minute or the hour begins with `*`, so the expression follows the real clock at clock changes."""
 
 
 def bits(mask: int) -> tuple[int, ...]:
-    """The members of a bit set, ascending."""
+    """Return the members of a bit set, ascending."""
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
 
 
@@ -92,7 +92,7 @@ def read_cron(expr: str) -> CronFields:
 
 
 def split_cron(expr: str) -> list[str]:
-    """Five or six field texts; nicknames are spelled out."""
+    """Return the texts of five or six fields. A nickname such as @daily is replaced by its fields."""
     if len(expr) > LENGTH_LIMIT:
         raise ValueError(
             f"a cron expression has at most {LENGTH_LIMIT} characters, this has {len(expr)}: {expr[:40]!r}…"
@@ -131,7 +131,7 @@ def _items(field: Field, text: str) -> list[str]:
 
 
 def _item(field: Field, text: str, item: str) -> int:
-    """`*`, `5`, `5-9`, and each with `/step`."""
+    """Return the bits of one item: `*`, `5` or `5-9`, each perhaps with `/step`."""
     span, slash, step_text = item.partition("/")
     step = 1
     if slash:
@@ -176,7 +176,7 @@ def _value(field: Field, text: str, word: str) -> int:
 
 
 def _meant(field: Field, word: str) -> str:
-    """What to write for a whole name, or for the last day."""
+    """Return the advice for a whole name such as monday, or for `last`."""
     short = word[:3]
     if len(word) > 3 and short in field.names:
         return f"; write {short}"

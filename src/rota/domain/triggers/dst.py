@@ -1,12 +1,11 @@
 """From wall-clock readings to instants, through clock changes.
 
-Two ways. *Each*: every second whose wall clock matches. *Once*: every matching reading counts once, at the first
-instant at which the wall clock reaches or passes it. That instant is the reading itself on an ordinary day, the end
-of the gap for a reading inside one, and the first of the two for a repeated reading; and it never decreases from one
-reading to the next, so the order of instants is the order of readings. A date that the zone left out altogether
-(Apia had no 30 December 2011) is no date to fire on: readings on it count never.
+There are two ways. *Each* fires at every second whose wall clock matches. *Once* fires once for every matching reading,
+at the first instant at which the wall clock reaches or passes it: at the reading itself on an ordinary day, at the end
+of the gap for a reading inside a gap, and the first time for a repeated reading. So later readings never fire earlier.
+A date that a zone left out (Apia had no 30 December 2011) never fires.
 
-All functions take and give UTC seconds, and search `HORIZON` far.
+All functions take and return UTC seconds, and search up to `HORIZON` seconds far.
 """
 
 from typing import Literal
@@ -27,7 +26,8 @@ def next_each(clock: WallClock, zone: Zone, second: int) -> int | None:
         if reading is not None and reading - stretch.offset < stretch.end:
             return reading - stretch.offset
         second = stretch.end
-        # Nothing matches for long: go to a day before the next match. Two days of slack for clocks put back.
+        # Nothing matches in this stretch: continue a day before the next match. The search for that match begins two
+        # days back, because the clock may have been put back.
         reading = clock.on_or_after(second + stretch.offset - 2 * DAY)
         if reading is None:
             return None
@@ -96,7 +96,7 @@ def previous_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) ->
 
 
 def _first_reached(zone: Zone, reading: int) -> tuple[Stretch, int]:
-    """The first instant at which the wall clock shows `reading` or more, and the stretch it lies in."""
+    """Return the stretch and the first instant at which the wall clock shows `reading` or more."""
     stretch = zone.stretch(reading - DAY)  # no offset is as large as a day
     while reading - stretch.offset >= stretch.end:
         stretch = zone.stretch(stretch.end)

@@ -13,10 +13,10 @@ ZERO = timedelta(0)
 
 @dataclass(frozen=True, slots=True, init=False)
 class Every(Trigger):
-    """Fires at anchor, anchor + interval, anchor + 2 x interval, …: late runs and restarts do not make it drift.
+    """Fires at anchor, anchor + interval, anchor + 2 x interval, …. Late runs and restarts do not shift it.
 
-    The store fills the anchor in when the schedule is first put. `jitter` moves each fire later by up to so much;
-    by how much is settled by the schedule and the tick (see `jittered`), so it is the same in every process.
+    The anchor is set when the schedule is first put. `jitter` is the most by which a fire is moved later. The schedule
+    and the nominal time decide by how much (see `jittered`), so it is the same in every process.
     """
 
     interval: timedelta

@@ -1,6 +1,6 @@
-"""Which days match, found month by month: bit d of a mask stands for day d.
+"""Which days of a month match: bit d of a mask is day d.
 
-A month's matching days depend only on its length and the weekday of its first day, so 28 masks hold them all.
+The matching days of a month depend only on its length and the weekday of its first day, so there are 28 masks.
 Days are counted from 1970-01-01.
 """
 
@@ -19,7 +19,7 @@ LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 @dataclass(frozen=True, slots=True)
 class MonthDays:
-    """The days a cron expression fires on."""
+    """The days on which a cron expression fires."""
 
     months: tuple[int, ...]
     shapes: tuple[int, ...]
@@ -77,7 +77,7 @@ class MonthDays:
 
 
 def month_days(fields: CronFields) -> MonthDays:
-    """Refuses dates that never come, such as 30 February."""
+    """Return the days of a cron expression. Raise ValueError for a date that never comes, such as 30 February."""
     months = bits(fields.months)
     shapes = _shapes(fields.days)
     lengths = {LENGTHS[month] for month in months} | ({29} if 2 in months else set[int]())
@@ -93,7 +93,7 @@ def _shapes(rule: DayRule) -> tuple[int, ...]:
 
 
 def _matching(rule: DayRule, first: int, length: int) -> int:
-    """The matching days of a month that begins on weekday `first` (Sunday 0) and has `length` days."""
+    """Return the matching days of a month that begins on weekday `first` (Sunday is 0) and has `length` days."""
     whole = (1 << length + 1) - 2
     by_day = rule.days
     if rule.last:
@@ -115,7 +115,7 @@ def _matching(rule: DayRule, first: int, length: int) -> int:
 
 
 def _nearest_workday(day: int, first: int, length: int) -> int:
-    """The Monday to Friday nearest to a day, within the month."""
+    """Return the day from Monday to Friday in the same month that is nearest to `day`."""
     weekday = (first + day - 1) % 7
     if weekday == 6:
         return day - 1 if day > 1 else day + 2

@@ -1,4 +1,4 @@
-"""DailyAt, Weekly, Monthly: a Cron that reads like what it means."""
+"""DailyAt, Weekly, Monthly: cron expressions with a name and parameters."""
 
 import re
 from abc import abstractmethod
@@ -13,7 +13,7 @@ from rota.domain.triggers.words import WEEKDAYS
 
 
 class _Named(Trigger):
-    """Does as its cron does."""
+    """A trigger that fires as its `cron` does."""
 
     __slots__ = ()
     cron: Cron
@@ -68,7 +68,7 @@ class DailyAt(_Named):
 class Weekly(_Named):
     """Every week, on one weekday or several: `Weekly("mon", 9)`, `Weekly(["mon", "thu"], 9, 30)`.
 
-    Names of three letters or whole, or numbers as in cron: 1 is Monday, 0 and 7 are Sunday.
+    A weekday is a name of three letters, a whole name, or a number as in cron: 1 is Monday, 0 and 7 are Sunday.
     """
 
     days: tuple[str, ...]
@@ -101,7 +101,7 @@ class Weekly(_Named):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Monthly(_Named):
-    """Every month on a day; -1 is the last. A day the month does not have is left out."""
+    """Every month on a day; -1 is the last day. It does not fire in a month without that day."""
 
     day: int
     hour: int
@@ -129,7 +129,8 @@ class Monthly(_Named):
 
 
 def _check_time(kind: str, hour: int, minute: int, second: int = 0, first: str = "") -> None:
-    """`first` is what stands before the hour in the code, for the advice."""
+    """Raise an error if a part of a time is wrong. `first` is the code before the hour, for the advice in the
+    message."""
     if (clock := _clock_of(hour)) is not None:
         numbers = ", ".join(str(number) for number in (clock if clock[2] and kind == "DailyAt" else clock[:2]))
         raise TypeError(f"{kind}: hour is a whole number, not {hour!r}; write {kind}({first}{numbers})")
@@ -140,7 +141,7 @@ def _check_time(kind: str, hour: int, minute: int, second: int = 0, first: str =
 
 
 def _clock_of(hour: object) -> tuple[int, int, int] | None:
-    """A time of day where only its hour is expected."""
+    """Return the hour, minute and second of a time that was given as the hour; None for anything else."""
     if isinstance(hour, time):
         return hour.hour, hour.minute, hour.second
     match = re.fullmatch(r"\s*([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?\s*", hour) if isinstance(hour, str) else None

@@ -8,7 +8,7 @@ from rota.domain.triggers.base import Trigger, as_utc, spell_instant
 
 @dataclass(frozen=True, slots=True, init=False)
 class At(Trigger):
-    """Fires once."""
+    """Fires once, at `instant`."""
 
     instant: datetime
 

@@ -1,4 +1,4 @@
-"""Triggers as texts; `str(trigger)` writes what `parse` reads."""
+"""Reads the texts of triggers. `str(trigger)` writes what `parse` reads."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ WEEKDAY_ITEM = re.compile(
     rf"(?:[0-9*?]+|{'|'.join(f'{name}[a-z]*' for name in WEEKDAY_NAMES)}|[0-7]?L|last)(?:[-/#][0-9a-z]*)*",
     re.IGNORECASE,
 )
-"""Also what is wrong in a weekday field but no zone, so that the field is named and not the zone."""
+"""Also matches wrong weekday fields, so that the error names the field and not a zone."""
 EXAMPLES = {
     "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]",
     "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip]",
@@ -37,7 +37,7 @@ EXAMPLES = {
 
 
 def parse(text: str) -> Trigger:
-    """The trigger a text spells, or a ValueError that says what was expected."""
+    """Return the trigger of a text. Raise a ValueError that says what was expected."""
     expect(str, text, "a trigger's text is a str")
     if len(text) > LENGTH_LIMIT:
         raise ValueError(
@@ -49,7 +49,7 @@ def parse(text: str) -> Trigger:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between `excluding`, except inside brackets."""
+    """Return the parts of a text between `excluding` outside of brackets."""
     parts, depth, start, at = list[str](), 0, 0, 0
     while at < len(text):
         depth += {"(": 1, ")": -1}.get(text[at], 0)
@@ -86,7 +86,8 @@ def _parse_one(text: str) -> Trigger:
 
 
 def _every(words: list[str]) -> Trigger:
-    """`every 15m`; or in the words of `describe()`: `every 6 hours`, `every day at 09:00`, `every Friday at 09:00`."""
+    """Read `every 15m`, or the words of `describe()`: `every 6 hours`, `every day at 09:00`, `every Friday at
+    09:00`."""
     if not words:
         raise ValueError("how often?")
     lowered = [word.lower().rstrip(",") for word in words]
@@ -108,7 +109,7 @@ def _every(words: list[str]) -> Trigger:
 
 
 def _every_day(days: list[str], clock: list[str]) -> Trigger:
-    """The time of day, and perhaps a zone, behind `at`."""
+    """Read a time of day and perhaps a zone after `at`."""
     (at,), tz = _take(clock, 1, "at what time?")
     if days == ["day"]:
         return DailyAt(*_clock(at), tz=tz)
@@ -117,7 +118,7 @@ def _every_day(days: list[str], clock: list[str]) -> Trigger:
 
 
 def _interval(words: list[str]) -> tuple[timedelta, int]:
-    """A duration, as `1h30m`, `hour` or `1 hour 30 minutes`, and how many words stand behind it."""
+    """Return a duration such as `1h30m`, `hour` or `1 hour 30 minutes`, and the number of words after it."""
     if not words:
         raise ValueError("how long?")
     if words[0] in UNIT_WORDS:
@@ -182,7 +183,7 @@ READERS: dict[str, Callable[[list[str]], Trigger]] = {
 
 
 def _take(words: list[str], count: int, question: str) -> tuple[list[str], str | None]:
-    """So many words, then perhaps a zone."""
+    """Return the first `count` words and the zone after them, if there is one."""
     if len(words) < count:
         raise ValueError(question)
     if len(words) > count + 1:

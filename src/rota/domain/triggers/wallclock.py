@@ -1,4 +1,4 @@
-"""A cron expression as a set of wall-clock readings, with no zone: seconds since 1970-01-01 00:00 on that clock."""
+"""A cron expression as a set of wall-clock readings without a zone: seconds since 1970-01-01 00:00 on that clock."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class WallClock:
-    """`on_or_after` and `on_or_before` a reading: a step to the day, a step within it."""
+    """The readings that match. `on_or_after` and `on_or_before` find the day first, then the time of day."""
 
     fields: CronFields
     days: MonthDays
@@ -57,7 +57,7 @@ class WallClock:
 
 @lru_cache(maxsize=4096)
 def wall_clock(expr: str) -> WallClock:
-    """One per expression, however many schedules share it."""
+    """Return the readings of an expression; schedules with the same expression share them."""
     fields = read_cron(expr)
     try:
         days = month_days(fields)

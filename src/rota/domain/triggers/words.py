@@ -1,4 +1,4 @@
-"""Cron in words, from its bit sets: `0,15,30,45` reads like `*/15`."""
+"""Cron expressions in words, from their bit sets, so `0,15,30,45` reads like `*/15`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ MONTHS = (
 )
 NTH = ("first", "second", "third", "fourth", "fifth")
 ALL_DAYS, ALL_MONTHS, ALL_WEEKDAYS = (1 << 32) - 2, (1 << 13) - 2, (1 << 7) - 1
-LISTED = 6  # so many times are still worth naming one by one
+LISTED = 6  # up to so many times are named one by one
 
 
 def describe_cron(fields: CronFields) -> str:
@@ -38,7 +38,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def _times(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]) -> str:
-    """Either `at …`, which wants a day before it, or `every …`."""
+    """Return `at …`, which needs a day before it, or `every …`."""
     few = len(seconds) * len(minutes) * len(hours) <= LISTED
     regular = len(hours) == 24 or _even(minutes, 60) or (len(minutes) == 1 and len(hours) > 3 and _stride(hours))
     if few and not regular:
@@ -80,7 +80,7 @@ def _hours(hours: Sequence[int], minute: int, first: str, last: str) -> str:
 
 
 def _days(rule: DayRule, months: int) -> str:
-    """Empty for every day."""
+    """Return the days in words; empty for every day."""
     special = rule.last or rule.last_workday or rule.nearest_workday
     any_day = rule.days == ALL_DAYS
     any_weekday = rule.weekdays == ALL_WEEKDAYS
@@ -168,13 +168,13 @@ def _ranges(values: Sequence[int], name: Callable[[int], str]) -> str:
 
 
 def _stride(values: Sequence[int]) -> int:
-    """The one distance between neighbours; 1 for a single value, 0 if they differ."""
+    """Return the distance between neighbours if it is always the same, else 0; 1 for a single value."""
     distances = {b - a for a, b in pairwise(values)} or {1}
     return distances.pop() if len(distances) == 1 else 0
 
 
 def _even(values: Sequence[int], size: int) -> int:
-    """The distance, if it is the same all around the clock, else 0."""
+    """Return the distance between neighbours if it is the same all around the clock, else 0."""
     stride = _stride(values)
     return stride if len(values) > 1 and stride and stride * len(values) == size else 0
 

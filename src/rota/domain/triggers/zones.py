@@ -1,4 +1,4 @@
-"""A zone as stretches of constant offset. Only the stretches near an asked-for instant are worked out, and kept."""
+"""Zones as stretches of constant offset. Stretches are computed when an instant near them is needed, and cached."""
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -21,8 +21,8 @@ class Stretch(NamedTuple):
     end: int
     offset: int
     reached: int
-    """Before this stretch the wall clock got as far as this reading (exclusive): further than `start + offset`
-    where the clock is put back at `start`, less far where it is put forward."""
+    """The first reading that the wall clock had not reached before `start`: later than `start + offset` if the clock is
+    put back at `start`, earlier if it is put forward."""
 
 
 class Zone:
@@ -32,13 +32,13 @@ class Zone:
 
     def __init__(self, rules: tzinfo) -> None:
         self._rules = rules
-        self._epoch = EPOCH.replace(tzinfo=rules)  # `fromutc` wants UTC's figures with the zone's name on them
+        self._epoch = EPOCH.replace(tzinfo=rules)  # `fromutc` needs UTC values with this zone as tzinfo
         self._blocks: dict[int, tuple[list[int], list[Stretch]]] = {}
         self.last = Stretch(0, 0, 0, 0)
-        """The stretch found last: mostly the one that is asked for next."""
+        """The last stretch that was found: the next search mostly needs it again."""
 
     def stretch(self, second: int) -> Stretch:
-        """The stretch that holds a UTC second; it may end early, where the next one goes on with the same offset."""
+        """Return the stretch of a UTC second. It may end early, and the next one then has the same offset."""
         number = second // BLOCK
         block = self._blocks.get(number)
         if block is None:
@@ -49,7 +49,7 @@ class Zone:
 
     def _block(self, number: int) -> tuple[list[int], list[Stretch]]:
         start, end = number * BLOCK, (number + 1) * BLOCK
-        before = start - 3 * DAY  # a clock put back just before the block still matters in it
+        before = start - 3 * DAY  # a clock change just before the block still matters in the block
         stretches: list[Stretch] = []
         at, offset = before, self._offset(before)
         reached = at + offset
@@ -63,7 +63,8 @@ class Zone:
         return [stretch.start for stretch in stretches], stretches
 
     def _changes(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(second, new offset). Looks every other day: no zone has ever changed twice within three."""
+        """Return (second, new offset) of each change. It looks at every other day: no zone has ever changed twice
+        within three days."""
         found: list[tuple[int, int]] = []
         at, offset = start, self._offset(start)
         while at < end:
@@ -104,7 +105,7 @@ UTC_ZONE = _Utc()
 
 
 def zone_name(tz: object) -> str | None:
-    """A zone's name as it is stored; refuses unknown ones."""
+    """Return the name of a zone as it is stored. Raise ValueError for an unknown zone."""
     if tz is None:
         return None
     name = getattr(tz, "key", "UTC" if tz is UTC else tz)
@@ -115,11 +116,11 @@ def zone_name(tz: object) -> str | None:
 
 
 def find_zone(name: str | None) -> Zone:
-    """The zone of a trigger; one that names none goes by UTC."""
+    """Return the zone with this name; UTC for None."""
     if name is None or name == "UTC":
         return UTC_ZONE
     try:
-        rules = ZoneInfo("" if name == "localtime" else name)  # which zone that is differs from host to host
+        rules = ZoneInfo("" if name == "localtime" else name)  # refuse localtime: it is another zone on each host
     except (KeyError, ValueError, OSError):
         raise ValueError(f"there is no time zone {name!r}{_did_you_mean(name)}") from None
     return _zone(rules)
