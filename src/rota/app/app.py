@@ -8,8 +8,6 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
-from msgspec.structs import replace
-
 from rota.app.life import AsyncOnly, Life
 from rota.app.registry import Definitions
 from rota.app.status import Health, Status, health_of, status_of
@@ -33,7 +31,7 @@ from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable
 from rota.schedules.plans import Planning
 from rota.schedules.schedules import Schedules
 from rota.settings import Settings, load, passed_over, unknown_tasks
-from rota.store import Backend, Command, Declared, Depth, RowQuery, RunQuery, Scope
+from rota.store import Backend, Command, Declared, Depth, Reads, RowQuery, RunQuery, Scope
 from rota.stores import connect
 from rota.task import WAIT, Bound
 from rota.task.remote import run_by_spec, touch_by_spec
@@ -142,11 +140,11 @@ class Rota(Definitions, Planning, AsyncOnly):
         known = self.names().get(task)
         if known is not None:
             return await known.submit(*args, **kwargs)
-        spec = await self._published(task)
+        spec = await self._published(self._client, task)
         if spec is None or not spec.executor:
-            await self._strangers.tell(await self._client.store(), task, self.names())
+            await self._strangers.tell(self._client, task, self.names())
         now = await self._client.now() if spec is not None and spec.once is not None else 0.0
-        decision = accept(await self._client.put(run_by_spec(task, spec, args, kwargs, now=now), WAIT))
+        decision = accept(await self._client.submit(run_by_spec(task, spec, args, kwargs, now=now), WAIT))
         return RunHandle(self._client, decision.run, decision=decision)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:
@@ -156,7 +154,7 @@ class Rota(Definitions, Planning, AsyncOnly):
         if known is not None:
             return await known.touch(*args, **kwargs)
         try:
-            spec = await self._published(task)
+            spec = await self._published(await self._client.store(), task)  # one try: nobody waits for a touch
             if spec is None or not spec.executor:
                 return Decision("", Reason.UNKNOWN_TASK)
             if spec.activity is None:
@@ -166,12 +164,12 @@ class Rota(Definitions, Planning, AsyncOnly):
             log.warning("a touch of %s is lost, the store is away: %s", task, error)
             return Decision("", Reason.UNAVAILABLE)
 
-    async def _published(self, task: str) -> TaskSpec | None:
+    async def _published(self, store: Reads, task: str) -> TaskSpec | None:
         """What is known of a task whose code is elsewhere; asked for again now and then, so that a touch is one
         round trip."""
         spec, known_at = self._specs_seen.get(task, (None, -math.inf))
         if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
-            found = (await (await self._client.store()).rows(TaskSpec, RowQuery(names=[task]))).items
+            found = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
             spec = found[0] if found else None
             if spec is not None:  # names that nobody published come from outside, and are not kept
                 self._specs_seen[task] = (spec, time.monotonic())
@@ -186,7 +184,7 @@ class Rota(Definitions, Planning, AsyncOnly):
         once = any(bound.task.once is not None for bound in calls)
         now = await self._client.now() if once else 0.0
         runs = [bound.to_run_at(now) for bound in calls]
-        decisions = await self._client.put_all(runs)
+        decisions = (await self._client.put(runs)).items
         return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
@@ -331,46 +329,35 @@ class Rota(Definitions, Planning, AsyncOnly):
 
     async def why(self, subject: str, key: str | None = None) -> Why:
         """What keeps a task (or one key of it), a schedule or a run from running; `str(answer)` says it all."""
-        return await why(await self._client.store(), subject, key)
+        return await why(self._client, subject, key)
 
     async def depths(self) -> dict[str, Depth]:
         """Unfinished runs per task, exactly; 0 for a task that is known, here or by what workers published, and has
         none."""
-        store = await self._client.store()
-        known = {*self.tasks, *(spec.name for spec in (await store.rows(TaskSpec)).items)}
-        found = {depth.task: depth for depth in (await store.depths()).items}
+        known = {*self.tasks, *(spec.name for spec in (await self._client.rows(TaskSpec)).items)}
+        found = {depth.task: depth for depth in (await self._client.depths()).items}
         return {name: found.get(name) or Depth(name, 0, 0) for name in sorted({*known, *found})}
 
     async def clear(self, task: str) -> int:
         """End all waiting runs of a task; how many there were. Running ones go on."""
-        store = await self._client.store()
         total = 0
         waiting = await self._waiting(task) if self.hooks.wanted("cancelled") else []
-        while ended := sum((await store.control(Command.DROP, self._all_names(task), of=Scope.TASKS)).items):
+        while ended := sum((await self._client.control(Command.DROP, self._all_names(task), of=Scope.TASKS)).items):
             total += ended
         await self._client.ended_here(waiting)
         return total
 
     async def _waiting(self, task: str) -> list[str]:
-        store = await self._client.store()
-        found: list[str] = []
-        for name in self._all_names(task):
-            query = RunQuery(task=name, states=(State.QUEUED, State.PAUSED), limit=1000)
-            while (page := await store.runs(query)).runs:
-                found += [run.id for run in page.runs]
-                if page.cursor is None:
-                    break
-                query = replace(query, cursor=page.cursor)
-        return found
+        states = (State.QUEUED, State.PAUSED)
+        queries = [RunQuery(task=name, states=states, limit=1000) for name in self._all_names(task)]
+        return [run.id for query in queries async for run in self._client.all_runs(query)]
 
     async def pause(self, task: str, note: str | None = None) -> bool:
         """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""
-        store = await self._client.store()
-        return any((await store.control(Command.PAUSE, self._all_names(task), note, of=Scope.TASKS)).items)
+        return any((await self._client.control(Command.PAUSE, self._all_names(task), note, of=Scope.TASKS)).items)
 
     async def resume(self, task: str, note: str | None = None) -> bool:
-        store = await self._client.store()
-        return any((await store.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
+        return any((await self._client.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
 
     def _all_names(self, task: str) -> list[str]:
         known = self.names().get(task)

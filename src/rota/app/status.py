@@ -93,7 +93,8 @@ def _loops(engine: Supervisor) -> list[LoopStatus]:
 async def health_of(engine: Supervisor | None, client: Client) -> Health:
     claiming = engine.healthy if engine else None
     try:
-        await (await client.store()).runs(RunQuery(ids=[]))
+        store = await client.store()  # a probe wants the answer of this moment, and no retries
+        await store.runs(RunQuery(ids=[]))
     except RotaError as error:
         return Health(False, False, claiming, str(error))
     return Health(claiming is not False, True, claiming, None if claiming is not False else _problem(engine))

@@ -3,20 +3,43 @@
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Self, TypeVar
 
 from rota.client.fleet import late_words, unknown_run
 from rota.client.portal import Portal
-from rota.client.retrying import patiently as patiently
+from rota.client.retrying import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
+from rota.domain.schedule import Schedule, Tick
+from rota.domain.spec import TaskSpec
 from rota.engine.events import tell_unstarted
 from rota.engine.hooks import Hooks
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.forks import PerProcess
-from rota.store import RETRY_WINDOW, Backend, Plan, RunQuery, Store
+from rota.store import (
+    ALL_ROWS,
+    RETRY_WINDOW,
+    Backend,
+    Command,
+    Declared,
+    Depth,
+    Fired,
+    MarkRow,
+    Page,
+    Plan,
+    Reply,
+    RowQuery,
+    RunQuery,
+    Scope,
+    Stat,
+    Store,
+    paging,
+)
+from rota.store.paging import Named
+
+T = TypeVar("T")
 
 ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
@@ -82,38 +105,96 @@ class Client:
             await self.close()
 
     async def store(self) -> Store:
+        """Return the open store of this event loop itself, for calls that must not be retried."""
         return (await self.session()).store
 
-    async def now(self) -> float:
-        """The time by the store's clock, which alone decides what is past."""
-        store = await self.store()
-        return (await patiently(lambda: store.runs(RunQuery(ids=[])))).now
+    # -- the verbs of the store: retried within RETRY_WINDOW while the store is unreachable ---------------------------
 
-    async def put(self, run: NewRun, patience: float = 0.0) -> Decision:
-        """Admit a run; while the queue is full, wait for room as long as `patience`."""
+    async def _send(self, verb: Callable[[Store], Awaitable[T]], patience: float = RETRY_WINDOW) -> T:
+        store = await self.store()
+        return await patiently(lambda: verb(store), patience)
+
+    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+        """Admit runs in one step of the store: an answer per run, then one for each run that the plan cancelled."""
+        refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
+        wanted = [run for place, run in enumerate(runs) if place not in refused]
+        reply = await self._send(lambda store: store.put(wanted, plan), self.patience)
+        answers = iter(reply.items)
+        found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
+        return Reply(reply.now, [*found, *answers])
+
+    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+        return await self._send(lambda store: store.fire(ticks))
+
+    async def control(
+        self,
+        command: Command,
+        names: Sequence[str],
+        note: str | None = None,
+        by: str | None = None,
+        of: Scope = Scope.RUNS,
+    ) -> Reply[int]:
+        return await self._send(lambda store: store.control(command, names, note, by, of))
+
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+        return await self._send(lambda store: store.declare(items))
+
+    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+        return await self._send(lambda store: store.mark(edits))
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        return await self._send(lambda store: store.rows(kind, query))
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        return await self._send(lambda store: store.stats(minutes))
+
+    async def runs(self, query: RunQuery) -> Page:
+        return await self._send(lambda store: store.runs(query))
+
+    async def depths(self) -> Reply[Depth]:
+        return await self._send(lambda store: store.depths())
+
+    def pages(self, query: RunQuery) -> AsyncGenerator[Page]:
+        """Yield the runs of `query` in pages of `query.limit`, newest first."""
+        return paging.pages(self, query)
+
+    def all_runs(self, query: RunQuery) -> AsyncGenerator[Run]:
+        """Yield every run of `query`, newest first."""
+        return paging.all_runs(self, query)
+
+    def all_rows(self, kind: type[Named], query: RowQuery = ALL_ROWS) -> AsyncGenerator[Named]:
+        """Yield every row of `query`, by name."""
+        return paging.all_rows(self, kind, query)
+
+    async def run(self, id: str) -> Run:
+        """Return the run as it is now; raise RunNotFound if the store does not know it."""
+        found = (await self.runs(RunQuery(ids=[id]))).runs
+        if not found:
+            raise RunNotFound(unknown_run(id))
+        return found[0]
+
+    async def now(self) -> float:
+        """Return the time by the store's clock, which alone decides what is past."""
+        return (await self.runs(RunQuery(ids=[]))).now
+
+    # -- submitting ---------------------------------------------------------------------------------------------------
+
+    async def submit(self, run: NewRun, wait: float = 0.0) -> Decision:
+        """Admit a run; while the queue is full, wait for room, at most `wait` seconds."""
         if (refusal := self.refusal(run)) is not None:
             return refusal
         session = await self.session()
         clock = asyncio.get_running_loop().time
-        deadline = clock() + patience
+        deadline = clock() + wait
         while True:
             heard = session.heard
-            decision = (await patiently(lambda: session.store.put([run]), self.patience)).items[0]
+            decision = (await self._send(lambda store: store.put([run]), self.patience)).items[0]
             left = deadline - clock()
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 if not decision and session.refused is not None:
                     session.refused(run, decision)
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
-
-    async def put_all(self, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
-        """Admit runs in one step of the store: an answer per run, then one for each run that the plan cancelled."""
-        refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
-        wanted = [run for place, run in enumerate(runs) if place not in refused]
-        store = await self.store()
-        answers = iter((await patiently(lambda: store.put(wanted, plan), self.patience)).items)
-        found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
-        return [*found, *answers]
 
     def refusal(self, run: NewRun) -> Decision | None:
         """The no to a run whose task is disabled in this process's own code."""
@@ -180,12 +261,6 @@ class Client:
         if ended is None:
             raise TimeoutError(words) from None
         return ended
-
-    async def run(self, id: str) -> Run:
-        page = await (await self.store()).runs(RunQuery(ids=[id]))
-        if not page.runs:
-            raise RunNotFound(unknown_run(id))
-        return page.runs[0]
 
     async def ended_here(self, ids: Sequence[str]) -> None:
         """A call of this process may have ended these runs in the queue: the hooks hear of those that it did."""

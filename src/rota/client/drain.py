@@ -1,17 +1,19 @@
 """Drained: is the work that is due all done?"""
 
 from collections.abc import Collection
+from contextlib import aclosing
 
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.engine.supervisor import Supervisor
-from rota.store import RowQuery, RunQuery, Store
+from rota.store import Reads, RowQuery, RunQuery
+from rota.store.paging import pages, row_pages
 
 PAGE = 1000
 
 
-async def drained(store: Store, engine: Supervisor, tasks: Collection[str], everywhere: bool = False) -> bool:
+async def drained(store: Reads, engine: Supervisor, tasks: Collection[str], everywhere: bool = False) -> bool:
     """Nothing of these tasks is due and nothing runs: in this engine, or, if asked, anywhere.
 
     What is due later does not count, nor what waits because its task is paused or disabled. A run that a limit or rate
@@ -26,36 +28,29 @@ async def drained(store: Store, engine: Supervisor, tasks: Collection[str], ever
     return await first_due(store, tasks) is None
 
 
-async def first_due(store: Store, tasks: Collection[str]) -> Run | None:
+async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
     """A run of these tasks that is due."""
     held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in held]
     for task in waiting:
-        cursor: str | None = None
-        while True:
-            page = await store.runs(RunQuery(states=[State.QUEUED], task=task, limit=PAGE, cursor=cursor))
-            if due := next((run for run in page.runs if run.due_at <= page.now and not run.needs), None):
-                return due
-            cursor = page.cursor
-            if cursor is None:
-                break
+        async with aclosing(pages(store, RunQuery(states=[State.QUEUED], task=task, limit=PAGE))) as found:
+            async for page in found:
+                if due := next((run for run in page.runs if run.due_at <= page.now and not run.needs), None):
+                    return due
     return None
 
 
-async def first_tick(store: Store) -> Schedule | None:
+async def first_tick(store: Reads) -> Schedule | None:
     """A schedule that has not fired yet and should have."""
-    after = ""
-    while True:
-        page = await store.rows(Schedule, RowQuery(after=after, limit=PAGE))
-        for schedule in page.items:
-            if schedule.fires_at is not None and schedule.fires_at <= page.now and not schedule.paused:
-                return schedule
-        if not page.items:
-            return None
-        after = page.items[-1].id
+    async with aclosing(row_pages(store, Schedule, RowQuery(limit=PAGE))) as found:
+        async for page in found:
+            for schedule in page.items:
+                if schedule.fires_at is not None and schedule.fires_at <= page.now and not schedule.paused:
+                    return schedule
+    return None
 
 
-async def first_leased(store: Store, tasks: Collection[str], worker: str | None = None) -> Run | None:
+async def first_leased(store: Reads, tasks: Collection[str], worker: str | None = None) -> Run | None:
     """A run that this worker (or, without one, any) has in hand by the store's account, or that a dead one left."""
     page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE))
     for run in page.runs:

@@ -8,7 +8,8 @@ from msgspec import Struct
 from rota.domain.lifecycle import Lost, settlement_of
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish
-from rota.store import RunQuery, Store, WorkerSeen
+from rota.store import Reads, RunQuery, WorkerSeen
+from rota.store.paging import all_runs
 
 log = logging.getLogger("rota")
 
@@ -61,7 +62,7 @@ class Fleet(Struct, frozen=True):
         return [worker for worker in self.workers if is_alive(worker, self.now)]
 
 
-async def see(store: Store) -> Fleet:
+async def see(store: Reads) -> Fleet:
     """The workers, as far as `nobody` and `stranded_words` need them."""
     seen = await store.rows(WorkerSeen)
     fleet = Fleet(seen.now, seen.items)
@@ -115,16 +116,9 @@ def _fate(run: Run) -> str:
     return "is paused" if run.pause_requested else "starts again"
 
 
-async def all_running(store: Store) -> list[Run]:
+async def all_running(store: Reads) -> list[Run]:
     """Every run that a worker holds, page by page. A worker's report only tells what it held when it last spoke."""
-    found: list[Run] = []
-    cursor: str | None = None
-    while True:
-        page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
-        found += page.runs
-        cursor = page.cursor
-        if cursor is None:
-            return found
+    return [run async for run in all_runs(store, RunQuery(states=[State.RUNNING], limit=PAGE))]
 
 
 def wants_a_worker(run: Run, now: float) -> bool:
@@ -140,7 +134,7 @@ def unattended(run: Run, fleet: Fleet) -> str | None:
     return nobody(run.task, fleet)
 
 
-async def unfinished_words(store: Store, run: Run, now: float) -> str:
+async def unfinished_words(store: Reads, run: Run, now: float) -> str:
     """Where an unfinished run stands, since when, and whether a worker is there for it."""
     match run.state:
         case State.RUNNING if is_stranded(run, now):
@@ -166,7 +160,7 @@ class Attendance:
         self._looked: dict[str, float] = {}
         self._told: set[str] = set()
 
-    async def look(self, store: Store, runs: Sequence[Run], now: float, clock: float) -> None:
+    async def look(self, store: Reads, runs: Sequence[Run], now: float, clock: float) -> None:
         """`runs` are awaited for a while already; `clock` says when a task was looked at last."""
         wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._told}
         fresh = [run for task, run in wanted.items() if clock - self._looked.get(task, -LOOK_AGAIN) >= LOOK_AGAIN]
@@ -181,7 +175,7 @@ class Attendance:
                 log.warning("%s %s is awaited, but %s", run.task, run.id, missing)
 
 
-async def late_words(store: Store, id: str, timeout: float) -> tuple[Run | None, str]:
+async def late_words(store: Reads, id: str, timeout: float) -> tuple[Run | None, str]:
     """The run if it has ended after all, and else why somebody who waited so long has no result."""
     page = await store.runs(RunQuery(ids=[id]))
     if not page.runs:

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from rota.client.client import Client, patiently
+from rota.client.client import Client
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import retry_of
 from rota.domain.run import Run, State
@@ -75,21 +75,21 @@ class RunHandle(Generic[R_co]):
 
         False if it had ended before. A handler that finishes first wins.
         """
-        store = await self._client.store()
-        changed = bool((await patiently(lambda: store.control(Command.CANCEL, [self.id], note))).items[0])
+        changed = await self._control(Command.CANCEL, note)
         await self._client.ended_here([self.id] if changed else [])
         return changed
 
     async def pause(self, note: str | None = None) -> bool:
         """Hold the run: at once while it is queued; while it runs, its handler is stopped and can go on from its
         last checkpoint. False if there is nothing to hold."""
-        store = await self._client.store()
-        return bool((await patiently(lambda: store.control(Command.PAUSE, [self.id], note))).items[0])
+        return await self._control(Command.PAUSE, note)
 
     async def resume(self, note: str | None = None) -> bool:
         """Let a paused run go on. False if it was not paused."""
-        store = await self._client.store()
-        return bool((await patiently(lambda: store.control(Command.RESUME, [self.id], note))).items[0])
+        return await self._control(Command.RESUME, note)
+
+    async def _control(self, command: Command, note: str | None) -> bool:
+        return bool((await self._client.control(command, [self.id], note)).items[0])
 
     async def retry(self) -> "RunHandle[R_co]":
         """A new run that does the same again; retrying twice gives the same new run."""
@@ -97,7 +97,7 @@ class RunHandle(Generic[R_co]):
         if not run.state.final:
             raise InvalidOptions(f"{run.task} {run.id} is {run.state}; only an ended run can be retried")
         new = retry_of(run)
-        accept((await self._client.put_all([new]))[0])
+        accept((await self._client.put([new])).items[0])
         return RunHandle(self._client, new.id, self._decode)
 
     # -- the same from synchronous code; raises where an event loop runs ---------------------------------------------

@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from rota.client.client import Client
 from rota.client.fleet import is_alive
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.domain.suggestion import did_you_mean
 from rota.errors import StoreUnavailable
-from rota.store import RowQuery, Store, WorkerSeen
+from rota.store import Reads, RowQuery, WorkerSeen
+from rota.store.paging import all_rows
 
 log = logging.getLogger("rota")
 
@@ -20,7 +21,7 @@ NAMES = 1000
 """Mistyped names that a process remembers to have told of."""
 
 
-async def tell_orphans(store: Store, known: Collection[str]) -> None:
+async def tell_orphans(store: Reads, known: Collection[str]) -> None:
     """Warn of queued runs whose task neither this app nor a live worker knows; `known` are the names of this app."""
     workers = await store.rows(WorkerSeen)
     elsewhere = {task for worker in workers.items if is_alive(worker, workers.now) for task in worker.tasks}
@@ -40,13 +41,10 @@ async def tell_orphans(store: Store, known: Collection[str]) -> None:
         log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - TOLD)
 
 
-async def tell_undeclared(store: Store, owner: str, declared: Collection[str]) -> list[str]:
+async def tell_undeclared(store: Reads, owner: str, declared: Collection[str]) -> list[str]:
     """Warn of schedules that the code of this app declared once and no longer does; their ids."""
-    names: list[str] = []
-    after = ""
-    while page := (await store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items:
-        names += [schedule.id for schedule in page if schedule.owner == owner and schedule.id not in declared]
-        after = page[-1].id
+    stored = all_rows(store, Schedule, RowQuery(limit=PAGE))
+    names = [row.id async for row in stored if row.owner == owner and row.id not in declared]
     if names:
         more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
         log.warning(
@@ -64,9 +62,8 @@ async def tell_leftovers(
     """What the store has of an app that its code does not know any more; the schedules among it. Without an `owner`,
     nobody can say whose schedules are whose."""
     try:
-        store = await client.store()
-        await tell_orphans(store, known)
-        return set() if owner is None else set(await tell_undeclared(store, owner, declared))
+        await tell_orphans(client, known)
+        return set() if owner is None else set(await tell_undeclared(client, owner, declared))
     except StoreUnavailable as error:
         log.warning("cannot look for what the code no longer knows: %s", error)
         return set()
@@ -78,7 +75,7 @@ class Strangers:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    async def tell(self, store: Store, task: str, names: Collection[str]) -> None:
+    async def tell(self, store: Reads, task: str, names: Collection[str]) -> None:
         """`names` are those of this app. An app that defines nothing, on a store where nothing was published, knows
         too little to say."""
         if task in self._told or len(self._told) >= NAMES:
@@ -87,10 +84,8 @@ class Strangers:
         if not names and not published:
             return
         self._told.add(task)
-        close = get_close_matches(task, sorted({*names, *published}), n=1)
-        meant = f"; did you mean {close[0]}?" if close else ""
         log.warning(
             "submitted %s, which neither this app nor any worker has defined: the run waits until one does%s",
             task,
-            meant,
+            did_you_mean(task, {*names, *published}),
         )

@@ -9,7 +9,7 @@ from rota.domain.decision import Reason
 from rota.domain.firing import run_of
 from rota.domain.run import Run, State
 from rota.domain.schedule import Firing, Schedule
-from rota.store import RunQuery, Store
+from rota.store import Reads, RunQuery
 
 
 class TickOutcome(Struct, frozen=True):
@@ -46,7 +46,7 @@ class TickOutcome(Struct, frozen=True):
         return "forgotten" if self.made else str(self.reason)
 
 
-async def outcomes_of(store: Store, schedules: Sequence[Schedule], most: int) -> list[list[TickOutcome]]:
+async def outcomes_of(store: Reads, schedules: Sequence[Schedule], most: int) -> list[list[TickOutcome]]:
     """The last `most` ticks of each schedule, oldest first."""
     ids = {run_of(schedule, firing) for schedule in schedules for firing in schedule.recent[-most:]}
     wanted = [id for id in ids if id is not None]

@@ -17,6 +17,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import ScheduleTaken
 from rota.store import Command, Declared, MarkRow, RowQuery, RunQuery, Scope, Store
+from rota.store.paging import all_runs
 
 PAGE = 500
 ALL = 10_000_000
@@ -134,15 +135,8 @@ async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerato
 
 async def _running(source: Store) -> set[str]:
     """What those that run here are waited for as."""
-    found: set[str] = set()
-    cursor: str | None = None
-    while True:
-        page = await source.runs(RunQuery(states=[State.RUNNING], limit=PAGE, cursor=cursor))
-        for run in page.runs:
-            found |= _known_by(run)
-        cursor = page.cursor
-        if cursor is None:
-            return found
+    running = all_runs(source, RunQuery(states=[State.RUNNING], limit=PAGE))
+    return {name async for run in running for name in _known_by(run)}
 
 
 def _known_by(run: Run) -> set[str]:
@@ -178,15 +172,7 @@ async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:
 
 async def _waiting(source: Store) -> AsyncIterator[list[Run]]:
     """The oldest first, so that what others wait for goes before them."""
-    ids: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await source.runs(RunQuery(states=WAITING, limit=PAGE, cursor=cursor))
-        ids.extend(run.id for run in page.runs)
-        cursor = page.cursor
-        if cursor is None:
-            break
-    ids.reverse()
+    ids = [run.id async for run in all_runs(source, RunQuery(states=WAITING, limit=PAGE))][::-1]
     for first in range(0, len(ids), PAGE):
         found = (await source.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
         if waiting := [run for run in found if run.state in WAITING]:

@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from rota.domain.decision import Reason
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
 from rota.store import RunQuery, Store
+from rota.store.paging import all_runs
 
 log = logging.getLogger("rota")
 
@@ -71,14 +70,9 @@ async def tell_stopped(store: Store, hooks: Hooks, group: str, now: float) -> No
     """Emit `cancelled` for what the failure of a step, recorded at `now`, has cancelled of its group."""
     query = RunQuery(group=group, states=[State.CANCELLED], limit=PAGE)
     try:
-        while True:
-            page = await store.runs(query)
-            for run in page.runs:
-                if run.reason is Reason.STOPPED and run.finished_at == now:
-                    hooks.emit(unstarted(run))
-            if page.cursor is None:
-                return
-            query = replace(query, cursor=page.cursor)
+        async for run in all_runs(store, query):
+            if run.reason is Reason.STOPPED and run.finished_at == now:
+                hooks.emit(unstarted(run))
     except StoreError as error:
         log.warning("runs of %s were cancelled, and the hooks do not hear of them: %s", group, error)
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from rota.domain.backoff import Backoff
 from rota.domain.decision import Reason
 from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Run, State
@@ -32,8 +33,8 @@ class _Aside(Struct, eq=False):
     """An ending that met an error alone: it holds up no other ending, and is tried again when it is due."""
 
     ending: Ending
+    backoff: Backoff
     due: float  # by the loop's clock
-    pause: float = FIRST_PAUSE
 
 
 class Settler:
@@ -119,7 +120,8 @@ class Settler:
             with self._lock:
                 self._under_way.remove(ending)
                 if not done:
-                    self._aside.append(_Aside(ending, _clock() + FIRST_PAUSE))
+                    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+                    self._aside.append(_Aside(ending, backoff, _clock() + backoff.pause()))
             self._fewer.set()
 
     async def _try_aside(self) -> None:
@@ -132,8 +134,7 @@ class Settler:
                 self._aside.remove(aside)
             self._fewer.set()
         else:
-            aside.pause = min(aside.pause * 2, LAST_PAUSE)
-            aside.due = _clock() + aside.pause
+            aside.due = _clock() + aside.backoff.pause()
 
     async def _send_alone(self, ending: Ending) -> bool:
         """One ending; False if it met anything but a proven bad value, and has to be tried again."""
@@ -151,14 +152,14 @@ class Settler:
 
     async def _settle(self, endings: Sequence[Ending]) -> Reply[Verdict]:
         """The store's answer, however long the store is away: that says nothing about these endings."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             try:
                 return await self._store.settle([settlement for settlement, _ in endings])
             except StoreUnavailable as error:
+                pause = backoff.pause()
                 log.warning("cannot record %s, next try in %.1f s: %s", plural(len(endings), "ending"), pause, error)
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_PAUSE)
 
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()

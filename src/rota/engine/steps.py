@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from rota.domain import needs, once
 from rota.domain.arguments import Signature, encode_result
 from rota.domain.results import FailOn
 from rota.domain.run import Member, Run, State
 from rota.store import RunQuery, Store
+from rota.store.paging import first_run
 
 Answer = Any | Awaitable[Any]
 
@@ -123,18 +125,12 @@ class Steps:
         name = needs.named(need)
         assert name is not None
         query = RunQuery(group=member.group, task=name.task, key=name.key, states=[State.SUCCEEDED], limit=1)
-        run = await self._newest(query) or await self._newest(msgspec.structs.replace(query, states=()))
+        run = await first_run(self._store, query) or await first_run(self._store, replace(query, states=()))
         if run is None:
             raise Forgotten(
                 f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"
             )
         return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
-
-    async def _newest(self, query: RunQuery) -> Run | None:
-        page = await self._store.runs(query)
-        while not page.runs and page.cursor is not None:
-            page = await self._store.runs(msgspec.structs.replace(query, cursor=page.cursor))
-        return page.runs[0] if page.runs else None
 
 
 def _encoded(said: Mapping[str, Any]) -> dict[str, Raw]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rota.domain.backoff import Backoff
 from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
 from rota.engine.handler import Handler
@@ -267,7 +268,7 @@ class Supervisor:
         self.loops.append(loop)
 
     async def _keep_alive(self, loop: Loop, run: Callable[[], Awaitable[None]]) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         worker_here.set(self.name)  # of this asyncio task, and of those that it starts
         while True:
             began = self._world.monotonic()
@@ -275,14 +276,14 @@ class Supervisor:
                 await run()
             except Exception as error:
                 if self._world.monotonic() - began > CALM:
-                    pause = FIRST_PAUSE
+                    backoff.reset()
+                pause = backoff.pause()
                 loop.restarts += 1
                 said, before = f"{type(error).__name__}: {error}", loop.error
                 loop.error = said
                 trace = None if isinstance(error, StoreError) or said == before else error  # told once, not each time
                 log.error("the %s loop failed and is restarted in %.1f s: %s", loop.name, pause, said, exc_info=trace)
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_PAUSE)
             else:
                 return
 

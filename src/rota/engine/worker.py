@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
 from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Note, Run
@@ -105,16 +106,16 @@ class Worker:
 
     async def run(self) -> None:
         """Claim, start, wait: for a hint, for the next due run, for a free seat, or for the poll."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while not self._stopping:
             self._wake.clear()
             try:
                 wait = await self._claim()
             except StoreError as error:
-                log.warning("cannot claim, next try in %.1f s: %s", pause, error)
-                wait, pause = pause, min(pause * 2, LAST_PAUSE)
+                wait = backoff.pause()
+                log.warning("cannot claim, next try in %.1f s: %s", wait, error)
             else:
-                pause = FIRST_PAUSE
+                backoff.reset()
             if not self._stopping:
                 await self._sleep(wait)
         await self._farewell()

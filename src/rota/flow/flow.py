@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rota.client.client import Client, patiently
+from rota.client.client import Client
 from rota.client.portal import Portal
 from rota.domain.decision import Decision, Reason
 from rota.domain.flow import (
@@ -305,8 +305,7 @@ class Flow:
             return {}
         expires_at = await self._expiry(period)
         runs = [self._run(step, period, expires_at) for step in steps]
-        answers = await self._client().put_all(runs)
-        return dict(zip(steps, answers, strict=True))
+        return dict(zip(steps, (await self._client().put(runs)).items, strict=True))
 
     def _run(self, step: str, period: str, expires_at: float) -> NewRun:
         found = self.steps[step]
@@ -320,33 +319,26 @@ class Flow:
 
     async def _clear(self, period: str, steps: Sequence[str]) -> list[str]:
         edits = [MarkRow(self.steps[step].spec.task, key_of(self.name, step, period), None) for step in steps]
-        store = await self._client().store()
         known = await self._marks(period)
-        changed = (await patiently(lambda: store.mark(edits))).items
+        changed = (await self._client().mark(edits)).items
         done = {step for step, mark in known.items() if mark.succeeded_at is not None}
         return [step for step, was in zip(steps, changed, strict=True) if was and step in done]
 
     async def _newest(self, period: str) -> tuple[float, dict[str, Run]]:
         """The store's time, and the latest run of each step."""
-        store = await self._client().store()
         found: dict[str, Run] = {}
-        cursor: str | None = None
-        while True:
-            query = RunQuery(group=group_of(self.name, period), limit=PAGE, cursor=cursor)
-            page = await store.runs(query)
+        now = 0.0
+        async for page in self._client().pages(RunQuery(group=group_of(self.name, period), limit=PAGE)):
+            now = page.now
             for run in page.runs:
                 if run.member is not None:
                     found.setdefault(run.member.step, run)
-            cursor = page.cursor
-            if cursor is None:
-                return page.now, found
+        return now, found
 
     async def _marks(self, period: str) -> dict[str, Mark]:
-        store = await self._client().store()
-
         async def read(step: str) -> Mark:
             query = RowQuery(task=self.steps[step].spec.task, key=key_of(self.name, step, period))
-            rows = (await store.rows(MarkRow, query)).items
+            rows = (await self._client().rows(MarkRow, query)).items
             return (rows[0].mark if rows else None) or Mark()
 
         return dict(zip(self.steps, await asyncio.gather(*map(read, self.steps)), strict=True))

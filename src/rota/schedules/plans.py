@@ -22,7 +22,7 @@ from rota.domain.run import Member, NewRun, Origin, Run, State, after
 from rota.domain.triggers.zones import find_zone
 from rota.domain.written import Formats
 from rota.errors import InvalidArguments, InvalidOptions
-from rota.store import Plan, RunQuery, Store
+from rota.store import Plan, RunQuery
 from rota.task import Bound
 
 log = logging.getLogger("rota")
@@ -201,8 +201,7 @@ class Planner:
         return skip_past and wanted.due_at < now
 
     async def put(self, client: Client, wanted: list[Wanted], skip_past: bool) -> PlanReport:
-        store = await client.store()
-        now, seen = await self._seen(store)
+        now, seen = await self._seen(client)
         plan = Plan(self.group, frozenset(self.unique_key(one.key) for one in wanted))
         past = {one.key: one for one in wanted if self.is_past(one, now, skip_past)}
         over = {one.key for one in wanted if one.key in seen and seen[one.key].is_over(one.due_at, plan.note)}
@@ -210,7 +209,7 @@ class Planner:
         to_come = [one for one in wanted if one.key not in past and one.key not in over and one.key not in left]
         unknown = [one for key, one in past.items() if key not in seen or seen[key].is_taken_out(plan.note)]
         runs = [one.run for one in to_come] + [one.too_late() for one in unknown]
-        answers = await client.put_all(runs, plan)
+        answers = (await client.put(runs, plan)).items
         gone = {decision.run for decision in answers[len(runs) :]}
         await client.ended_here(sorted(gone))
         report = _report(to_come, answers, seen)
@@ -237,18 +236,16 @@ class Planner:
             log.warning("plan %s@%s: missed, their time is over: %s", self.name, self.period, ", ".join(sorted(new)))
         return new
 
-    async def _seen(self, store: Store) -> tuple[float, dict[str, Seen]]:
+    async def _seen(self, client: Client) -> tuple[float, dict[str, Seen]]:
         """The store's time, and the newest run of each item, whatever became of it."""
         prefix, suffix = f"{self.name}/", f"@{self.period}"
         found: dict[str, Seen] = {}
-        cursor: str | None = None
-        while True:
-            page = await store.runs(RunQuery(group=self.group, limit=PAGE, cursor=cursor))
+        now = 0.0
+        async for page in client.pages(RunQuery(group=self.group, limit=PAGE)):
+            now = page.now
             for run in page.runs:
                 found.setdefault((run.unique_key or "").removeprefix(prefix).removesuffix(suffix), Seen(run))
-            cursor = page.cursor
-            if cursor is None:
-                return page.now, found
+        return now, found
 
 
 class Planning:

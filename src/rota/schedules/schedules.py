@@ -1,6 +1,5 @@
 """Schedules at run time: `app.schedules.put("report", DailyAt(9), greet.bind("Ada"))`, and what code declares."""
 
-import builtins
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rota.client.client import Client, patiently
+from rota.client.client import Client
 from rota.client.handle import RunHandle, accept
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain.deadline import deadline_id
@@ -112,8 +111,7 @@ class Schedules:
         return await self._read([schedule.id for schedule in schedules])
 
     async def _pause(self, ids: Sequence[str]) -> None:
-        store = await self._client().store()
-        await patiently(lambda: store.control(Command.PAUSE, ids, None, None, Scope.SCHEDULES))
+        await self._client().control(Command.PAUSE, ids, of=Scope.SCHEDULES)
 
     async def _put(self, schedules: Sequence[Schedule], paused: bool = False) -> None:
         names = Counter(schedule.id for schedule in schedules)
@@ -135,9 +133,7 @@ class Schedules:
         """Those that were put beside these schedules; what code expects is its own."""
         put = [row.id for row in await self._read([deadline_id(id) for id in of]) if row.deadline and not row.owner]
         if put:
-            store = await self._client().store()
-            note = "put again without expect"
-            await patiently(lambda: store.control(Command.DROP, put, note, None, Scope.SCHEDULES))
+            await self._client().control(Command.DROP, put, "put again without expect", of=Scope.SCHEDULES)
 
     def _zoned(self, id: str, trigger: Trigger | str) -> Trigger:
         try:
@@ -177,19 +173,13 @@ class Schedules:
         """What became of its last ticks, at most thirty, oldest first: why each made a run or none, which run stands
         for it, and how that run ended."""
         schedule = await self.get(id)
-        return (await outcomes_of(await self._client().store(), [schedule], most))[0]
+        return (await outcomes_of(self._client(), [schedule], most))[0]
 
     async def list(self, task: str | None = None) -> Sequence[Schedule]:
         """All, by name."""
-        store = await self._client().store()
-        found: builtins.list[Schedule] = []
-        while True:
-            after = found[-1].id if found else ""
-            page = (await store.rows(Schedule, RowQuery(task=task, after=after, limit=PAGE))).items
-            found.extend(page)
-            if not page:
-                self._saw(found, [id for id, known in self.seen.items() if task is None or known.task == task])
-                return found
+        found = [schedule async for schedule in self._client().all_rows(Schedule, RowQuery(task=task, limit=PAGE))]
+        self._saw(found, [id for id, known in self.seen.items() if task is None or known.task == task])
+        return found
 
     async def pause(self, id: str, note: str | None = None, by: str | None = None) -> bool:
         """No tick fires until it is resumed; false if it was paused already."""
@@ -202,8 +192,7 @@ class Schedules:
     async def delete(self, id: str, note: str | None = None, by: str | None = None) -> None:
         """And the deadline that was put with it. Its runs stay as they are."""
         beside = [row.id for row in await self._read([deadline_id(id)]) if row.deadline and not row.owner]
-        store = await self._client().store()
-        reply = await patiently(lambda: store.control(Command.DROP, [id, *beside], note, by, Scope.SCHEDULES))
+        reply = await self._client().control(Command.DROP, [id, *beside], note, by, Scope.SCHEDULES)
         if not reply.items[0]:
             await self._found(id)
         self._saw([], [id, *beside])
@@ -212,7 +201,7 @@ class Schedules:
         """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
         reply = await self._working(id)
         run = run_now(reply.items[0], new_id(), reply.now)
-        return self._handle(accept(await self._client().put(run)))
+        return self._handle(accept(await self._client().submit(run)))
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
         """A run for every tick from `start` to `end`, one after the other, behind what the schedule has unfinished.
@@ -232,12 +221,12 @@ class Schedules:
 
     async def _fill(self, schedule: Schedule, nominals: Sequence[float]) -> Sequence[Decision]:
         """One answer per tick: its new run, or the one that stands for it already."""
-        store = await self._client().store()
+        client = self._client()
         standing = await self._standing(schedule, set(nominals))
         fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals if nominal not in standing}
         taken = True
         while taken:  # what has ended badly is tried again, under the id that a retry of it has
-            known = {run.id: run for run in (await store.runs(RunQuery(ids=list(fresh.values())))).runs}
+            known = {run.id: run for run in (await client.runs(RunQuery(ids=list(fresh.values())))).runs}
             taken = False
             for nominal, run in [(nominal, known[id]) for nominal, id in fresh.items() if id in known]:
                 if run.state in BAD_ENDS or run.origin.nominal != nominal:
@@ -246,8 +235,8 @@ class Schedules:
                     standing[nominal] = Decision(run.id, Reason.JOINED)
                     del fresh[nominal]
         unfinished = RunQuery(task=schedule.task, key=schedule.key, states=[State.QUEUED, State.RUNNING], limit=100)
-        runs = backfill(schedule, fresh, [run.id for run in (await store.runs(unfinished)).runs])
-        made = iter(await self._client().put_all(runs))
+        runs = backfill(schedule, fresh, [run.id for run in (await client.runs(unfinished)).runs])
+        made = iter((await client.put(runs)).items)
         return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
 
     async def _standing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
@@ -255,40 +244,30 @@ class Schedules:
         earlier one, which stands for the later tick since."""
         if schedule.overlap != "queue" or not nominals:
             return {}
-        store = await self._client().store()
         found: dict[float, Decision] = {}
-        cursor: str | None = None
-        while True:
-            page = await store.runs(RunQuery(task=schedule.task, key=schedule.key, limit=PAGE, cursor=cursor))
-            for run in page.runs:
-                ticked = run.origin.kind in ("schedule", "retry") and run.origin.nominal in nominals
-                if ticked and run.origin.nominal is not None and run.state not in BAD_ENDS:
-                    found[run.origin.nominal] = Decision(run.id, Reason.JOINED)
-            cursor = page.cursor
-            if cursor is None:
-                return found
+        async for run in self._client().all_runs(RunQuery(task=schedule.task, key=schedule.key, limit=PAGE)):
+            ticked = run.origin.kind in ("schedule", "retry") and run.origin.nominal in nominals
+            if ticked and run.origin.nominal is not None and run.state not in BAD_ENDS:
+                found[run.origin.nominal] = Decision(run.id, Reason.JOINED)
+        return found
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
         """Delete what this app declared once and no longer does."""
         kept = set(keep)
         gone = [schedule.id for schedule in await self.list() if schedule.owner == owner and schedule.id not in kept]
-        store = await self._client().store()
-        note = "no longer in the code"
-        await patiently(lambda: store.control(Command.DROP, gone, note, by, Scope.SCHEDULES))
+        await self._client().control(Command.DROP, gone, "no longer in the code", by, Scope.SCHEDULES)
         return gone
 
     async def _rename(self, schedules: Sequence[Schedule], renamed: Mapping[str, Sequence[str]]) -> None:
         new = {old: schedule for schedule in schedules for old in renamed.get(schedule.id, ())}
         known = {schedule.id for schedule in await self._read([schedule.id for schedule in new.values()])}
-        store = await self._client().store()
-        for old in await self._read(list(new)) if new else ():
+        for old in await self._read([*new]) if new else ():
             schedule = new[old.id]
             if old.owner != schedule.owner:
                 continue
-            await patiently(lambda: store.control(Command.DROP, [old.id], "renamed", None, Scope.SCHEDULES))  # noqa: B023
+            await self._client().control(Command.DROP, [old.id], "renamed", of=Scope.SCHEDULES)
             if schedule.id not in known and schedule.same_times(old):
-                stands = replace(schedule.with_state_of(old), version=old.version + 1)
-                await patiently(lambda: store.declare([stands]))  # noqa: B023
+                await self._client().declare([replace(schedule.with_state_of(old), version=old.version + 1)])
             log.info("schedule %s goes on as %s", old.id, schedule.id)
 
     async def _prepare(
@@ -298,12 +277,10 @@ class Schedules:
         whose times change are not made up: they come back as steps that record them as missed.
 
         A new one is `paused` by the version that it is given: with one, a store takes it as it stands."""
-        store = await self._client().store()
-        query = RowQuery(names=[schedule.id for schedule in schedules], limit=max(1, len(schedules)))
-        reply = await patiently(lambda: store.rows(Schedule, query))
+        reply = await self._rows([schedule.id for schedule in schedules])
         stored = {row.id: row for row in reply.items}
-        prepared: builtins.list[Schedule] = []
-        passed: builtins.list[Tick] = []
+        prepared: list[Schedule] = []
+        passed: list[Tick] = []
         for schedule in schedules:
             known = stored.get(schedule.id)
             try:
@@ -317,21 +294,20 @@ class Schedules:
         return prepared, passed
 
     async def _declare(self, schedules: Sequence[Schedule], passed: Sequence[Tick]) -> Sequence[Declared]:
-        store = await self._client().store()
         if passed:
-            await patiently(lambda: store.fire(passed))
-        return (await patiently(lambda: store.declare(schedules))).items
+            await self._client().fire(passed)
+        return (await self._client().declare(schedules)).items
+
+    async def _rows(self, ids: Sequence[str]) -> Reply[Schedule]:
+        return await self._client().rows(Schedule, RowQuery(names=ids, limit=max(1, len(ids))))
 
     async def _read(self, ids: Sequence[str]) -> Sequence[Schedule]:
-        store = await self._client().store()
-        query = RowQuery(names=ids, limit=max(1, len(ids)))
-        found = {row.id: row for row in (await patiently(lambda: store.rows(Schedule, query))).items}
+        found = {row.id: row for row in (await self._rows(ids)).items}
         self._saw(found.values(), ids)
         return [found[id] for id in ids if id in found]
 
     async def _found(self, id: str) -> Reply[Schedule]:
-        store = await self._client().store()
-        reply = await store.rows(Schedule, RowQuery(names=[id]))
+        reply = await self._rows([id])
         if not reply.items:
             raise ScheduleNotFound(f"no schedule {id}; `rota schedules ls` shows those there are")
         return reply
@@ -343,8 +319,7 @@ class Schedules:
         return reply
 
     async def _control(self, command: Command, id: str, note: str | None, by: str | None) -> bool:
-        store = await self._client().store()
-        reply = await patiently(lambda: store.control(command, [id], note, by, Scope.SCHEDULES))
+        reply = await self._client().control(command, [id], note, by, Scope.SCHEDULES)
         if reply.items[0]:
             await self._read([id])
             return True

@@ -7,10 +7,11 @@ from typing import Any, get_type_hints
 from msgspec import Struct
 
 from rota.domain.masking import masked
+from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride, said_in
-from rota.settings.reading import Said, did_you_mean, read
+from rota.settings.reading import Said, read
 from rota.settings.sources import FIELDS, gather
 from rota.settings.urls import from_environment
 
@@ -55,9 +56,9 @@ def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[st
     """The names in overrides that no task has, each with the words that say so and which name was probably meant."""
     known = set(known_names)
     folded = {fold(name) for name in known}
+    there = f"; there are: {', '.join(sorted(known))}" if known else "; no tasks are defined"
     return {
-        task: f"there is no task {task}; "
-        + did_you_mean(task, known, f"there are: {', '.join(sorted(known))}" if known else "no tasks are defined")
+        task: f"there is no task {task}{did_you_mean(task, known, there)}"
         for task in sorted(settings.tasks)
         if task not in known and not (settings.is_folded(task) and task in folded)
     }

@@ -1,9 +1,8 @@
 """From what is written to a value of the declared type, or a sentence that says where and what is expected."""
 
-import difflib
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -51,18 +50,6 @@ def read(annotation: Any, said: Said) -> Any:
         except (TypeError, ValueError, OverflowError):
             pass
     raise InvalidOptions(f"{said.written}{said.value!r:.80}: expected {expected}")
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Which of the words was probably meant."""
-    by_fold = {each.lower(): each for each in sorted(words)}
-    close = difflib.get_close_matches(word.lower(), by_fold, n=1)
-    return by_fold[close[0]] if close else None
-
-
-def did_you_mean(word: str, words: Iterable[str], otherwise: str) -> str:
-    near = nearest(word, words)
-    return f"did you mean {near}?" if near else otherwise
 
 
 def _kind(annotation: Any) -> Any:

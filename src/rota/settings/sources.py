@@ -8,11 +8,12 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride
 from rota.settings.project import PROJECT_FILES, files_to_obey, project_folder, table_of
-from rota.settings.reading import Said, did_you_mean
+from rota.settings.reading import Said
 from rota.settings.trust import TRUST
 from rota.settings.urls import REDIS_PARTS, redis_url
 
@@ -153,5 +154,5 @@ def _is_foreign(name: str, text: str) -> bool:
 
 
 def _unknown(prefix: str, key: str, known: "list[str] | tuple[str, ...]") -> InvalidOptions:
-    hint = did_you_mean(key, known, f"there are: {', '.join(known)}")
-    return InvalidOptions(f"{prefix}{key} is not a setting; {hint}")
+    hint = did_you_mean(key, known, f"; there are: {', '.join(known)}")
+    return InvalidOptions(f"{prefix}{key} is not a setting{hint}")

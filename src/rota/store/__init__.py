@@ -14,6 +14,7 @@ from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import SubmitsWithin as SubmitsWithin
 from rota.store.port import Backend as Backend
+from rota.store.port import Reads as Reads
 from rota.store.port import Store as Store
 from rota.store.queries import ALL_ROWS as ALL_ROWS
 from rota.store.queries import Page as Page

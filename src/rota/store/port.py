@@ -38,7 +38,27 @@ from rota.store.values import (
 T = TypeVar("T")
 
 
-class Store(Protocol):
+class Reads(Protocol):
+    """The verbs that only read. A store has them, and so has a client."""
+
+    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow or DecisionCount (the latest count first)."""
+        ...
+
+    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+        """What workers counted in each of the last `minutes`, per task, oldest minute first."""
+        ...
+
+    async def runs(self, query: RunQuery) -> Page:
+        """One page of the runs that `query` describes."""
+        ...
+
+    async def depths(self) -> Reply[Depth]:
+        """How many unfinished runs each task has."""
+        ...
+
+
+class Store(Reads, Protocol):
     """One open connection to a store, bound to the event loop that opened it."""
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
@@ -116,22 +136,6 @@ class Store(Protocol):
 
     async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         """Set and clear marks; False for an edit that changes nothing. Runs that waited for a mark may start."""
-        ...
-
-    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow or DecisionCount (the latest count first)."""
-        ...
-
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
-        """What workers counted in each of the last `minutes`, per task, oldest minute first."""
-        ...
-
-    async def runs(self, query: RunQuery) -> Page:
-        """One page of the runs that `query` describes."""
-        ...
-
-    async def depths(self) -> Reply[Depth]:
-        """How many unfinished runs each task has."""
         ...
 
     async def sweep(self, retention: Retention) -> Swept:

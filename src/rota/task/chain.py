@@ -51,7 +51,7 @@ class Chain:
             replace(as_step(calls[name].to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
             for name, spec in specs.items()
         ]
-        answers = await self._client.put_all(runs)
+        answers = (await self._client.put(runs)).items
         handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(specs, answers, strict=True)}
         last = list(specs)[-len(self._stages[-1]) :]
         return ChainHandle(handles, last, len(last) == 1, self._client.portal)

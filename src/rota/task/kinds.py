@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 
 from rota.domain.activity import Activity
 from rota.domain.kinds import FLAG, Kind, check_options, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry
+from rota.domain.suggestion import did_you_mean
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.errors import InvalidOptions
@@ -111,9 +111,8 @@ def check_said(name: str, said: Mapping[str, object], known: Iterable[str]) -> N
     options = sorted(known)
     for option in said:
         if option not in options:
-            close = get_close_matches(option, options, n=1)
-            meant = MEANT.get(option) or (f"did you mean {close[0]}?" if close else "")
-            words = f"task {name}: there is no option {option!r}{'; ' if meant else ''}{meant}"
+            hint = f"; {MEANT[option]}" if option in MEANT else did_you_mean(option, options)
+            words = f"task {name}: there is no option {option!r}{hint}"
             raise InvalidOptions(f"{words} (options: {', '.join(options)})")
     try:
         check_options(said, TASK)

@@ -260,7 +260,7 @@ class Task(Generic[C, P, T_co, R_co]):
     async def put(self, bound: Bound[R_co], wait: Wait = None) -> RunHandle[R_co]:
         patience = WAIT if wait is None or wait is True else float(wait)
         run = await self.made(bound)
-        return self.handle_for(accept(await self.client().put(run, patience)))
+        return self.handle_for(accept(await self.client().submit(run, patience)))
 
     async def made(self, bound: Bound[R_co]) -> NewRun:
         """The run of a call; which period it is for, the store's clock says."""

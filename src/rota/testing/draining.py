@@ -5,7 +5,7 @@ import asyncio
 from rota.app.app import Rota
 from rota.client.drain import drained, first_due, first_leased
 from rota.errors import DrainTimeout
-from rota.store import Store
+from rota.store import Reads
 
 LOOK_AGAIN = 0.2
 """Seconds after which `drain` looks at the store again, when no hint came."""
@@ -22,21 +22,20 @@ async def drain(app: Rota, *, timeout: float = 10.0) -> None:
     engine = app.build_engine()
     client = app.client()
     async with client:
-        store = await client.store()
         heard = await client.news(0)
         await app.declare_schedules()
         await engine.start()
         try:
             async with asyncio.timeout(timeout):
-                while not await drained(store, engine, tasks, everywhere=True):
+                while not await drained(client, engine, tasks, everywhere=True):
                     heard = await client.news(LOOK_AGAIN, heard)
         except TimeoutError:
-            raise DrainTimeout(await _unrest(store, list(tasks), timeout)) from None
+            raise DrainTimeout(await _unrest(client, list(tasks), timeout)) from None
         finally:
             await engine.stop(0)
 
 
-async def _unrest(store: Store, tasks: list[str], timeout: float) -> str:
+async def _unrest(store: Reads, tasks: list[str], timeout: float) -> str:
     if leased := await first_leased(store, tasks):
         what = f"{leased.task} {leased.id} still runs in {leased.worker}: does its handler wait for something?"
     elif due := await first_due(store, tasks):

@@ -38,16 +38,8 @@ async def assert_not_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwa
 
 async def _runs(app: Rota) -> list[Run]:
     """All runs, newest first."""
-    found: list[Run] = []
-    cursor: str | None = None
     async with app.client() as client:
-        store = await client.store()
-        while True:
-            page = await store.runs(RunQuery(limit=PAGE, cursor=cursor))
-            found += page.runs
-            cursor = page.cursor
-            if cursor is None:
-                return found
+        return [run async for run in client.all_runs(RunQuery(limit=PAGE))]
 
 
 def _fits(app: Rota, run: Run, task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from rota.domain.period import Period
 from rota.domain.schedule import Schedule
 from rota.flow import Flow, FlowStatus, StepStatus
 from rota.flow.status import StepState
-from rota.store import RowQuery, RunQuery, Store
+from rota.store import Reads, RowQuery, RunQuery
 from rota.views.values import Record, iso, record
 
 LOOKED_BACK = 1000
@@ -73,7 +73,7 @@ class FlowPeriod(Struct, frozen=True):
         return at if at is not None and period_at(self.flow.once, at) == self.status.period else None
 
 
-async def flow_period(store: Store, flow: Flow, tz: str, period: str | None = None) -> FlowPeriod:
+async def flow_period(store: Reads, flow: Flow, tz: str, period: str | None = None) -> FlowPeriod:
     """`flow` in `period`, or in the current one. `tz` is the zone of a flow that names none."""
     rows = (await store.rows(Schedule, RowQuery(names=[flow.name]))).items
     rechecks = [row for row in rows if row.task == flow.name]
@@ -81,7 +81,7 @@ async def flow_period(store: Store, flow: Flow, tz: str, period: str | None = No
     return FlowPeriod(flow, await flow.status(period), rechecks[0] if rechecks else None, zone)
 
 
-async def last_periods(store: Store, flow: Flow, count: int) -> list[str]:
+async def last_periods(store: Reads, flow: Flow, count: int) -> list[str]:
     """The last `count` periods, oldest first; if a function names the periods, those that have runs."""
     newest = await flow.period()
     if isinstance(flow.once, Period):

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from rota.client.client import Client
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions, RunNotFound
-from rota.store import Page, RunQuery, Store
+from rota.store import Page, Reads, RunQuery
+from rota.store.paging import pages
 from rota.views.values import Record, record
 
 FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
@@ -17,7 +17,7 @@ FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at
 
 SHORTEST = 6
 """Characters that a part of an id needs at least."""
-WINDOW, PAGE = 1000, 100
+WINDOW = 1000
 """Recent runs among which a part of an id is looked up, and how many of them one read fetches."""
 CANDIDATES = 5
 """Ids that the error names if a part fits several runs."""
@@ -34,12 +34,12 @@ def run_view(run: Run) -> Record:
     return {name: found[name] for name in FIRST} | found
 
 
-async def find_runs(client: Client, given: Sequence[str]) -> list[str]:
+async def find_runs(store: Reads, given: Sequence[str]) -> list[str]:
     """Look up every id in `given`, in order; raises if one is unknown or fits several runs."""
-    return [await find_run(client, text) for text in given]
+    return [await find_run(store, text) for text in given]
 
 
-async def find_run(client: Client, given: str) -> str:
+async def find_run(store: Reads, given: str) -> str:
     """The id of the one recent run whose id equals `given`, begins or ends with it.
 
     Ids begin with the time, so runs that were submitted together differ at the end.
@@ -47,17 +47,10 @@ async def find_run(client: Client, given: str) -> str:
     text = given.strip().lower()
     if len(text) < SHORTEST:
         raise InvalidOptions(f"{given!r} is too short: give at least {SHORTEST} characters of the run's id")
-    store = await client.store()
     if (await store.runs(RunQuery(ids=[text]))).runs:
         return text
-    found: list[str] = []
-    cursor: str | None = None
-    for _ in range(WINDOW // PAGE):
-        page = await store.runs(RunQuery(limit=PAGE, cursor=cursor))
-        found.extend(run.id for run in page.runs if run.id.startswith(text) or run.id.endswith(text))
-        cursor = page.cursor
-        if cursor is None:
-            break
+    newest = [run.id for run in (await store.runs(RunQuery(limit=WINDOW))).runs]
+    found = [id for id in newest if id.startswith(text) or id.endswith(text)]
     if not found:
         raise RunNotFound(f"no run {given}: it never was, or it ended so long ago that it is forgotten")
     if len(found) > 1:
@@ -66,7 +59,7 @@ async def find_run(client: Client, given: str) -> str:
     return found[0]
 
 
-async def matching(store: Store, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:
+async def matching(store: Reads, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:
     """The newest runs of `query` that `schedule` made and that were created at or after `since`.
 
     The second value says whether there are more than `query.limit`.
@@ -83,7 +76,7 @@ async def matching(store: Store, query: RunQuery, schedule: str | None, since: f
     return Page(now, found, None), False
 
 
-async def next_runs(store: Store, task: str | None, count: int) -> Page:
+async def next_runs(store: Reads, task: str | None, count: int) -> Page:
     """The `count` runs that workers claim next, in the order of claims.
 
     Due runs come first, by priority and then by due time; then runs that are not due yet, by due time. Runs of paused
@@ -111,12 +104,8 @@ def _order(entry: tuple[tuple[float, ...], int, Run]) -> tuple[tuple[float, ...]
     return entry[:2]
 
 
-async def _each(store: Store, query: RunQuery) -> AsyncIterator[tuple[Run, float]]:
+async def _each(store: Reads, query: RunQuery) -> AsyncIterator[tuple[Run, float]]:
     """Every run of `query`, each with the store's time at which it was read."""
-    page = await store.runs(replace(query, limit=SCAN))
-    while True:
+    async for page in pages(store, replace(query, limit=SCAN)):
         for run in page.runs:
             yield run, page.now
-        if page.cursor is None:
-            return
-        page = await store.runs(replace(query, limit=SCAN, cursor=page.cursor))

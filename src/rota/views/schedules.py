@@ -13,7 +13,7 @@ from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.timing import Timing
 from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
-from rota.store import Store
+from rota.store import Reads
 from rota.views.values import from_json, iso, plain_value
 
 NEXT_SHOWN = 5
@@ -94,7 +94,7 @@ class Facts(Struct, frozen=True):
         return self.outcomes[-1] if self.outcomes else None
 
 
-async def facts_of(store: Store, schedules: Sequence[Schedule], tz: str, now: float, most: int) -> list[Facts]:
+async def facts_of(store: Reads, schedules: Sequence[Schedule], tz: str, now: float, most: int) -> list[Facts]:
     """The facts of each schedule with its last `most` firings; one read fetches the runs of all of them."""
     found = await outcomes_of(store, schedules, most)
     return [

@@ -11,7 +11,7 @@ from rota.domain.plain import one_line
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.flow import Flow
-from rota.store import Depth, Store
+from rota.store import Depth, Reads
 from rota.task import Task
 
 AnyTask = Task[..., ..., Any, Any]
@@ -50,7 +50,7 @@ class TaskView(Struct, frozen=True):
     description: str
 
 
-async def task_rows(store: Store) -> dict[str, TaskRow]:
+async def task_rows(store: Reads) -> dict[str, TaskRow]:
     """All tasks that are published in `store` or have unfinished runs there, by name."""
     depths = {depth.task: depth for depth in (await store.depths()).items}
     specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}

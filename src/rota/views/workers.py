@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rota.client.fleet import all_running, is_alive, stopping
-from rota.store import Store, WorkerSeen
+from rota.store import Reads, WorkerSeen
 from rota.views.values import iso
 
 
@@ -28,7 +28,7 @@ class WorkerView(Struct, frozen=True):
     version: str
 
 
-async def worker_views(store: Store) -> list[WorkerView]:
+async def worker_views(store: Reads) -> list[WorkerView]:
     """The workers that `store` has seen in the last hour, the last seen first."""
     seen, running = await store.rows(WorkerSeen), await all_running(store)
     claimed = Counter(run.worker for run in running)

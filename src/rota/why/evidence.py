@@ -11,7 +11,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
+from rota.store import Depth, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.trail import Awaited, follow
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class Evidence(Struct, frozen=True):
         return any(part is not None and part != [] for part in found)
 
 
-async def gather(store: Store, task: str, key: str | None, run: Run | None = None) -> Evidence:
+async def gather(store: Reads, task: str, key: str | None, run: Run | None = None) -> Evidence:
     """A few reads; bounded, whatever the queue's length. `run` is the one in question, if one is."""
     specs = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
     fleet = await see(store)
@@ -124,7 +124,7 @@ async def gather(store: Store, task: str, key: str | None, run: Run | None = Non
     )
 
 
-async def _done(store: Store, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:
+async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:
     """What is known of the decisions that are told: of one that was refused because it is done, its mark; of one that
     was late, its last success."""
     found: dict[tuple[Reason, str], MarkRow] = {}
@@ -139,13 +139,13 @@ async def _done(store: Store, decisions: Sequence[DecisionCount]) -> dict[tuple[
     return found
 
 
-async def _in_the_way(store: Store, task: str, key: str) -> MarkRow:
+async def _in_the_way(store: Reads, task: str, key: str) -> MarkRow:
     """The success that stands in the way: of this very key, or of it in its latest period."""
     known = (await store.rows(MarkRow, RowQuery(task=task))).items
     ours = [row for row in known if row.mark and row.mark.succeeded_at and key in (row.key, row.key.rpartition("@")[0])]
     return max(ours, key=lambda row: (row.mark and row.mark.succeeded_at) or 0.0, default=MarkRow(task, key, None))
 
 
-async def _mark(store: Store, task: str, key: str) -> Mark | None:
+async def _mark(store: Reads, task: str, key: str) -> Mark | None:
     rows = (await store.rows(MarkRow, RowQuery(task=task, key=key))).items
     return rows[0].mark if rows else None

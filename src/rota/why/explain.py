@@ -1,15 +1,14 @@
 """From a name to an answer."""
 
-from difflib import get_close_matches
-
 from rota.client.fleet import is_stranded, stranded_words
 from rota.domain.decision import Reason
 from rota.domain.joining import REPLACED
 from rota.domain.run import Attempt, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.domain.suggestion import did_you_mean
 from rota.errors import UnknownTask
-from rota.store import RowQuery, RunQuery, Store
+from rota.store import Reads, RowQuery, RunQuery
 from rota.why import facts, ticking
 from rota.why.answer import Fact, Why, at, away, first_hold
 from rota.why.evidence import Evidence, gather
@@ -20,7 +19,7 @@ WHOLE = 4_000
 """Characters of an error: all that a run keeps of one."""
 
 
-async def why(store: Store, subject: str, key: str | None = None) -> Why:
+async def why(store: Reads, subject: str, key: str | None = None) -> Why:
     """What keeps a run, a task (or one key of it) or a schedule from running, or what it did last and when next."""
     if key is None:
         runs = (await store.runs(RunQuery(ids=[subject]))).runs
@@ -55,7 +54,7 @@ def _of_task(seen: Evidence) -> Why:
     return Why(subject, "task", head_of_task(seen, found), tuple(found))
 
 
-async def _of_schedule(store: Store, schedule: Schedule) -> Why:
+async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
     seen = await gather(store, schedule.task, schedule.key)
     ended = schedule.next_at is None and not seen.waiting and not seen.stranded
     found = [
@@ -72,7 +71,7 @@ async def _of_schedule(store: Store, schedule: Schedule) -> Why:
     return Why(schedule.id, "schedule", head_of_schedule(schedule, seen, found), tuple(found))
 
 
-async def _of_run(store: Store, run: Run) -> Why:
+async def _of_run(store: Reads, run: Run) -> Why:
     seen = await gather(store, run.task, run.key, run)
     if run.state.final or run.state is State.RUNNING:
         own = _running(run, seen) if run.state is State.RUNNING else _ended(run, seen)
@@ -123,7 +122,7 @@ def _how_it_ended(attempt: Attempt, now: float) -> str:
     return f"{attempt.outcome} {when} on {attempt.worker}"
 
 
-async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:
+async def _stopped(store: Reads, run: Run, now: float) -> list[Fact]:
     """Of a step that was cancelled because its flow has stopped: whose failure that was."""
     if run.reason is not Reason.STOPPED or run.member is None:
         return []
@@ -137,8 +136,7 @@ async def _stopped(store: Store, run: Run, now: float) -> list[Fact]:
     return [Fact("stopped", f"{words}; it is one that stops {run.member.group}. {again(culprit)} goes on from there")]
 
 
-async def _resembling(store: Store, name: str) -> str:
+async def _resembling(store: Reads, name: str) -> str:
     known = [spec.name for spec in (await store.rows(TaskSpec)).items]
     known += [schedule.id for schedule in (await store.rows(Schedule, RowQuery(limit=1000))).items]
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ": no run, task or schedule has that name"
+    return did_you_mean(name, known, ": no run, task or schedule has that name")

@@ -2,12 +2,12 @@
 
 from rota.domain.timing import shown
 from rota.flow import FlowStatus
-from rota.store import Store
+from rota.store import Reads
 from rota.why.answer import Fact, Why, at, first_hold
 from rota.why.explain import why
 
 
-async def why_step(store: Store, status: FlowStatus, name: str) -> Why:
+async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
     """As for any run, and in words where there is none."""
     step = status.steps[name]
     subject, where = f"{status.flow}/{name}", f"--period {status.period}"

@@ -12,7 +12,8 @@ from rota.domain.flow import CHAIN
 from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
-from rota.store import RowQuery, RunQuery, Store
+from rota.store import Reads, RowQuery, RunQuery
+from rota.store.paging import first_run
 from rota.why.answer import Fact, at, away
 
 LOOKED_AT = 200
@@ -37,7 +38,7 @@ class Awaited(Struct, frozen=True):
         return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.held is not None
 
 
-async def follow(store: Store, run: Run) -> list[Awaited]:
+async def follow(store: Reads, run: Run) -> list[Awaited]:
     """All that a run waits for, what is nearest first."""
     found: list[Awaited] = []
     ahead, seen = deque([run]), set[str]()
@@ -53,7 +54,7 @@ async def follow(store: Store, run: Run) -> list[Awaited]:
     return await _with_tasks(store, found)
 
 
-async def _with_tasks(store: Store, found: list[Awaited]) -> list[Awaited]:
+async def _with_tasks(store: Reads, found: list[Awaited]) -> list[Awaited]:
     """Those that could start, if it were not for their tasks."""
     ready = {one.need: one.run.task for one in found if one.run is not None and _is_ready(one.run)}
     if not ready:
@@ -67,7 +68,7 @@ def _is_ready(run: Run) -> bool:
     return run.state is State.QUEUED and not run.needs
 
 
-async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
+async def _newest(store: Reads, waiting: Run, need: str) -> Run | None:
     """What one waits for by name is of its own group: nobody has to look through all runs for it."""
     named = needs.named(need)
     if named is None:
@@ -75,10 +76,7 @@ async def _newest(store: Store, waiting: Run, need: str) -> Run | None:
     else:
         group = None if waiting.member is None else waiting.member.group
         query = RunQuery(group=group, task=named.task, key=named.key, limit=1)
-    page = await store.runs(query)
-    while not page.runs and page.cursor is not None:  # a page may be looked through without a find
-        page = await store.runs(replace(query, cursor=page.cursor))
-    return page.runs[0] if page.runs else None
+    return await first_run(store, query)
 
 
 def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact]:

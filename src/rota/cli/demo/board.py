@@ -5,7 +5,7 @@ from collections import Counter, deque
 from msgspec import Struct
 
 from rota.domain.run import Run, State
-from rota.store import Depth, RunQuery, Store
+from rota.store import Depth, Reads, RunQuery
 
 NEWEST = 200
 LEFTOVERS = 500
@@ -38,7 +38,7 @@ class Board:
         self._done: deque[str] = deque(maxlen=DONE_KEPT)
         self._moments: deque[float] = deque(maxlen=DONE_KEPT)
 
-    async def look(self, store: Store) -> list[Run]:
+    async def look(self, store: Reads) -> list[Run]:
         """Read the store; the runs that have ended since the last look, in that order."""
         if self.began is None:
             leftovers = await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING], limit=LEFTOVERS))

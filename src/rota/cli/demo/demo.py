@@ -22,7 +22,6 @@ from rota.client.client import Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions
 from rota.settings import project_folder
-from rota.store import Store
 
 FRAME = 0.25
 ENOUGH = 100
@@ -67,22 +66,21 @@ class Demo:
         route(_Tail(self.log), logging.WARNING)
         client = Client(self.app.backend)
         try:
-            store = await client.store()
             with stop_signals() as stop:
-                await self.board.look(store)  # before anything can end: what ends unseen would not be counted
+                await self.board.look(client)  # before anything can end: what ends unseen would not be counted
                 await self.app.start()
                 stop.hurry = self.app.engine.hurry
-                await self._play(store, stop, seconds)
+                await self._play(client, stop, seconds)
         finally:
             await self.app.stop()
             await client.close()
         self._farewell()
 
-    async def _play(self, store: Store, stop: Stop, seconds: float | None) -> None:
+    async def _play(self, client: Client, stop: Stop, seconds: float | None) -> None:
         submitter = asyncio.create_task(self._keep_submitting(), name="demo submits")
         view = self._watch if self._show.terminal else self._report
         finished = asyncio.Event()
-        viewer = asyncio.create_task(view(store, finished), name="demo view")
+        viewer = asyncio.create_task(view(client, finished), name="demo view")
         told = asyncio.create_task(stop.asked.wait(), name="demo waits for a signal")
         try:
             await asyncio.wait((submitter, viewer, told), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +101,7 @@ class Demo:
                 await self._submit()
             await asyncio.sleep(min(random.expovariate(self._rate), 5 / self._rate))
 
-    async def _watch(self, store: Store, finished: asyncio.Event) -> None:
+    async def _watch(self, client: Client, finished: asyncio.Event) -> None:
         """The living view."""
         from rich.live import Live
 
@@ -113,17 +111,17 @@ class Demo:
         screen = console()
         with Live(console=screen, screen=True, auto_refresh=False) as live:
             while not finished.is_set():
-                await self.board.look(store)
+                await self.board.look(client)
                 live.update(scene(self, screen.width, screen.height), refresh=True)
                 await either(finished, FRAME)
-        await self.board.look(store)
+        await self.board.look(client)
 
-    async def _report(self, store: Store, finished: asyncio.Event) -> None:
+    async def _report(self, client: Client, finished: asyncio.Event) -> None:
         """For pipes and logs: a line per second."""
         self._show.line(f"rota demo on {self.app.backend.url}")
         while True:
             last = finished.is_set()
-            self._show.line(report(self.board, await self.board.look(store)))
+            self._show.line(report(self.board, await self.board.look(client)))
             if last:
                 return
             await either(finished, 1.0)

@@ -94,11 +94,10 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     """What it found before; done when this returns, but for what it may not touch."""
     found = await _difference(target, app)
     async with app.client() as client:
-        store = await client.store()
-        await store.declare(app.specs())
+        await client.declare(app.specs())
         await app.declare_schedules()
         moves = [moved_tick(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
-        await store.fire([move for move in moves if move is not None])
+        await client.fire([move for move in moves if move is not None])
         if prune:
             await app.schedules.prune(app.settings.name, [schedule.id for schedule in app.declared()], who())
     return found

@@ -2,12 +2,10 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from rota.cli.doctor.checks import Check, Verdict, good
 from rota.cli.render.text import coarse, one_line, plural, span
-from rota.client.client import Client
 from rota.client.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
 from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
@@ -15,37 +13,33 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import RotaError
 from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
+from rota.store.paging import row_pages
 from rota.stores.unreadable import CURES, gathered
-
-T = TypeVar("T")
 
 READS = 5
 SLOW = 0.1
 SKEW = 2.0
 MOST = 1000
 NAMED = 5
+NAMED_ROWS: tuple[type[TaskSpec | Schedule | WorkerSeen], ...] = (TaskSpec, Schedule, WorkerSeen)
 
 
 async def store_checks(backend: Backend) -> list[Check]:
     """Reads, an empty write, and what the depths and leases tell."""
-    client = Client(backend)
     try:
-        store = await client.store()
-        checks = [await _latency(backend, store)]
-        checks.append(await _clock(backend, store))
-        checks.append(await _depths(store))
-        fleet, running = await see(store), await all_running(store)
-        checks.append(_stranded(fleet, running))
-        checks.append(await _workers(store, fleet, running))
-        checks.append(await _paused(store))
-        checks.append(await _legible(store))
+        async with backend.open() as store:
+            checks = [await _latency(backend, store)]
+            checks.append(await _clock(backend, store))
+            checks.append(await _depths(store))
+            fleet, running = await see(store), await all_running(store)
+            checks.append(_stranded(fleet, running))
+            checks.append(await _workers(store, fleet, running))
+            checks.append(await _paused(store))
+            checks.append(await _legible(store))
+            checks.append(await _writable(store))
+            return checks
     except RotaError as error:
         return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
-    else:
-        checks.append(await _writable(store))
-        return checks
-    finally:
-        await client.close()
 
 
 async def _latency(backend: Backend, store: Store) -> Check:
@@ -143,9 +137,9 @@ async def _paused(store: Store) -> Check:
 async def _legible(store: Store) -> Check:
     """Rows that this version cannot read are left out everywhere else."""
     with gathered() as odd:
-        await _every(store, TaskSpec, lambda spec: spec.name)
-        await _every(store, Schedule, lambda schedule: schedule.id)
-        await _every(store, WorkerSeen, lambda worker: worker.name)
+        for kind in NAMED_ROWS:
+            async for _ in row_pages(store, kind, RowQuery(limit=MOST)):
+                pass
         await store.rows(MarkRow, RowQuery(limit=MOST))
         await store.rows(DecisionCount, RowQuery(limit=MOST))
         await store.stats()
@@ -156,9 +150,3 @@ async def _legible(store: Store) -> Check:
     more = f" and {plural(len(odd) - NAMED, 'other')}" if len(odd) > NAMED else ""
     cures = dict.fromkeys(f"{kind}: {CURES[kind]}" for kind, _ in odd)
     return Check("rows", Verdict.WARN, f"cannot be read and are left out: {named}{more}", "; ".join(cures))
-
-
-async def _every(store: Store, kind: type[T], name: Callable[[T], str]) -> None:
-    after = ""
-    while page := (await store.rows(kind, RowQuery(after=after, limit=MOST))).items:
-        after = name(page[-1])

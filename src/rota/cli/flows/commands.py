@@ -1,7 +1,5 @@
 """`rota flows`: how a day of dependent work stands, why a step waits, and doing it again."""
 
-import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -9,6 +7,7 @@ from cyclopts import App, Parameter
 
 from rota.cli.flows.find import FlowName, PeriodName, StepName, find_flow, find_step, opened_app
 from rota.cli.flows.view import Grid, flow_columns, healed_words, period_page, step_columns
+from rota.cli.options.confirm import confirm
 from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Column, Show
@@ -16,7 +15,7 @@ from rota.cli.render.text import plural
 from rota.cli.runs.why import tell_why
 from rota.domain.decision import Decision, Reason
 from rota.domain.period import Period
-from rota.errors import InvalidOptions, RotaError
+from rota.errors import InvalidOptions
 from rota.flow import FlowStatus
 from rota.flow.flow import BACKFILL_CAP
 from rota.views.flows import (
@@ -45,8 +44,8 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's flows, each with how its period of now stands."""
 
     async def read() -> list[FlowPeriod]:
-        async with opened_app(target) as (app, store):
-            return [await flow_period(store, flow, app.settings.tz) for flow in app.flows.values()]
+        async with opened_app(target) as (app, client):
+            return [await flow_period(client, flow, app.settings.tz) for flow in app.flows.values()]
 
     found = target.run(read(), code=True)
     show.records(
@@ -80,12 +79,12 @@ def show_flow(
 
 
 async def _read(target: Target, name: str, period: str | None, last: int) -> tuple[FlowPeriod, list[FlowStatus]]:
-    async with opened_app(target) as (app, store):
+    async with opened_app(target) as (app, client):
         flow = find_flow(app, name)
-        found = await flow_period(store, flow, app.settings.tz, period)
+        found = await flow_period(client, flow, app.settings.tz, period)
         if period is not None:
             return found, [found.status]
-        names = await last_periods(store, flow, last)
+        names = await last_periods(client, flow, last)
         return found, [found.status if each == found.status.period else await flow.status(each) for each in names]
 
 
@@ -102,11 +101,11 @@ def why_flow(
     """Say in words why a step is not done: what it waits for, what blocks that, since when, and what to do."""
 
     async def read() -> tuple[FlowPeriod, Why]:
-        async with opened_app(target) as (app, store):
+        async with opened_app(target) as (app, client):
             chosen = find_flow(app, flow)
             name = find_step(chosen, step)
-            found = await flow_period(store, chosen, app.settings.tz, period)
-            return found, await why_step(store, found.status, name)
+            found = await flow_period(client, chosen, app.settings.tz, period)
+            return found, await why_step(client, found.status, name)
 
     found, answer = target.run(read(), code=True)
     tell_why(show, answer)
@@ -165,14 +164,14 @@ def reset(
     """Forget that steps are done: the next recheck or start of the period does them again."""
 
     async def clear() -> tuple[FlowPeriod, Sequence[str]]:
-        async with opened_app(target) as (app, store):
+        async with opened_app(target) as (app, client):
             chosen = find_flow(app, flow)
             check_shared(app.backend)
             if downstream and step is None:
                 raise InvalidOptions("--downstream: of which step? Without one, all are reset anyway")
             name = await chosen.period(period)
             done = await chosen.reset(name, None if step is None else find_step(chosen, step), downstream)
-            return await flow_period(store, chosen, app.settings.tz, name), done
+            return await flow_period(client, chosen, app.settings.tz, name), done
 
     found, done = target.run(clear(), code=True)
     if show.json:
@@ -203,8 +202,10 @@ def backfill(
             begin, end = await chosen.period(first), await chosen.period(last)
             if begin > end:
                 raise InvalidOptions(f"{first} comes after {last}")
-            if not yes and isinstance(chosen.once, Period):
-                await _confirm(_between(chosen.once, begin, end), flow)
+            count = _between(chosen.once, begin, end) if isinstance(chosen.once, Period) and not yes else 0
+            if count > UNASKED:
+                periods = f"{plural(count, 'period')} of {flow}"
+                await confirm(f"Start {periods}?", "nothing was started", f"this starts {periods}")
             return await chosen.backfill(begin, end)
 
     records = [backfill_record(flow, name, answers) for name, answers in target.run(put(), code=True).items()]
@@ -216,19 +217,6 @@ def _between(once: Period, first: str, last: str) -> int:
         return len(once.between(first, last, BACKFILL_CAP))
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
-
-
-async def _confirm(periods: int, flow: str) -> None:
-    """Asks where somebody is there to answer; elsewhere it takes --yes."""
-    if periods <= UNASKED:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidOptions(f"this starts {plural(periods, 'period')} of {flow}; say so with --yes")
-    sys.stderr.write(f"Start {plural(periods, 'period')} of {flow}? [y/N] ")
-    sys.stderr.flush()
-    answer = await asyncio.to_thread(sys.stdin.readline)
-    if answer.strip().lower() not in ("y", "yes"):
-        raise RotaError("nothing was started")
 
 
 WORDS = {Reason.ACCEPTED: "put", Reason.JOINED: "waits already"}

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from rota.app.app import Rota
 from rota.cli.options.names import unknown
 from rota.cli.options.target import Target
+from rota.client.client import Client
 from rota.errors import UnknownTask
 from rota.flow import Flow
-from rota.store import Store
 
 FlowName = Annotated[str, Parameter(help="The flow's name.")]
 StepName = Annotated[str, Parameter(help="The step's name.")]
@@ -19,11 +19,11 @@ PeriodName = Annotated[str | None, Parameter(help="Which, such as 2026-11-15; th
 
 
 @asynccontextmanager
-async def opened_app(target: Target) -> AsyncGenerator[tuple[Rota, Store], None]:
-    """The app and its open store: flows are defined in code."""
+async def opened_app(target: Target) -> AsyncGenerator[tuple[Rota, Client], None]:
+    """The app and its open client: flows are defined in code."""
     app = target.app()
     async with app.client() as client:
-        yield app, await client.store()
+        yield app, client
 
 
 def find_flow(app: Rota, name: str) -> Flow:

@@ -42,7 +42,7 @@ def ls(
         async with target.client() as client:
             if task is not None:
                 await check_known_somewhere([task], client, target)
-            return await (await client.store()).rows(MarkRow, RowQuery(task=task, key=key, limit=limit + 1))
+            return await client.rows(MarkRow, RowQuery(task=task, key=key, limit=limit + 1))
 
     found = target.run(read(), code=True)
     show.records(
@@ -70,7 +70,7 @@ def set_mark(
             if not unknown_ok:
                 await check_known_somewhere([task], client, target)
             now = await client.now()
-            await (await client.store()).mark([MarkRow(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
+            await client.mark([MarkRow(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
 
     target.run(put(), code=True)
     _tell(show, task, key, True, "counts as done from now on")
@@ -82,11 +82,10 @@ def clear_mark(task: TaskName, key: Key, /, *, target: Shared[Target], show: Sha
 
     async def drop() -> bool:
         async with target.client() as client:
-            store = await client.store()
-            known = (await store.rows(MarkRow, RowQuery(task=task, limit=1))).items
+            known = (await client.rows(MarkRow, RowQuery(task=task, limit=1))).items
             if not known:
                 await check_known_somewhere([task], client, target)
-            return (await store.mark([MarkRow(task, _key(key), None)])).items[0]
+            return (await client.mark([MarkRow(task, _key(key), None)])).items[0]
 
     changed = target.run(drop(), code=True)
     _tell(show, task, key, changed, "is forgotten, so that it may run again" if changed else "was not marked")

@@ -13,13 +13,13 @@ from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.render.text import one_line
-from rota.client.client import Client, patiently
+from rota.client.client import Client
 from rota.domain.flow import group_of, key_of
 from rota.domain.once import check_period
 from rota.domain.period import Period
 from rota.errors import InvalidOptions
 from rota.flow import Flow
-from rota.store import MarkRow, RowQuery, RunQuery, Store
+from rota.store import MarkRow, RowQuery, RunQuery
 from rota.views.flows import flow_period
 
 ALL = 10_000_000
@@ -64,14 +64,13 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
         raise InvalidOptions("--downstream: what follows from a step stands in the code; say which app with -A")
     period = period if app is None else app.formats.read(period)
     async with target.client() as client:
-        store = await client.store()
         wanted = await _marks(app, client, target, name, period, downstream)
         edits = [MarkRow(row.task, row.key, None) for row in wanted]
-        changed = (await patiently(lambda: store.mark(edits))).items
+        changed = (await client.mark(edits)).items
         cleared = [row for row, was in zip(wanted, changed, strict=True) if was]
         if app is None:
             return Reset(cleared, [f"the next submit or tick of {name} in {period} runs it again"])
-        return Reset(cleared, await _then(app, store, cleared, name, period))
+        return Reset(cleared, await _then(app, client, cleared, name, period))
 
 
 async def _marks(
@@ -81,10 +80,10 @@ async def _marks(
     if name in flows:
         return list(_of_steps(flows[name], flows[name].steps, _of(flows[name], period)))
     check_known([name], await known_somewhere(client, target), "app or store")
-    if (await (await client.store()).runs(RunQuery(group=group_of(name, period), limit=1))).runs:
+    if (await client.runs(RunQuery(group=group_of(name, period), limit=1))).runs:
         where = "say which app with -A" if app is None else f"{target.reference} does not define it"
         raise InvalidOptions(f"{name} is a flow, and which steps it has stands in its code: {where}")
-    rows = (await (await client.store()).rows(MarkRow, RowQuery(task=name, limit=ALL))).items
+    rows = (await client.rows(MarkRow, RowQuery(task=name, limit=ALL))).items
     found = {(row.task, row.key): row for row in rows if row.key == period or row.key.endswith(f"@{period}")}
     for flow in flows.values() if downstream else ():
         for step in flow.steps.values():
@@ -98,14 +97,14 @@ def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[MarkRow
         yield MarkRow(flow.steps[step].spec.task, key_of(flow.name, step, period), None)
 
 
-async def _then(app: Rota, store: Store, cleared: list[MarkRow], name: str, period: str) -> list[str]:
+async def _then(app: Rota, client: Client, cleared: list[MarkRow], name: str, period: str) -> list[str]:
     """Who does it again: for each flow that has something to do, its recheck or a start; else whoever submits."""
     said: list[str] = []
     async with app.client():
         for flow in app.flows.values():
             keys = {key_of(flow.name, step, period) for step in flow.steps}
             if any(row.key in keys for row in cleared):
-                said.append(f"{flow.name}: {healed_words(await flow_period(store, flow, app.settings.tz, period))}")
+                said.append(f"{flow.name}: {healed_words(await flow_period(client, flow, app.settings.tz, period))}")
     return said or [f"the next submit or tick of {name} in {period} runs it again"]
 
 

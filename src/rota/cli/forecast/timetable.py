@@ -3,13 +3,14 @@
 from rota.app.app import Rota
 from rota.cli.options.target import Target
 from rota.cli.schedules.find import opened
+from rota.client.client import Client
 from rota.client.fleet import is_alive
 from rota.domain.flow import group_of
 from rota.domain.once import period_at
 from rota.domain.rehearsal import FlowShape
 from rota.domain.spec import TaskSpec
 from rota.flow import Flow
-from rota.store import RunQuery, Store, WorkerSeen
+from rota.store import RunQuery, WorkerSeen
 from rota.views.forecast import Timetable, usual_durations
 
 LOOKED_BACK = 2 * 24 * 60
@@ -17,12 +18,12 @@ LOOKED_BACK = 2 * 24 * 60
 
 
 async def read_timetable(target: Target, app: Rota | None) -> Timetable:
-    async with opened(target) as (stored, store):
+    async with opened(target) as (stored, client):
         schedules = await stored.list()
-        published = await store.rows(TaskSpec)
-        workers = await store.rows(WorkerSeen)
-        stats = await store.stats(LOOKED_BACK)
-        flows = [await _shape(store, flow, workers.now) for flow in (app.flows.values() if app else ())]
+        published = await client.rows(TaskSpec)
+        workers = await client.rows(WorkerSeen)
+        stats = await client.stats(LOOKED_BACK)
+        flows = [await _shape(client, flow, workers.now) for flow in (app.flows.values() if app else ())]
     seats = sum(worker.report.seats for worker in workers.items if is_alive(worker, workers.now))
     return Timetable(
         now=published.now,
@@ -38,8 +39,8 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
     )
 
 
-async def _shape(store: Store, flow: Flow, now: float) -> FlowShape:
+async def _shape(client: Client, flow: Flow, now: float) -> FlowShape:
     """With its period of now, if that has begun."""
     period = period_at(flow.once, now)
-    runs = (await store.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
+    runs = (await client.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
     return FlowShape(flow.name, flow.once, flow.specs, frozenset([period] if runs else ()))

@@ -5,13 +5,13 @@ import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import msgspec
 
 from rota.domain.arguments import type_hints
+from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidArguments
 from rota.task import Task
 
@@ -33,10 +33,8 @@ def gather_for(task: Task[..., ..., Any, Any], pairs: Sequence[str], document: s
         return given
     for name in given.named:
         if name not in parameters:
-            close = get_close_matches(name, parameters, n=1)
-            known = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
-            hint = f"did you mean {close[0]}?" if close else known
-            raise InvalidArguments(f"{task.name} has no argument {name!r}; {hint}")
+            known = f"; it takes {', '.join(parameters) or 'none'}"
+            raise InvalidArguments(f"{task.name} has no argument {name!r}{did_you_mean(name, parameters, known)}")
     return given
 
 

@@ -1,23 +1,19 @@
 """Names of tasks, flows and steps as people type them: an unknown one is refused with the likely one."""
 
-import difflib
 from collections.abc import Collection, Iterable
 
 from rota.cli.options.target import Target
 from rota.client.client import Client
 from rota.domain.spec import TaskSpec
+from rota.domain.suggestion import did_you_mean
 from rota.errors import UnknownTask
 
 
 def unknown(name: str, known: Iterable[str], where: str = "the app", noun: str = "task") -> str:
     """Why a name is refused, and what was likely meant."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        hint = f"did you mean {close[0]}?"
-    else:
-        hint = f"{where} has: {', '.join(names[:10])}" if names else f"{where} has no {noun}s"
-    return f"no {noun} {name} is defined in {where}; {hint}"
+    there = f"; {where} has: {', '.join(names[:10])}" if names else f"; {where} has no {noun}s"
+    return f"no {noun} {name} is defined in {where}{did_you_mean(name, names, there)}"
 
 
 def check_known(names: Iterable[str], known: Collection[str], where: str = "the app") -> None:
@@ -32,9 +28,8 @@ async def check_known_somewhere(names: Iterable[str], client: Client, target: Ta
 
 async def known_somewhere(client: Client, target: Target) -> set[str]:
     """By the app, if there is one, or by the store: published there, or with unfinished runs."""
-    store = await client.store()
-    known = {spec.name for spec in (await store.rows(TaskSpec)).items}
-    known.update(depth.task for depth in (await store.depths()).items)
+    known = {spec.name for spec in (await client.rows(TaskSpec)).items}
+    known.update(depth.task for depth in (await client.depths()).items)
     if target.reference is not None:
         known.update(target.app().names())
     return known

@@ -1,7 +1,6 @@
 """Finding the app and the store that a command is about."""
 
 import asyncio
-import difflib
 import importlib
 import sys
 from collections.abc import AsyncGenerator, Coroutine
@@ -14,6 +13,7 @@ from weakref import WeakKeyDictionary
 import rota
 from rota.app.app import Rota
 from rota.client.client import Client
+from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidOptions, RotaError
 from rota.settings import (
     app_reference,
@@ -210,9 +210,9 @@ def _not_found(reference: str, missing: str) -> str:
     """Where a module was looked for, and which one is there instead."""
     here = dict.fromkeys((Path.cwd(), project_folder()))
     names = [file.stem for folder in here for file in folder.glob("*.py")]
-    close = difflib.get_close_matches(missing, names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"{reference!r}: there is no module {missing} in {' or '.join(map(str, here))}, nor is one installed{hint}"
+    where = " or ".join(map(str, here))
+    hint = did_you_mean(missing, names)
+    return f"{reference!r}: there is no module {missing} in {where}, nor is one installed{hint}"
 
 
 def _import_failed(reference: str, error: BaseException) -> str:

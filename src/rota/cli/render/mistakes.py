@@ -1,10 +1,9 @@
 """What a command line lacks, or has too much of, in one sentence that says what to write."""
 
-import difflib
-
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from rota.cli.render.text import one_line
+from rota.domain.suggestion import closest
 
 
 def words_for(error: CycloptsError) -> str | None:
@@ -32,7 +31,7 @@ def _unused(command: str, error: UnusedCliTokensError) -> str | None:
     word, *_ = error.unused_tokens or [""]
     if not command:
         return None
-    near = difflib.get_close_matches(word, _commands(error), n=1)
+    near = closest(word, _commands(error))
     if near:
         return f"{command} has no command {word}; did you mean rota {command} {near[0]}?"
     if command in ("tasks", "tasks ls"):

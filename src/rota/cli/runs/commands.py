@@ -17,12 +17,13 @@ from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural
 from rota.cli.runs.view import run_columns, run_page
 from rota.cli.schedules.find import find_schedule
+from rota.client.client import Client
 from rota.client.handle import RunHandle
 from rota.domain.flow import group_of
 from rota.domain.run import State
 from rota.errors import InvalidOptions, RotaError
 from rota.schedules.schedules import Schedules
-from rota.store import Command, Page, RunQuery, Store
+from rota.store import Command, Page, RunQuery
 from rota.views.runs import find_run, find_runs, matching, next_runs, run_view
 
 MOST = 1000
@@ -85,7 +86,7 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
 
     async def read() -> Page:
         async with target.client() as client:
-            return await (await client.store()).runs(RunQuery(ids=[await find_run(client, id)]))
+            return await client.runs(RunQuery(ids=[await find_run(client, id)]))
 
     page = target.run(read())
     run = page.runs[0]
@@ -128,9 +129,8 @@ def _control(command: Command, given: tuple[str, ...], note: str | None, target:
     async def control() -> list[dict[str, object]]:
         async with target.client() as client:
             found = await find_runs(client, given)
-            store = await client.store()
-            heard = (await store.control(command, found, note, who())).items
-            states = {run.id: run.state.value for run in (await store.runs(RunQuery(ids=found))).runs}
+            heard = (await client.control(command, found, note, who())).items
+            states = {run.id: run.state.value for run in (await client.runs(RunQuery(ids=found))).runs}
             return [{"id": i, "asked": bool(yes), "state": states.get(i)} for i, yes in zip(found, heard, strict=True)]
 
     answers = target.run(control())
@@ -157,12 +157,11 @@ async def _group(target: Target, group: str | None, flow: str | None, period: st
 async def _page(target: Target, query: RunQuery, schedule: str | None, since: str | None) -> tuple[Page, bool]:
     """One page, and whether there are more runs than it has, where no cursor says so."""
     async with target.client() as client:
-        store = await client.store()
         if schedule is None and since is None:
-            page, more = await store.runs(query), False
+            page, more = await client.runs(query), False
         else:
-            begin = None if since is None else await _begin(store, since, target)
-            page, more = await matching(store, query, schedule, begin)
+            begin = None if since is None else await _begin(client, since, target)
+            page, more = await matching(client, query, schedule, begin)
         if not page.runs and query.task is not None:
             await check_known_somewhere([query.task], client, target)
         if not page.runs and schedule is not None:
@@ -172,14 +171,14 @@ async def _page(target: Target, query: RunQuery, schedule: str | None, since: st
 
 async def _following(target: Target, task: str | None, count: int) -> Page:
     async with target.client() as client:
-        page = await next_runs(await client.store(), task, count)
+        page = await next_runs(client, task, count)
         if not page.runs and task is not None:
             await check_known_somewhere([task], client, target)
         return page
 
 
-async def _begin(store: Store, since: str, target: Target) -> float:
+async def _begin(client: Client, since: str, target: Target) -> float:
     """`2h` is that long ago by the store's clock; an instant is read in the zone of the project."""
     if re.fullmatch(r"[\d.]+\s*[a-z]*", since):
-        return (await store.depths()).now - (seconds_of(since, "--since") or 0.0)
+        return (await client.depths()).now - (seconds_of(since, "--since") or 0.0)
     return read_instant(since, "--since", ZoneInfo(target.tz())).timestamp()

@@ -117,7 +117,7 @@ async def _put(client: Client, call: NewRun | Bound[Any], wait: Show | None, tim
     check_shared(client.backend)
     try:
         new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
-        decision = accept(await client.put(new, WAIT))
+        decision = accept(await client.submit(new, WAIT))
         if wait is None:
             return Submitted(new.task, decision, None)
         wait.note(f"waiting for run {decision.run}")  # before the wait: Ctrl-C leaves its id on the screen

@@ -19,7 +19,7 @@ from rota.client.fleet import PATIENCE, late_words, see, unattended, wants_a_wor
 from rota.client.session import LOOK_AGAIN
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
-from rota.store import Page, RunQuery, Store
+from rota.store import Page, RunQuery
 from rota.views.runs import find_run
 from rota.views.values import from_json, record
 
@@ -73,16 +73,15 @@ class Look(Struct, frozen=True):
 
 async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerator[Look]:
     """The run each time it has changed, until it has ended or the time is up."""
-    store = await client.store()
     deadline = None if timeout is None else time.monotonic() + timeout
     last: Look | None = None
     heard = await client.news(0)
     began = time.monotonic()
     while True:
-        page = await store.runs(RunQuery(ids=[id]))
+        page = await client.runs(RunQuery(ids=[id]))
         if not page.runs:
             raise RunNotFound(f"no run {id} any more: it ended so long ago that it is forgotten")
-        missing = await _missing(store, page, time.monotonic() - began)
+        missing = await _missing(client, page, time.monotonic() - began)
         look = Look(page.runs[0], page.now, time.monotonic(), missing)
         if last is None or look.face != last.face:
             last = look
@@ -91,18 +90,18 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
             return
         left = LOOK_AGAIN if deadline is None else min(LOOK_AGAIN, deadline - time.monotonic())
         if left <= 0:
-            ended, words = await late_words(store, id, timeout or 0.0)
+            ended, words = await late_words(client, id, timeout or 0.0)
             if ended is None:
                 raise too_late(TimeoutError(words))
         heard = await client.news(left, heard)
 
 
-async def _missing(store: Store, page: Page, waited: float) -> str:
+async def _missing(client: Client, page: Page, waited: float) -> str:
     """That nobody is there for a due or a stranded run, once it was followed for a while."""
     run = page.runs[0]
     if waited < PATIENCE or not wants_a_worker(run, page.now):
         return ""
-    return unattended(run, await see(store)) or ""
+    return unattended(run, await see(client)) or ""
 
 
 async def _watch(target: Target, given: str, timeout: float | None, show: Show) -> Run:

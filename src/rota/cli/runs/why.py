@@ -10,7 +10,6 @@ from rota.cli.render.show import Show
 from rota.cli.tasks.disabled import compared
 from rota.client.client import Client
 from rota.errors import RunNotFound, UnknownTask
-from rota.store import Store
 from rota.views.decisions import why_view
 from rota.views.runs import SHORTEST, find_run
 from rota.why import Why, why
@@ -41,14 +40,13 @@ def tell_why(show: Show, answer: Why) -> None:
 
 async def _why(target: Target, subject: str, key: str | None) -> Why:
     async with target.client() as client:
-        store = await client.store()
-        answer = await _found(client, store, subject, key)
-        return await compared(answer, subject, store, target) if answer.kind == "task" else answer
+        answer = await _found(client, subject, key)
+        return await compared(answer, subject, client, target) if answer.kind == "task" else answer
 
 
-async def _found(client: Client, store: Store, subject: str, key: str | None) -> Why:
+async def _found(client: Client, subject: str, key: str | None) -> Why:
     try:
-        return await why(store, subject, key)
+        return await why(client, subject, key)
     except UnknownTask as unknown:  # a name goes before part of an id
         if key is not None or len(subject.strip()) < SHORTEST:
             raise
@@ -56,4 +54,4 @@ async def _found(client: Client, store: Store, subject: str, key: str | None) ->
             run = await find_run(client, subject)
         except RunNotFound:
             raise unknown from None
-    return await why(store, run)
+    return await why(client, run)

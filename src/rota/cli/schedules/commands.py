@@ -55,10 +55,10 @@ def show_schedule(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Sho
 
 
 async def _listed(target: Target, task: str | None) -> list[Facts]:
-    async with opened(target) as (stored, store):
+    async with opened(target) as (stored, client):
         found = await stored.list(task)
-        now = (await store.rows(DecisionCount, RowQuery(limit=1))).now
-        listed = await facts_of(store, found, target.tz(), now, most=1)
+        now = (await client.rows(DecisionCount, RowQuery(limit=1))).now
+        listed = await facts_of(client, found, target.tz(), now, most=1)
     return sorted(listed, key=_order)
 
 
@@ -71,9 +71,9 @@ def _order(facts: Facts) -> tuple[int, float, str]:
 
 
 async def _one(target: Target, id: str) -> tuple[Facts, list[DecisionCount]]:
-    async with opened(target) as (stored, store):
+    async with opened(target) as (stored, client):
         schedule = await find_schedule(stored, id)
-        about = await store.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
-        (facts,) = await facts_of(store, [schedule], target.tz(), about.now, FIRINGS_KEPT)
+        about = await client.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
+        (facts,) = await facts_of(client, [schedule], target.tz(), about.now, FIRINGS_KEPT)
         said = Reason.PAUSED if schedule.paused else Reason.RESUMED
         return facts, [word for word in about.items if word.reason is said]

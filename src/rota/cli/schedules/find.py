@@ -1,6 +1,5 @@
 """The schedules of the store that a command is about, found by name."""
 
-import difflib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -8,18 +7,19 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rota.cli.options.target import Target
+from rota.client.client import Client
 from rota.domain.schedule import Schedule
+from rota.domain.suggestion import did_you_mean
 from rota.errors import ScheduleNotFound
 from rota.schedules.schedules import Schedules
-from rota.store import Store
 
 ScheduleId = Annotated[str, Parameter(help="The schedule's name.")]
 
 
 @asynccontextmanager
-async def opened(target: Target) -> AsyncGenerator[tuple[Schedules, Store], None]:
+async def opened(target: Target) -> AsyncGenerator[tuple[Schedules, Client], None]:
     async with target.client() as client:
-        yield Schedules(lambda: client, target.tz()), await client.store()
+        yield Schedules(lambda: client, target.tz()), client
 
 
 async def find_schedule(stored: Schedules, id: str) -> Schedule:
@@ -28,6 +28,5 @@ async def find_schedule(stored: Schedules, id: str) -> Schedule:
         return await stored.get(id)
     except ScheduleNotFound:
         names = [schedule.id for schedule in await stored.list()]
-        close = difflib.get_close_matches(id, names, n=1)
-        hint = f"did you mean {close[0]}?" if close else "`rota schedules ls` shows those there are"
-        raise ScheduleNotFound(f"no schedule {id}; {hint}" if names else f"no schedule {id}; there are none") from None
+        hint = did_you_mean(id, names, "; `rota schedules ls` shows those there are") if names else "; there are none"
+        raise ScheduleNotFound(f"no schedule {id}{hint}") from None

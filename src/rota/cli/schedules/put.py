@@ -17,12 +17,13 @@ from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Show
 from rota.cli.schedules.find import opened
+from rota.client.client import Client
 from rota.domain.intake import Options, Timed
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
-from rota.store import RowQuery, Store
+from rota.store import RowQuery
 from rota.task.remote import schedule_by_spec
 from rota.views.schedules import Facts, facts_of, own_zone, schedule_detail, words_of
 from rota.views.values import record
@@ -97,22 +98,22 @@ async def _put(
     paused: bool,
 ) -> Facts:
     check_shared(target.backend())
-    async with opened(target) as (stored, store):
-        schedule = await _made(app, store, id, trigger, timed, call)
+    async with opened(target) as (stored, client):
+        schedule = await _made(app, client, id, trigger, timed, call)
         (kept,) = await stored.put_made([schedule], expect, paused)
-        now = (await store.rows(Schedule, RowQuery(names=[id]))).now
-        (facts,) = await facts_of(store, [kept], target.tz(), now, most=1)
+        now = (await client.rows(Schedule, RowQuery(names=[id]))).now
+        (facts,) = await facts_of(client, [kept], target.tz(), now, most=1)
         return facts
 
 
-async def _made(app: Rota | None, store: Store, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
+async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
     """Checked against the task's own parameters if the app knows it, else by what was published of it."""
     known = app.names() if app else {}
     if call.task in known:
         task = known[call.task]
         typed = gather_for(task, call.values, call.args)
         return task.bound(tuple(typed.positional), typed.named, call.options).to_schedule(id, trigger, timed)
-    specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items if spec.executor}
+    specs = {spec.name: spec for spec in (await client.rows(TaskSpec)).items if spec.executor}
     if call.task not in specs and not call.unknown_ok:
         raise UnknownTask(f"{unknown(call.task, {*known, *specs}, 'app or store')} (--unknown-ok takes any name)")
     given = gather(call.values, call.args, {})

@@ -1,13 +1,12 @@
 """`rota schedules pause|resume|delete|run-now|backfill`: a hand on what fires."""
 
-import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from rota.cli.options.confirm import confirm
 from rota.cli.options.instants import clock, read_end, read_instant
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
@@ -19,9 +18,8 @@ from rota.client.handle import RunHandle
 from rota.domain.firing import ticks_between
 from rota.domain.intake import instant
 from rota.domain.schedule import Schedule
-from rota.errors import InvalidOptions, RotaError
+from rota.errors import InvalidOptions
 from rota.schedules.schedules import Schedules, check_working
-from rota.store import RunQuery
 from rota.views.schedules import zone_of
 
 UNASKED = 20
@@ -103,8 +101,8 @@ def backfill(
 
 async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> tuple[list[tuple[str, float]], float]:
     """The runs with their nominal times, and the time by the store's clock."""
-    async with opened(target) as (stored, store):
-        now = (await store.runs(RunQuery(ids=[]))).now
+    async with opened(target) as (stored, client):
+        now = await client.now()
         schedule = await find_schedule(stored, id)
         check_working(schedule)
         zone = zone_of(schedule.trigger, target.tz())
@@ -113,7 +111,8 @@ async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) ->
         if not nominals:
             raise InvalidOptions(f"{id} has no tick from {start} to {end}")
         if len(nominals) > UNASKED and not yes:
-            await _confirm(f"{plural(len(nominals), 'run')} of {schedule.task}")
+            runs = f"{plural(len(nominals), 'run')} of {schedule.task}"
+            await confirm(f"Make {runs}, one after the other?", "nothing was made", f"this makes {runs}")
         handles = await stored.backfill(id, first, last)
         return [(handle.id, nominal) for handle, nominal in zip(handles, nominals, strict=True)], now
 
@@ -123,17 +122,6 @@ def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float
         return ticks_between(schedule, instant(first, "--from"), instant(last, "--to"))
     except ValueError as error:
         raise InvalidOptions(f"{schedule.id}: {error}") from None
-
-
-async def _confirm(what: str) -> None:
-    """Asks where somebody is there to answer; elsewhere it takes --yes."""
-    if not sys.stdin.isatty():
-        raise InvalidOptions(f"this makes {what}; say so with --yes")
-    sys.stderr.write(f"Make {what}, one after the other? [y/N] ")
-    sys.stderr.flush()
-    answer = await asyncio.to_thread(sys.stdin.readline)
-    if answer.strip().lower() not in ("y", "yes"):
-        raise RotaError("nothing was made")
 
 
 async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:

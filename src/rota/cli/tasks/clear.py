@@ -1,19 +1,17 @@
 """`rota clear`: what a task has waiting, ended."""
 
-import asyncio
 import sys
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from rota.cli.options.confirm import confirm
 from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
-from rota.client.client import Client
-from rota.errors import RotaError
 from rota.store import Command, Scope
 
 
@@ -35,30 +33,21 @@ def clear(
     task
         The task's name.
     """
-    count = target.run(_clear(target, task, note, confirm=not yes and sys.stdin.isatty()), code=True)
+    count = target.run(_clear(target, task, note, ask=not yes and sys.stdin.isatty()), code=True)
     if show.json:
         show.value({"task": task, "cleared": count})
     else:
         show.line(f"{plural(count, 'run')} of {task} ended")
 
 
-async def _clear(target: Target, task: str, note: str | None, confirm: bool) -> int:
+async def _clear(target: Target, task: str, note: str | None, ask: bool) -> int:
     async with target.client() as client:
         await check_known_somewhere([task], client, target)
-        if confirm:
-            await _confirm(client, task)
-        store = await client.store()
+        if ask:
+            depths = (await client.depths()).items
+            waiting = sum(depth.queued + depth.paused for depth in depths if depth.task == task)
+            await confirm(f"End {plural(waiting, 'waiting run')} of {task}?", "nothing was ended")
         total = 0
-        while ended := (await store.control(Command.DROP, [task], note, who(), of=Scope.TASKS)).items[0]:
+        while ended := (await client.control(Command.DROP, [task], note, who(), of=Scope.TASKS)).items[0]:
             total += ended
         return total
-
-
-async def _confirm(client: Client, task: str) -> None:
-    depths = (await (await client.store()).depths()).items
-    waiting = sum(depth.queued + depth.paused for depth in depths if depth.task == task)
-    sys.stderr.write(f"End {plural(waiting, 'waiting run')} of {task}? [y/N] ")
-    sys.stderr.flush()
-    answer = await asyncio.to_thread(sys.stdin.readline)
-    if answer.strip().lower() not in ("y", "yes"):
-        raise RotaError("nothing was ended")

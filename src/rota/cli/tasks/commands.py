@@ -90,9 +90,8 @@ def _control(
         async with target.client() as client:
             if not unknown_ok:
                 await check_known_somewhere(names, client, target)
-            store = await client.store()
-            changed = (await store.control(command, names, note, who(), of=Scope.TASKS)).items
-            specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
+            changed = (await client.control(command, names, note, who(), of=Scope.TASKS)).items
+            specs = {spec.name: spec for spec in (await client.rows(TaskSpec)).items}
             return [
                 {"task": name, "changed": bool(yes), "paused": name in specs and specs[name].paused}
                 for name, yes in zip(names, changed, strict=True)
@@ -103,7 +102,7 @@ def _control(
 
 async def _rows(target: Target) -> dict[str, TaskRow]:
     async with target.client() as client:
-        return await task_rows(await client.store())
+        return await task_rows(client)
 
 
 def _texts(view: TaskView) -> dict[str, object]:

@@ -5,7 +5,7 @@ from rota.cli.options.target import Target
 from rota.domain.spec import TaskSpec
 from rota.settings.model import fold
 from rota.settings.reference import effective
-from rota.store import RowQuery, Store
+from rota.store import Reads, RowQuery
 from rota.why import Fact, Why
 
 
@@ -27,7 +27,7 @@ def said_by(app: Rota, task: str) -> str:
     return found[0] if found else "its code"
 
 
-async def compared(answer: Why, task: str, store: Store, target: Target) -> Why:
+async def compared(answer: Why, task: str, store: Reads, target: Target) -> Why:
     """The answer, headed by what the settings here say where its workers have not read them yet."""
     if target.reference is None or target.url is not None:  # a store that --url names is asked without the app
         return answer

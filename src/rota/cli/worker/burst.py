@@ -12,9 +12,8 @@ LOOK_AGAIN = 0.2
 async def until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
     """Until nothing of these tasks is due and nothing runs here, or until told to stop."""
     client = app.client()
-    store = await client.store()
     heard = await client.news(0)
     while not stop.asked.is_set():
-        if await drained(store, app.engine, tasks):
+        if await drained(client, app.engine, tasks):
             return
         heard = await client.news(LOOK_AGAIN, heard)

@@ -13,6 +13,7 @@ from typing import Self
 from rota.cli import USAGE
 from rota.cli.options.target import Target
 from rota.cli.worker.signals import Stop
+from rota.domain.backoff import Backoff
 
 log = logging.getLogger("rota")
 
@@ -105,7 +106,7 @@ class Crew:
 
     async def _keep(self, place: int) -> bool:
         """One place, filled again as often as it falls empty."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         asked = self._stop.asked
         while not asked.is_set():
             began = time.monotonic()
@@ -121,10 +122,11 @@ class Crew:
                 log.error("process %d (pid %d) cannot work as it was asked to; stopping the others", place, child.pid)
                 self._stop()
                 return False
-            pause = FIRST_PAUSE if time.monotonic() - began > CALM else pause
+            if time.monotonic() - began > CALM:
+                backoff.reset()
+            pause = backoff.pause()
             log.warning("process %d (pid %d) %s; another starts in %.1f s", place, child.pid, ending(code), pause)
             await either(asked, pause)
-            pause = min(pause * 2, LAST_PAUSE)
         return True
 
 

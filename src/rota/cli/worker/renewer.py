@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from rota.app.app import Rota
 from rota.cli.render.logs import Level
 from rota.cli.worker.children import FIRST_PAUSE, LAST_PAUSE, ending
+from rota.domain.backoff import Backoff
 from rota.engine import renewer
 from rota.engine.logs import LogForm
 from rota.engine.slate import RenewerAt
@@ -72,15 +73,15 @@ async def renewing(logs: Logs | None, wait_for: asyncio.Event | None = None) -> 
 async def _keep(listener: socket.socket, logs: Logs, wait_for: asyncio.Event | None) -> None:
     if wait_for is not None:
         await wait_for.wait()
-    pause = FIRST_PAUSE
+    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
     while True:
         try:
             ended = await _run(listener, logs)
         except OSError as error:
             ended = f"cannot be started ({error})"
+        pause = backoff.pause()
         log.warning("the renewer %s; another starts in %.1f s", ended, pause)
         await asyncio.sleep(pause)
-        pause = min(pause * 2, LAST_PAUSE)
 
 
 async def _run(listener: socket.socket, logs: Logs) -> str:

@@ -35,7 +35,7 @@ def workers(
 
 async def _read(target: Target) -> list[WorkerView]:
     async with target.client() as client:
-        return await worker_views(await client.store())
+        return await worker_views(client)
 
 
 def _columns() -> list[Column]:

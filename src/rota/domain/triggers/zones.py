@@ -2,10 +2,11 @@
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
+
+from rota.domain.suggestion import closest
 
 DAY = 86_400
 BLOCK = 31_556_952  # a Gregorian year in the mean
@@ -132,12 +133,12 @@ def _zone(rules: ZoneInfo) -> Zone:
 
 
 def _did_you_mean(name: str) -> str:
-    known = {zone.lower(): zone for zone in sorted(available_timezones() - {"localtime"})}
-    wanted = name.lower().replace(" ", "_")
+    known = sorted(available_timezones() - {"localtime"})
+    wanted = name.replace(" ", "_")
     cities = {zone.rpartition("/")[2]: zone for zone in known}
-    near = get_close_matches(wanted, known, n=2, cutoff=0.75)
-    near += [cities[city] for city in get_close_matches(wanted.rpartition("/")[2], cities, n=2, cutoff=0.8)]
-    names = list(dict.fromkeys(known[zone] for zone in near))[:3]
+    near = closest(wanted, known, most=2, cutoff=0.75)
+    near += [cities[city] for city in closest(wanted.rpartition("/")[2], cities, most=2, cutoff=0.8)]
+    names = list(dict.fromkeys(near))[:3]
     if not names:
         return "; names are such as 'Europe/Paris' or 'UTC'"
     return f"; did you mean {' or '.join(names)}?"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from rota.domain.backoff import Backoff
 from rota.errors import StoreError
 from rota.store import Hint
 from rota.stores.hub import Hub
@@ -84,7 +85,7 @@ class Listener:
             await asyncio.wait((self._task,))
 
     async def _listen(self, dsn: str, shown: str) -> None:
-        pause, before = FIRST_PAUSE, False
+        backoff, before = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while True:
             connection: Connection | None = None
             try:
@@ -97,7 +98,7 @@ class Listener:
                     connection.terminate()
                     await self._look()
                     return
-                pause = FIRST_PAUSE
+                backoff.reset()
                 if before:
                     self._hub.publish(Hint(resync=True))
                 before = True
@@ -111,8 +112,7 @@ class Listener:
                     connection.terminate()
             self._settled.set()
             before = True
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_PAUSE)
+            await asyncio.sleep(backoff.pause())
 
     async def _prove(self, connection: Connection) -> bool:
         """A message to oneself, sent on another connection, as hints are."""

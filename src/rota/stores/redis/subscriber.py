@@ -10,6 +10,7 @@ import hiredis
 import msgspec
 from redis.exceptions import RedisError
 
+from rota.domain.backoff import Backoff
 from rota.errors import StoreError
 from rota.store import Handed, Hint
 from rota.stores.hub import Hub
@@ -90,7 +91,7 @@ class Subscriber:
             await asyncio.wait((self._listener,))
 
     async def _listen(self) -> None:
-        pause, heard_before = FIRST_PAUSE, False
+        backoff, heard_before = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while True:
             try:
                 socket = RespSocket(await self._client.resolver.connection(), self._tell)
@@ -100,7 +101,8 @@ class Subscriber:
                 try:
                     await self._hear(socket, heard_before)
                 except RedisError as error:
-                    pause, heard_before = FIRST_PAUSE, True
+                    heard_before = True
+                    backoff.reset()
                     log.info("hints from %s are interrupted: %s", self._client.address.shown, error)
                 finally:
                     self._ready.clear()
@@ -108,8 +110,7 @@ class Subscriber:
                     self._attended.clear()
                     self._client.resolver.lost()
                     socket.close()
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_PAUSE)
+            await asyncio.sleep(backoff.pause())
 
     async def _hear(self, socket: RespSocket, again: bool) -> None:
         """Until the connection breaks: now and then it must show that it lives."""

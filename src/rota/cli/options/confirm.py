@@ -1,0 +1,20 @@
+"""Asking before something large is done."""
+
+import asyncio
+import sys
+
+from rota.errors import InvalidOptions, RotaError
+
+
+async def confirm(question: str, refused: str, unattended: str = "") -> None:
+    """Ask `question` on the terminal; without a yes, raise RotaError with the words of `refused`.
+
+    Where no terminal is there to answer, `unattended` says in words what would happen, and that it takes --yes.
+    """
+    if unattended and not sys.stdin.isatty():
+        raise InvalidOptions(f"{unattended}; say so with --yes")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise RotaError(refused)

@@ -1,0 +1,61 @@
+"""Paging: all runs or rows of a query, however many there are, read one page after the other."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from rota.domain.run import Run
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.store.port import Reads
+from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
+from rota.store.reports import WorkerSeen
+from rota.store.values import Reply
+
+Named = TypeVar("Named", bound=Schedule | TaskSpec | WorkerSeen)
+
+
+async def pages(store: Reads, query: RunQuery) -> AsyncGenerator[Page]:
+    """Yield the runs of `query` in pages of `query.limit`, newest first. A page may be empty although more follow.
+
+    Wrap the generator in `aclosing` if you may stop before the last page: asyncio closes an abandoned one only later,
+    in a task of its own.
+    """
+    while True:
+        page = await store.runs(query)
+        yield page
+        if page.cursor is None:
+            return
+        query = replace(query, cursor=page.cursor)
+
+
+async def all_runs(store: Reads, query: RunQuery) -> AsyncGenerator[Run]:
+    """Yield every run of `query`, newest first."""
+    async with aclosing(pages(store, query)) as found:
+        async for page in found:
+            for run in page.runs:
+                yield run
+
+
+async def first_run(store: Reads, query: RunQuery) -> Run | None:
+    """Return the newest run of `query`, None if there is none."""
+    async with aclosing(all_runs(store, query)) as found:
+        return await anext(found, None)
+
+
+async def row_pages(store: Reads, kind: type[Named], query: RowQuery = ALL_ROWS) -> AsyncGenerator[Reply[Named]]:
+    """Yield the rows of `query` in pages of `query.limit`, by name. Only an empty page is surely the last."""
+    while (page := await store.rows(kind, query)).items:
+        yield page
+        last = page.items[-1]
+        query = replace(query, after=last.id if isinstance(last, Schedule) else last.name)
+
+
+async def all_rows(store: Reads, kind: type[Named], query: RowQuery = ALL_ROWS) -> AsyncGenerator[Named]:
+    """Yield every row of `query`, by name."""
+    async with aclosing(row_pages(store, kind, query)) as found:
+        async for page in found:
+            for row in page.items:
+                yield row
