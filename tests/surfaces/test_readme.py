@@ -52,7 +52,9 @@ def test_the_triggers_read_as_the_page_on_schedules_says() -> None:
     )
     assert len(rows) >= 7
     for expression, text, words in rows:
-        trigger = eval(expression, {**vars(rota), "datetime": datetime, "UTC": UTC})
+        trigger = eval(
+            expression, {**{name: getattr(rota, name) for name in rota.__all__}, "datetime": datetime, "UTC": UTC}
+        )
         assert (str(trigger), trigger.describe()) == (text, words)
         assert rota.Trigger.parse(text) == trigger
 
@@ -179,7 +181,7 @@ def test_every_make_target_in_the_readme_exists() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for page in (*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+    for page in (*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "AGENTS.md", "CONTRIBUTING.md"))):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
@@ -192,3 +194,29 @@ def test_the_tree_in_architecture_matches_the_tree() -> None:
     for folder in ("domain", "engine"):
         for path in (ROOT / "src" / "rota" / folder).glob("*.py"):
             assert path.stem in drawn or path.stem == "__init__", f"{folder}/{path.name} is not in ARCHITECTURE.md"
+
+
+def test_every_file_that_architecture_names_exists() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    ledgers, changes = (page.split(f"## {title}\n")[1] for title in ("Three ledgers", "Where does my change go?"))
+    named: list[Path] = []
+    header, _, *rows = re.findall(r"^\|.*\|$", ledgers.split("\n## ")[0], re.MULTILINE)
+    folders = [ROOT / "src" / "rota" / folder for folder in re.findall(r"`(stores/\S+?)`", header)]
+    for row in rows:
+        cells = row.split("|")[2:-1]
+        named += [
+            folder / name
+            for folder, cell in zip(folders, cells, strict=True)
+            for name in re.findall(r"`([^`]+)`", cell)
+        ]
+    for name in re.findall(r"`([^`\s]+(?:/|\.\w+))`", changes.split("\n## ")[0]):
+        outside = name.startswith(("docs/", "storekit/", "CHANGELOG"))
+        named.append((ROOT if outside else ROOT / "src" / "rota") / name)
+    assert len(named) > 50
+    for path in named:
+        assert path.exists(), f"ARCHITECTURE.md names {path.relative_to(ROOT)}"
+
+
+def test_the_lines_of_architecture_fit_beside_code() -> None:
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        assert len(line) <= 120, line
