@@ -9,6 +9,7 @@ from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Limit, Rota
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.store import Claim, ClaimRequest, Store
+from rota.task import call_of, definition_of
 
 
 class Keys:
@@ -25,7 +26,7 @@ class Keys:
 
     async def open(self, crowd: int) -> None:
         """One of the crowd runs, the others wait for it."""
-        await self._store.declare([self._visit.spec()])
+        await self._store.declare([definition_of(self._visit).spec])
         if crowd:
             await self._put(["crowded"])
             await self._claim(1)
@@ -50,7 +51,7 @@ class Keys:
         return await self._store.claim(ClaimRequest("crowded", self._claims, [self._visit.name], free, LEASE))
 
     async def _put(self, hosts: list[str]) -> None:
-        await self._store.put([self._visit.bind(host).to_run() for host in hosts])
+        await self._store.put([call_of(self._visit.bind(host)).to_run() for host in hosts])
 
 
 def crowded(settings: Settings, server: str | None = None) -> list[Cost]:

@@ -8,6 +8,7 @@ from benchmarks.settings import Settings
 from benchmarks.turns import BATCH, LEASE, fresh_store, middle_of, take_turns
 from rota import Rota
 from rota.store import ClaimRequest, Store
+from rota.task import call_of
 
 
 class Queue:
@@ -39,7 +40,7 @@ class Queue:
         self.claim_times.append((claimed - put) / BATCH * 1e6)
 
     async def _put(self, count: int) -> None:
-        await self._store.put([self._noop.bind(i).to_run() for i in range(count)])
+        await self._store.put([call_of(self._noop.bind(i)).to_run() for i in range(count)])
 
 
 def growth(settings: Settings, server: str | None = None) -> list[Cost]:

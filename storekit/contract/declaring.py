@@ -2,12 +2,14 @@
 
 from msgspec.structs import replace
 
-from rota.domain.policy import Limit, Rate
+from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.spec import TaskSpec
 from rota.store import ClaimRequest, Declared, Report, Stat, Tally, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 
-FULL = TaskSpec(GREET, False, Limit(9, 2), Rate(5, 60, 2, True), "Greets. 🦉", "process", 30.0, 3)
+FULL = TaskSpec(
+    GREET, False, Limit(9, 2), Rate(5, 60, 2, True), "Greets. 🦉", "process", policy=Policy(Retry(3), timeout=30.0)
+)
 REPORT = Report("host", 71, "1.2", seats=10, leased=3, overdue=1)
 
 

@@ -24,6 +24,7 @@ from rota.domain.activity import Mode
 from rota.domain.spec import TaskSpec
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
+from rota.task import definition_of
 from rota.testing import drain, simulate
 from rota.testing.simulation import Simulation
 from storekit.faults import FaultyBackend
@@ -78,7 +79,12 @@ async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
         pass
     async with Rota(backend).client() as elsewhere:
         (spec,) = (await (await elsewhere.store()).rows(TaskSpec)).items
-    assert (spec.name, spec.enabled, spec.timeout, spec.description) == ("summarise", False, 300, "What the user did.")
+    assert (spec.name, spec.enabled, spec.policy.timeout, spec.description) == (
+        "summarise",
+        False,
+        300,
+        "What the user did.",
+    )
     assert spec.activity == Activity(after=1800, key="{user_id}", breaker=Breaker(3))
     decision = await Rota(backend).touch("summarise", "u1")
     assert (bool(decision), decision.reason) == (False, Reason.DISABLED)
@@ -106,9 +112,10 @@ async def test_0_2_an_operator_sets_the_activity_of_a_task_in_rota_toml(
     async def fresh() -> None: ...
 
     wanted = Activity(1800, "{user_id}", "debounce", 7200.0, 60.0, Breaker(3, 86_400.0), 7200.0)
-    assert summarise.activity == summarise.spec().activity == wanted
-    assert (summarise.policy.timeout, summarise.policy.retry.limit) == (300.0, 3)
-    assert fresh.activity == Activity(60)
+    changed = definition_of(summarise).spec
+    assert changed.activity == wanted
+    assert (changed.policy.timeout, changed.policy.retry.limit) == (300.0, 3)
+    assert definition_of(fresh).spec.activity == Activity(60)
 
 
 @requirement("0.2")
@@ -409,7 +416,7 @@ async def test_0_7_a_touch_by_name_makes_the_same_key_and_refuses_what_the_task_
     @app.task(activity=Activity(after=60, key=UserKey(agent=False)))
     async def summarise(user_id: str, device_id: str = "web") -> None: ...
 
-    await (await app.client().store()).declare([summarise.spec()])
+    await (await app.client().store()).declare([definition_of(summarise).spec])
     here = await summarise.touch("u1")
     there = await elsewhere.touch("summarise", "u1")
     assert (there.reason, there.run) == (Reason.JOINED, here.run)

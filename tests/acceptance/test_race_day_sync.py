@@ -16,6 +16,7 @@ from rota import Context, Inputs, InvalidOptions, Period, PlanReport, Reason, Ro
 from rota.domain.decision import DecisionCount
 from rota.engine.handler import ExecutorName
 from rota.store import MarkRow, RowQuery
+from rota.task import definition_of
 from rota.testing import drain
 from tests.acceptance.race_day_tasks import dated
 from tests.requirement import requirement
@@ -207,7 +208,7 @@ def test_3_11_the_example_is_written_so() -> None:
     given = [
         name
         for name, step in race_day.steps.items()
-        if step.code.shared_args and "date_string" in step.call.task.signature.names
+        if step.code.shared_args and "date_string" in definition_of(step.call.task).signature.names
     ]
     assert given == ["today", "plan_race", "prepare_tomorrow"]
 

@@ -9,6 +9,7 @@ from rota import Every, Rota
 from rota.client.fleet import is_alive
 from rota.store import ClaimRequest, Report, WorkerSeen
 from rota.stores.memory import MemoryBackend
+from rota.task import definition_of
 from rota.testing import drain
 from storekit.contract import new_run
 
@@ -91,7 +92,8 @@ async def test_who_defines_nothing_on_an_empty_store_is_not_warned(caplog: pytes
     client = Rota("memory://")
     await client.submit("anything", n=1)
     assert warnings(caplog) == []
-    await (await client.client().store()).declare([Rota("memory://").task(name="something")(lambda: None).spec()])
+    something = Rota("memory://").task(name="something")(lambda: None)
+    await (await client.client().store()).declare([definition_of(something).spec])
     await client.submit("somethin", n=1)
     assert warnings(caplog)[0].endswith("did you mean something?")
 

@@ -142,7 +142,7 @@ async def test_a_worker_is_seen_by_others_with_what_it_does(tmp_path: Path) -> N
         (worker,) = (await store.rows(WorkerSeen)).items
         assert (worker.tasks, worker.report.pid, worker.report.seats) == (("quick",), os.getpid(), 7)
         (spec,) = (await store.rows(TaskSpec)).items
-        assert (spec.name, spec.description, spec.timeout, spec.executor) == ("quick", "Does little.", 5, "loop")
+        assert (spec.name, spec.description, spec.policy.timeout, spec.executor) == ("quick", "Does little.", 5, "loop")
 
 
 async def test_depths_and_clear() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rota import Activity, Breaker, Context, InvalidOptions, Limit, Rate, Retry, Rota
 from rota.domain.spec import TaskSpec
 from rota.domain.user_key import UserKey
-from rota.task import TaskOptions
+from rota.task import TaskOptions, definition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,8 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("schedule", 5, "a trigger such as"),
     ("expect", 5, "a trigger such as"),
     ("grace", [], "a number of seconds"),
+    ("start", "2030-01-01", "an aware datetime"),
+    ("end", 5, "an aware datetime"),
     ("fail_on", "x", "a function of the result"),
     ("once", 5, "a period such as"),
     ("executor", 1, "choose loop"),
@@ -61,8 +63,9 @@ SLIPS: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("option", "value", "cure"), SLIPS)
 def test_an_option_of_the_wrong_kind_is_refused_with_a_cure(option: str, value: Any, cure: str) -> None:
     app = Rota("memory://")
+    options: Any = {"name": "job", option: value}
     with pytest.raises(InvalidOptions, match=cure) as refused:
-        app.task(**{"name": "job", option: value})(lambda: None)
+        app.task(**options)(lambda: None)
     told = str(refused.value)
     assert option in told
     assert told.startswith(f"task {value if option == 'name' else 'job'}: ")
@@ -83,8 +86,9 @@ def test_an_option_of_the_wrong_kind_is_refused_with_a_cure(option: str, value: 
 )
 def test_an_unknown_option_names_the_task_and_the_likely_one(option: str, cure: str) -> None:
     app = Rota("memory://")
+    options: Any = {"name": "job", option: 1}
     with pytest.raises(InvalidOptions, match=cure) as refused:
-        app.task(**{"name": "job", option: 1})(lambda: None)  # type: ignore[call-overload]
+        app.task(**options)(lambda: None)
     assert f"task job: there is no option '{option}'" in str(refused.value)
 
 
@@ -123,15 +127,16 @@ VALUES = st.one_of(
 )
 
 
-@given(option=st.sampled_from(sorted(TaskOptions.__struct_fields__)), value=VALUES)
+@given(option=st.sampled_from(sorted(TaskOptions.__annotations__)), value=VALUES)
 def test_what_is_accepted_can_be_published_and_read_again(option: str, value: Any) -> None:
     app = Rota("memory://")
+    options: Any = {"name": "job", option: value}
     try:
-        task = app.task(**{"name": "job", option: value})(lambda: None)
+        task = app.task(**options)(lambda: None)
     except InvalidOptions as refused:
         assert "job" in str(refused) or option == "name"  # noqa: PT017
     else:
-        spec = task.spec()
+        spec = definition_of(task).spec
         assert msgspec.json.decode(msgspec.json.encode(spec), type=TaskSpec) == spec
 
 
@@ -165,7 +170,7 @@ def test_the_context_is_refused_where_it_would_be_taken_for_an_argument() -> Non
     @app.task
     def right(run: Context, x: int) -> None: ...
 
-    assert (own.takes_context, right.takes_context) == (False, True)
+    assert (definition_of(own).takes_context, definition_of(right).takes_context) == (False, True)
 
 
 def test_a_type_that_is_only_there_for_the_type_checker_gets_advice() -> None:
@@ -178,9 +183,9 @@ def test_a_type_that_is_only_there_for_the_type_checker_gets_advice() -> None:
 @pytest.mark.parametrize("timeout", [90, 90.0, timedelta(seconds=90), "90s", "1m30s"])
 def test_a_timeout_is_seconds_a_timedelta_or_a_text(timeout: Any) -> None:
     task = Rota("memory://").task(name="job", timeout=timeout)(lambda: None)
-    assert (task.policy.timeout, task.spec().timeout) == (90.0, 90.0)
+    assert definition_of(task).spec.policy.timeout == 90.0
 
 
 def test_limits_and_rates_that_are_right_are_taken() -> None:
     task = Rota("memory://").task(name="job", limit=Limit(3), rate=Rate(100, 60), max_pending=5)(lambda: None)
-    assert task.spec().limit == Limit(3)
+    assert definition_of(task).spec.limit == Limit(3)

@@ -15,6 +15,7 @@ from rota.engine.hooks import Hooks
 from rota.engine.ticks import BATCH, Ticks
 from rota.store import ClaimRequest, Fired, Reply
 from rota.stores.sqlite import SqliteBackend
+from rota.task import call_of
 
 
 class Fires:
@@ -41,7 +42,7 @@ class Fires:
 async def test_a_step_is_bounded_by_the_runs_it_makes() -> None:
     app = Rota("memory://")
     task = app.task(name="each")(lambda: None)
-    minutely = task.bind().to_schedule("s", Every(60), Timed(catch_up="all"))
+    minutely = call_of(task.bind()).to_schedule("s", Every(60), Timed(catch_up="all"))
     begin = 1_700_000_000.0
     due = [replace(minutely, id=f"s{i}", anchor=begin, next_at=begin + 60, fires_at=begin + 60) for i in range(45)]
     store = Fires(len(due))
@@ -77,7 +78,9 @@ async def test_while_the_store_takes_a_step_the_next_is_planned() -> None:
     app = Rota("memory://")
     task = app.task(name="each")(lambda: None)
     begin = 1_700_000_000.0
-    minutely = replace(task.bind().to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin)
+    minutely = replace(
+        call_of(task.bind()).to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin
+    )
     due = [replace(minutely, id=f"s{i}") for i in range(3 * BATCH)]
     store = SlowFires(len(due))
     ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
@@ -98,7 +101,9 @@ async def test_a_tick_in_hand_is_not_taken_twice_and_one_that_did_not_apply_is_t
     app = Rota("memory://")
     task = app.task(name="each")(lambda: None)
     begin = 1_700_000_000.0
-    due = replace(task.bind().to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin)
+    due = replace(
+        call_of(task.bind()).to_schedule("s", Every(60), Timed()), anchor=begin, next_at=begin, fires_at=begin
+    )
     store = Fires(2)
     ticks = Ticks(store, Hooks())  # type: ignore[arg-type]
     ticks.take([due], begin + 1)

@@ -11,6 +11,7 @@ from rota import Context, Retry, Rota, RunFailed, State
 from rota.store import Hint, WorkerSeen
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.store import MemoryStore
+from rota.task import call_of
 from storekit.faults import FaultyBackend
 
 
@@ -197,7 +198,7 @@ async def test_a_hint_from_before_the_worker_listens_is_made_up_for(monkeypatch:
         store = await elsewhere.client().store()
         while not [seen for seen in (await store.rows(WorkerSeen)).items if seen.idle]:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        await store.put([quick.bind().to_run()])
+        await store.put([call_of(quick.bind()).to_run()])
         ear.set()
         async with asyncio.timeout(4):  # the poll comes after 5 s only
             await called.wait()

@@ -9,6 +9,7 @@ import pytest
 
 from rota import Rota, RunFailed, State
 from rota.stores.sqlite import SqliteBackend
+from rota.task import definition_of
 from tests.faults import tasks
 from tests.processes import Process
 from tests.requirement import requirement
@@ -22,7 +23,8 @@ everywhere = pytest.mark.parametrize("store_url", ["sqlite", "valkey-9", "postgr
 async def app(store_url: str) -> AsyncIterator[Rota]:
     app = Rota(store_url)
     for task in tasks.app.tasks.values():
-        app.task(executor=task.executor, max_losses=task.policy.max_losses)(task.fn)
+        own = definition_of(task)
+        app.task(executor=own.executor, max_losses=own.spec.policy.max_losses)(task.fn)
     yield app
     await app.stop()
 

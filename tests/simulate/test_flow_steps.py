@@ -23,6 +23,7 @@ from rota import (
 )
 from rota.domain.flow import StepSpec, as_step
 from rota.domain.lifecycle import UNBINDABLE_RELEASES
+from rota.task import call_of
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -182,7 +183,7 @@ def test_a_worker_without_the_code_of_the_flow_leaves_its_step_to_others() -> No
 
     async def puts(simulation: Simulation) -> None:
         spec = StepSpec(name="load", task="load", coded=True)
-        run = as_step(load.bind().to_run(), spec, {"load": spec}, "elsewhere", DAY, None)
+        run = as_step(call_of(load.bind()).to_run(), spec, {"load": spec}, "elsewhere", DAY, None)
         await (await app.client().store()).put([run])
 
     (run,) = played(app, 1, puts).of("load")

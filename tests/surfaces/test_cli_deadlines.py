@@ -9,6 +9,7 @@ from rota import DailyAt, Every, Period, Rota, Trigger
 from rota.domain.firing import deadline_tick, late
 from rota.domain.schedule import Schedule
 from rota.store import Store, bucket
+from rota.task import definition_of
 from tests.surfaces.called import Called
 from tests.surfaces.days import Day
 from tests.surfaces.timetables import HOUR, beside, on_terminal, took
@@ -119,7 +120,7 @@ def test_an_overdue_deadline_owes_no_runs_and_one_that_is_gone_is_pruned(
 
 def test_a_deadline_is_linted_by_its_times_alone(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     app = shop(rota, monkeypatch)
-    app.tasks["report"].expect = Every(minutes=10)
+    definition_of(app.tasks["report"]).expect = Every(minutes=10)
     took(rota, "report", bucket(HOUR))
 
     codes = [(each["schedule"], each["code"]) for each in rota.json("lint")]

@@ -9,6 +9,7 @@ import pytest
 
 from rota import Period, Rota
 from rota.cli import run as command
+from rota.task import definition_of
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import beside
 
@@ -106,7 +107,7 @@ def test_a_flow_is_reset_by_an_app_that_defines_it(rota: Called, monkeypatch: py
 
     async def start() -> None:
         async with racing.client():
-            await (await racing.client().store()).declare([task.spec() for task in racing.tasks.values()])
+            await (await racing.client().store()).declare([definition_of(task).spec for task in racing.tasks.values()])
             await day.start("2026-11-15")
 
     asyncio.run(start())

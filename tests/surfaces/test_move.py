@@ -20,6 +20,7 @@ from rota.errors import StoreUnavailable
 from rota.store import ClaimRequest, Command, MarkRow, Reply, RunQuery, Scope, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.sqlite import SqliteBackend
+from rota.task import call_of
 from storekit.faults import Fault, FaultyBackend
 from tests.surfaces.called import Called
 from tests.surfaces.called import waiting as waiting_run
@@ -138,9 +139,11 @@ async def test_what_waits_for_something_that_stays_does_not_start_early_there(tm
     old = await office.app.client().store()
     first = await office.work.submit(1)
     await old.claim(ClaimRequest("w", 1, ["work"], 1, 30))
-    second, third = (replace(office.work.bind(n).to_run(), needs=(needed,)) for n, needed in ((2, first.id), (3, "")))
+    second, third = (
+        replace(call_of(office.work.bind(n)).to_run(), needs=(needed,)) for n, needed in ((2, first.id), (3, ""))
+    )
     third = replace(third, needs=(second.id,))
-    await old.put([second, third, free := office.work.bind(4).to_run()])
+    await old.put([second, third, free := call_of(office.work.bind(4)).to_run()])
     async with new_store(tmp_path) as (_, new):
         moved = await move(old, new)
         assert (moved.runs, moved.left, moved.running) == (1, 2, 1)

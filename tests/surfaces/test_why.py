@@ -5,6 +5,7 @@ import pytest
 from rota import Every, Rota, UnknownTask
 from rota.domain.lifecycle import Snoozed
 from rota.store import ClaimRequest, Command, Report, Scope
+from rota.task import definition_of
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.project import Project
 from tests.surfaces.why_scene import Scene
@@ -174,7 +175,7 @@ async def test_a_paused_run_and_a_disabled_task_say_so(scene: Scene) -> None:
 
     off = Rota(scene.backend, name="off")
     task = off.task(name="off", enabled=False)(lambda: None)
-    await (await scene.store()).declare([task.spec()])
+    await (await scene.store()).declare([definition_of(task).spec])
     await (await scene.store()).claim(ClaimRequest("bob", 1, ["off"], 1, 30))
     words = "off is disabled in its code or settings: its runs wait, and new ones are refused"
     assert await scene.told("off") == f"{words}; set enabled=true and restart its workers"

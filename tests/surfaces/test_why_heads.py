@@ -20,6 +20,7 @@ from rota.domain.lifecycle import (
 from rota.domain.run import Failure, State
 from rota.errors import Refused
 from rota.store import ClaimRequest, Command, Report, RunQuery
+from rota.task import definition_of
 from tests.surfaces.called import Called, waiting
 from tests.surfaces.timetables import on_terminal
 from tests.surfaces.why_scene import START, Scene
@@ -350,7 +351,7 @@ async def test_a_schedule_without_a_tick_left_and_a_deadline(scene: Scene) -> No
     @app.task(schedule=Every(hours=1), expect="04:00", limit=Limit(1))
     async def report() -> None: ...
 
-    await (await scene.store()).declare([report.spec()])
+    await (await scene.store()).declare([definition_of(report).spec])
     await app.declare_schedules()
     await (await scene.store()).claim(ClaimRequest("bob", 1, ["report"], 1, 30))
     assert (await scene.told("expect:report")).startswith(

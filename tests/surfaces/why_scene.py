@@ -8,6 +8,7 @@ from rota.store import ClaimRequest, Report, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import CAPACITY, MemoryStore
+from rota.task import definition_of
 
 START = 1_794_830_400.0
 """2026-11-16 12:00:00 UTC: what time it is in a scene until a test moves its clock."""
@@ -50,7 +51,7 @@ class Scene:
         return await self.app.client().store()
 
     async def publish(self) -> None:
-        await (await self.store()).declare([task.spec() for task in self.app.tasks.values()])
+        await (await self.store()).declare([definition_of(task).spec for task in self.app.tasks.values()])
         await self.app.declare_schedules()
 
     async def work(self, free: int = 10, report: Report | None = None) -> list[str]:

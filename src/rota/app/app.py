@@ -12,11 +12,11 @@ from rota.app.life import AsyncOnly, Life
 from rota.app.registry import Definitions
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
-from rota.client.handle import RunHandle, accept
+from rota.client.handle import RunHandle
 from rota.client.leftovers import Strangers, tell_leftovers
 from rota.client.portal import Portal
 from rota.domain.deadline import deadline_id
-from rota.domain.decision import Decision, Reason
+from rota.domain.decision import Decision
 from rota.domain.intake import check_name
 from rota.domain.results import FailOn
 from rota.domain.run import State
@@ -33,8 +33,9 @@ from rota.schedules.schedules import Schedules
 from rota.settings import Settings, load, passed_over, unknown_tasks
 from rota.store import Backend, Command, Declared, Depth, Reads, RowQuery, RunQuery, Scope
 from rota.stores import connect
-from rota.task import WAIT, Bound
-from rota.task.remote import run_by_spec, touch_by_spec
+from rota.task import Bound, Task, call_of, definition_of
+from rota.task.remote import RemoteTask
+from rota.task.submitter import unavailable
 from rota.why import Why, why
 
 log = logging.getLogger("rota")
@@ -43,6 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Coro = Coroutine[Any, Any, R]
+AnyTask = Task[..., ..., Any, Any]
 SPEC_MEMORY = 5.0
 """Seconds for which what is published of a task elsewhere is taken for true."""
 
@@ -137,35 +139,24 @@ class Rota(Definitions, Planning, AsyncOnly):
         """Submit by name, without the code: what workers published of the task says how. A task that nobody has
         published takes keyword arguments only, as they are; its run waits for a worker that knows it, which is logged
         as a warning with the name that was probably meant."""
-        known = self.names().get(task)
-        if known is not None:
-            return await known.submit(*args, **kwargs)
-        spec = await self._published(self._client, task)
-        if spec is None or not spec.executor:
+        known = self.names().get(task) or await self._remote(self._client, task)
+        if isinstance(known, RemoteTask) and not known.spec.executor:
             await self._strangers.tell(self._client, task, self.names())
-        now = await self._client.now() if spec is not None and spec.once is not None else 0.0
-        decision = accept(await self._client.submit(run_by_spec(task, spec, args, kwargs, now=now), WAIT))
-        return RunHandle(self._client, decision.run, decision=decision)
+        return await known.submit(*args, **kwargs)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:
         """Touch by name, without the code. Never raises for a task that is unknown, disabled or has no activity: it
         says no, and why."""
-        known = self.names().get(task)
-        if known is not None:
-            return await known.touch(*args, **kwargs)
         try:
-            spec = await self._published(await self._client.store(), task)  # one try: nobody waits for a touch
-            if spec is None or not spec.executor:
-                return Decision("", Reason.UNKNOWN_TASK)
-            if spec.activity is None:
-                return Decision("", Reason.NO_ACTIVITY)
-            return await self._client.touch(touch_by_spec(spec, spec.activity, args, kwargs))
+            known: AnyTask | RemoteTask | None = self.names().get(task)
+            if known is None:  # the store is asked once and without retries, because nobody waits for a touch
+                known = await self._remote(await self._client.store(), task)
         except StoreError as error:
-            log.warning("a touch of %s is lost, the store is away: %s", task, error)
-            return Decision("", Reason.UNAVAILABLE)
+            return unavailable(task, error)
+        return await known.touch(*args, **kwargs)
 
-    async def _published(self, store: Reads, task: str) -> TaskSpec | None:
-        """What is known of a task whose code is elsewhere; asked for again now and then, so that a touch is one
+    async def _remote(self, store: Reads, task: str) -> RemoteTask:
+        """The task by its published spec, which is read again after SPEC_MEMORY seconds, so that most touches cost one
         round trip."""
         spec, known_at = self._specs_seen.get(task, (None, -math.inf))
         if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
@@ -173,7 +164,7 @@ class Rota(Definitions, Planning, AsyncOnly):
             spec = found[0] if found else None
             if spec is not None:  # names that nobody published come from outside, and are not kept
                 self._specs_seen[task] = (spec, time.monotonic())
-        return spec
+        return RemoteTask(spec or TaskSpec(task), self._submitter)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
         """Many runs in one step; one handle per call, in order.
@@ -181,11 +172,11 @@ class Rota(Definitions, Planning, AsyncOnly):
         Raises before any is made if one has bad arguments. One that a guard refuses does not stop the others: its
         handle is false, and raises Refused when it is used.
         """
-        once = any(bound.task.once is not None for bound in calls)
+        once = any(call_of(bound).once is not None for bound in calls)
         now = await self._client.now() if once else 0.0
-        runs = [bound.to_run_at(now) for bound in calls]
+        runs = [call_of(bound).to_run_at(now) for bound in calls]
         decisions = (await self._client.put(runs)).items
-        return [bound.task.handle_for(decision) for bound, decision in zip(calls, decisions, strict=True)]
+        return [definition_of(bound.task).handle(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
         """Follow any run by its id; its result comes typed if the task is named and known here."""
@@ -268,7 +259,7 @@ class Rota(Definitions, Planning, AsyncOnly):
         return Supervisor(
             name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
             backend or self.backend,
-            {name: task.handler() for name, task in names.items()},
+            {name: definition_of(task).handler() for name, task in names.items()},
             self.specs(),
             tuning or self.tuning,
             hooks or self.hooks,

@@ -1,33 +1,27 @@
 """What an app defines: its tasks and its flows, and what follows from them before anything runs."""
 
-from collections.abc import Callable, Coroutine, Sequence
-from datetime import datetime
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from msgspec.structs import replace
 
 from rota.client.client import Client
 from rota.client.portal import Portal
-from rota.domain.activity import Activity
 from rota.domain.flow import OnFailure
-from rota.domain.guards import Join, Unique
-from rota.domain.intake import Span
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
-from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.domain.results import FailOn, check_fail_on
-from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
-from rota.domain.user_key import UserKey
 from rota.domain.written import Formats
 from rota.engine.context import Context
-from rota.engine.handler import ExecutorName
 from rota.errors import DuplicateTask, InvalidOptions
 from rota.flow import Flow, StepArgs
 from rota.schedules.deadlines import deadlines
 from rota.settings import Settings
-from rota.task import Task, TaskOptions, trigger_of
+from rota.task import Definition, Submitter, Task, TaskOptions, definition_of, trigger_of
+from rota.task.kinds import check_options_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,6 +57,7 @@ class Definitions:
             raise InvalidOptions(str(error)) from None
         self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
         self.flows: dict[str, Flow] = {}
+        self._submitter = Submitter(lambda: self._client, lambda: self.portal)
         self.formats = Formats()
         """How this app writes its periods, by the `format` of those that its code names."""
 
@@ -77,60 +72,32 @@ class Definitions:
     @overload
     def task(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
     @overload
-    def task(
-        self,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        retry: Retry = ...,
-        timeout: Span | str | None = None,
-        lost: Lost = "retry",
-        max_losses: int = 5,
-        priority: int = 0,
-        executor: ExecutorName | None = None,
-        key: str | UserKey | None = None,
-        unique: Unique | None = None,
-        join: Join = "keep",
-        max_pending: int | None = None,
-        limit: Limit | None = None,
-        rate: Rate | None = None,
-        enabled: bool = True,
-        fail_on: FailOn | None = None,
-        aliases: Sequence[str] = (),
-        schedule: Trigger | str | None = None,
-        overlap: Overlap | None = None,
-        catch_up: CatchUp = "latest",
-        grace: Span | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        activity: Activity | None = None,
-        once: Once | None = None,
-        expect: Trigger | str | None = None,
-    ) -> Decorator: ...
+    def task(self, **options: Unpack[TaskOptions]) -> Decorator: ...
     def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
 
         def define(fn: Callable[..., Any]) -> Task[..., ..., Any, Any]:
             name = str(options.get("name") or getattr(fn, "__name__", fn))
-            chosen = self.settings.override(name).over(TaskOptions.of(name, options))
-            task: Task[..., ..., Any, Any] = Task(
-                fn, chosen, lambda: self._client, lambda: self.portal, self.settings.tz, self.fail_on
-            )
-            return self._add(task)
+            check_options_of(name, options)
+            return self._add(fn, self.settings.override(name).over(cast("TaskOptions", options)), self.fail_on)
 
         return define if fn is None else define(fn)
 
-    def _add(self, task: Task[..., ..., Any, Any]) -> Task[..., ..., Any, Any]:
+    def _add(
+        self, fn: Callable[..., Any], options: TaskOptions, fail_on: FailOn | None = None
+    ) -> Task[..., ..., Any, Any]:
+        definition = Definition(fn, options, self._submitter, self.settings.tz, fail_on)
+        task: Task[..., ..., Any, Any] = Task(fn, definition)
         for name in (task.name, *task.aliases):
             if name in self.names():
                 raise DuplicateTask(
                     f"two functions are named {name}; give one of them name=, so that runs find the right one"
                 )
         try:
-            self.formats.learn(task.once)
+            self.formats.learn(definition.once)
         except ValueError as error:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
-        task.schedule(self.settings.tz, self.settings.name)  # what is wrong with it is said here
+        definition.schedule(self.settings.tz, self.settings.name)  # raises if the schedule cannot be made
         self.tasks[task.name] = task
         return task
 
@@ -170,7 +137,7 @@ class Definitions:
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {name}: {error}") from None
         options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
-        self._add(Task(flow.handler(), options, lambda: self._client, lambda: self.portal, self.settings.tz))
+        self._add(flow.handler(), options)
         self.flows[name] = flow
         return flow
 
@@ -187,10 +154,10 @@ class Definitions:
 
     def declared(self) -> list[Schedule]:
         """The schedules and deadlines that this app's code declares, without where they stand."""
-        found = (task.schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
+        found = (definition_of(task).schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
         declared = [schedule for schedule in found if schedule is not None]
         return [*declared, *deadlines(self.tasks.values(), self.flows.values(), self.settings.tz, self.settings.name)]
 
     def specs(self) -> list[TaskSpec]:
         """What a start publishes of this app's tasks, under all their names."""
-        return [replace(task.spec(), name=name) for name, task in self.names().items()]
+        return [replace(definition_of(task).spec, name=name) for name, task in self.names().items()]

@@ -30,7 +30,7 @@ DECLARED = (
     "once",
     "deadline",
 )
-UNPUBLISHED = ("name", "paused", "timeout", "retries")  # the policy has the last two as well
+UNPUBLISHED = ("name", "paused")
 PUBLISHED = tuple(name for name in TaskSpec.__struct_fields__ if name not in UNPUBLISHED)
 
 

@@ -10,6 +10,9 @@ from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate
 from rota.domain.user_key import UserKey
 
+NamedByCode = Literal["code"]
+"""The `once` of a task whose periods a function names: only a process that has the code can name a period."""
+
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
     """The declaration of a task; the last one published counts. `paused` is not declared: a command sets it, and it
@@ -21,8 +24,6 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     rate: Rate | None = None
     description: str = ""
     executor: str = ""
-    timeout: float | None = None
-    retries: int = 0
     paused: bool = False
     parameters: tuple[str, ...] = ()
     defaults: dict[str, Any] = {}
@@ -33,16 +34,17 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     guards: Guards = Guards()
     activity: Activity | None = None
-    once: Period | Literal["code"] | None = None
+    once: Period | NamedByCode | None = None
     """The task succeeds once per period. "code": a function in the code names the period."""
     memory: float = 0.0
     """Additional seconds for which the marks of the task are kept."""
 
     @property
     def starts_nothing(self) -> bool:
-        """No run of this task starts now: the task is paused, or its code disables it."""
+        """Whether no run of the task starts now, because an operator paused the task or its code disables it."""
         return self.paused or not self.enabled
 
     @property
     def gated(self) -> bool:
+        """Whether a limit or a rate decides when runs of the task start."""
         return self.limit is not None or self.rate is not None

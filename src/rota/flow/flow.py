@@ -34,7 +34,7 @@ from rota.engine.steps import Answer, Inputs, StepCode
 from rota.errors import InvalidOptions
 from rota.flow.status import FlowStatus, standing
 from rota.store import MarkRow, RowQuery, RunQuery
-from rota.task import Bound, Task, bind_step
+from rota.task import Bound, Task, bind_step, call_of, definition_of
 
 BACKFILL_CAP = 1000
 PAGE = 1000
@@ -110,19 +110,19 @@ class Flow:
         others: `block` those behind it, `continue` without it, or `stop` the whole period. `expect` is when it should
         be done: see `late`.
         """
-        own = task.task if isinstance(task, Bound) else task
+        own = definition_of(task.task if isinstance(task, Bound) else task)
         try:
             step_name = check_name(name or own.name)
             followed = check_after(step_name, self._followed(after), self.specs)
             policy = check_on_failure(on_failure or self.on_failure)
-            self._check(own, step_name)
+            self._check(task.task if isinstance(task, Bound) else task, step_name)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {self.name}: {error}") from None
         code = StepCode(
             when,
             args if callable(args) else None,
             self._args if callable(self._args) and isinstance(task, Task) and own.signature.names else None,
-            self._fail_on if own.fail_on is None else None,
+            self._fail_on if own.own_fail_on is None else None,
         )
         given = self._shared(task, followed) | ({} if args is None or callable(args) else dict(args))
         call, takes = bind_step(task, given, followed, filled_later=bool(code.args or code.shared_args))
@@ -137,7 +137,7 @@ class Flow:
             coded=code != StepCode(),
         )
         step = self.steps[step_name] = Step(spec, call, code, expect)
-        own.mark_memory = max(own.mark_memory, memory_of(self.once))
+        own.keep_marks(memory_of(self.once))
         return step
 
     def _shared(self, task: AnyTask | Bound[Any], followed: Sequence[str]) -> dict[str, Any]:
@@ -145,13 +145,13 @@ class Flow:
         is complete."""
         if self._args is None or callable(self._args) or isinstance(task, Bound):
             return {}
-        wanted = [name for name in task.signature.names if name not in followed]
+        wanted = [name for name in definition_of(task).signature.names if name not in followed]
         return {name: value for name, value in self._args.items() if name in wanted}
 
     def _check(self, task: AnyTask, step: str) -> None:
         if self._known(task.name) is not task:
             raise ValueError(f"step {step}: {task.name} is not a task of this app")
-        if task.once is not None:
+        if definition_of(task).once is not None:
             raise ValueError(f"step {step}: {task.name} has a once= of its own; the flow's is the one that counts")
         check_flow_name(step)
 
@@ -309,7 +309,7 @@ class Flow:
 
     def _run(self, step: str, period: str, expires_at: float) -> NewRun:
         found = self.steps[step]
-        return as_step(found.call.to_run(), found.spec, self.specs, self.name, period, expires_at)
+        return as_step(call_of(found.call).to_run(), found.spec, self.specs, self.name, period, expires_at)
 
     async def _expiry(self, period: str) -> float:
         """Steps that are never reached do not wait for ever."""

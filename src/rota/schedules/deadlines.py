@@ -15,7 +15,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
 from rota.flow import Flow
-from rota.task import Task
+from rota.task import Task, definition_of
 
 
 def deadlines(
@@ -23,10 +23,11 @@ def deadlines(
 ) -> Iterator[Schedule]:
     """Those of tasks and of the steps of flows."""
     for task in tasks:
-        if task.expect is not None:
-            period = _period(task.once, task.name)
+        expect = definition_of(task).expect
+        if expect is not None:
+            period = _period(definition_of(task).once, task.name)
             about = None if period is None else ""
-            yield deadline(task.name, task.name, task.expect, Deadline(about, period), tz, owner)
+            yield deadline(task.name, task.name, expect, Deadline(about, period), tz, owner)
     for flow in flows:
         for step in flow.steps.values():
             if step.expect is not None:

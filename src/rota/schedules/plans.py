@@ -23,7 +23,7 @@ from rota.domain.triggers.zones import find_zone
 from rota.domain.written import Formats
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.store import Plan, RunQuery
-from rota.task import Bound
+from rota.task import Bound, call_of
 
 log = logging.getLogger("rota")
 
@@ -166,18 +166,19 @@ class Planner:
     def _wanted(self, key: str, call: Bound[Any], at: object) -> Wanted:
         if not isinstance(call, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArguments(f"plan {self.name}, {key}: call= gives {call!r}; let it bind a task: task.bind(...)")
-        if call.options.delay is not None or call.options.at is not None or call.options.expires is not None:
+        made = call_of(call)
+        if made.options.delay is not None or made.options.at is not None or made.options.expires is not None:
             raise InvalidOptions(f"plan {self.name}, {key}: at= says when; leave out delay, at and expires of the call")
         try:
             due_at = after(normalize_instant(at, self.tz) + self.offset, 0)
             name = self.unique_key(key)
         except (TypeError, ValueError) as error:
             raise InvalidArguments(f"plan {self.name}, {key}: {error}") from None
-        if call.task.once is not None:
+        if made.once is not None:
             raise InvalidOptions(
-                f"plan {self.name}: {call.task.name} has a once= of its own; a plan does each key once"
+                f"plan {self.name}: {made.spec.name} has a once= of its own; a plan does each key once"
             )
-        plain = call.to_run()
+        plain = made.to_run()
         origin = Origin(kind="plan", of=self.name, nominal=due_at, period=self.period)
         run = replace(
             plain,

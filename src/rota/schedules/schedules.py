@@ -24,7 +24,7 @@ from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
 from rota.schedules.deadlines import expecting
 from rota.store import Command, Declared, Reply, RowQuery, RunQuery, Scope
-from rota.task import Bound, new_id, trigger_of
+from rota.task import Bound, call_of, new_id, trigger_of
 
 log = logging.getLogger("rota")
 
@@ -93,7 +93,7 @@ class Schedules:
         """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
         is wrong."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
-        made = [call.to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
+        made = [call_of(call).to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
         return await self.put_made(made, expect, paused)
 
     async def put_made(

@@ -1,6 +1,7 @@
 """Overrides: what an operator changes of a task without touching its code."""
 
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, cast
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
 from rota.settings.reading import Seconds, says
 
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=Mapping[str, object])
 
 
 def said_in(part: Struct) -> dict[str, Any]:
@@ -86,6 +87,13 @@ PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
 `Activity(60)`."""
 
 
+CODE_ONLY = frozenset(
+    {"name", "aliases", "executor", "key", "unique", "join", "fail_on", "start", "end", "once", "expect"}
+)
+"""The options of `@app.task(...)` that an operator cannot change: they belong to what the function does, or name other
+code."""
+
+
 class TaskOverride(Struct, frozen=True, kw_only=True):
     """`[tasks.NAME]`: what is UNSET stays as the code says it."""
 
@@ -122,14 +130,14 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
             raise ValueError(f"max_pending={self.max_pending!r}: at least 1")
 
     def over(self, options: S) -> S:
-        """The options of a task, a Struct with the fields of this one, with what is said here instead of theirs."""
+        """The options of a task, changed by what this override sets."""
         changes = said_in(self)
         try:
             for name in PARTS.keys() & changes.keys():
-                changes[name] = _combined(name, getattr(options, name), changes[name])
+                changes[name] = _combined(name, options.get(name), changes[name])
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
-        return replace(options, **changes) if changes else options
+        return cast("S", {**options, **changes})
 
 
 def _combined(name: str, base: object, part: Struct) -> object:

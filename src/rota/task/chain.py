@@ -11,6 +11,7 @@ from rota.client.handle import RunHandle
 from rota.client.portal import Portal
 from rota.domain.flow import CHAIN, KEPT, StepSpec, as_step
 from rota.errors import InvalidArguments, InvalidOptions
+from rota.task.definition import call_of, definition_of
 from rota.task.ids import new_id
 
 if TYPE_CHECKING:
@@ -48,21 +49,23 @@ class Chain:
         specs, calls = self._specs()
         period = new_id()
         runs = [
-            replace(as_step(calls[name].to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
+            replace(as_step(call_of(calls[name]).to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
             for name, spec in specs.items()
         ]
         answers = (await self._client.put(runs)).items
-        handles = {name: calls[name].task.handle_for(answer) for name, answer in zip(specs, answers, strict=True)}
+        handles = {
+            name: definition_of(calls[name].task).handle(answer) for name, answer in zip(specs, answers, strict=True)
+        }
         last = list(specs)[-len(self._stages[-1]) :]
         return ChainHandle(handles, last, len(last) == 1, self._client.portal)
 
     def submit_sync(self) -> "ChainHandle":
         """The same from synchronous code; raises where an event loop runs."""
-        return _task_of(self._stages[0][0]).portal().call(self.submit)
+        return definition_of(_task_of(self._stages[0][0])).submitter.portal().call(self.submit)
 
     @property
     def _client(self) -> Client:
-        return _task_of(self._stages[0][0]).client()
+        return definition_of(_task_of(self._stages[0][0])).submitter.client()
 
     def _specs(self) -> tuple[dict[str, StepSpec], dict[str, "Bound[Any]"]]:
         specs: dict[str, StepSpec] = {}
@@ -141,23 +144,21 @@ def bind_step(
     """
     from rota.task.task import Bound
 
-    own = _task_of(call)
+    task = _task_of(call)
+    own = definition_of(task)
     if own.once is not None:
         raise InvalidOptions(f"{own.name} has a once= of its own, which does not hold for a step; submit it by itself")
     if isinstance(call, Bound):
         if given:
-            raise InvalidOptions(f"{call.task.name} is bound already; leave out args=, or give the task itself")
+            raise InvalidOptions(f"{own.name} is bound already; leave out args=, or give the task itself")
         return call, ()
-    signature = call.signature
+    signature = own.signature
     takes = tuple(name for name in parents if name in signature.parameters.parameters and name not in given)
     if not takes and not filled_later:
-        return call.bound((), dict(given)), ()
+        return Bound(task, own.call((), dict(given))), ()
     missing = [] if filled_later else [name for name in signature.required if name not in (*takes, *given)]
     if missing:
         raise InvalidArguments(
-            f"{call.name}: nothing gives its parameter {missing[0]!r}: neither args= nor a step before it by that name"
+            f"{own.name}: nothing gives its parameter {missing[0]!r}: neither args= nor a step before it by that name"
         )
-    try:
-        return Bound(call, signature.encode_some(given)), takes
-    except (TypeError, ValueError) as error:
-        raise InvalidArguments(str(error)) from None
+    return Bound(task, own.partial_call(dict(given))), takes

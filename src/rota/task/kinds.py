@@ -1,6 +1,6 @@
-"""The options of `@app.task(...)` and `task.using(...)`: the kind of each, and what an unknown one probably means."""
+"""Which values each option of `@app.task(...)` and `task.using(...)` takes, and hints for options that do not exist."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from rota.domain.activity import Activity
@@ -10,6 +10,7 @@ from rota.domain.suggestion import did_you_mean
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.errors import InvalidOptions
+from rota.task.options import TaskOptions
 
 
 def _is_span(value: object) -> bool:
@@ -68,8 +69,9 @@ TASK: dict[str, Kind] = {
     "activity": Kind(optional(lambda value: isinstance(value, Activity)), "write activity=Activity(after=60), or None"),
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
-"""Options that are not here (`lost`, `unique`, `join`, `executor`, `overlap`, …) are choices: each is checked by its
-own list."""
+"""The options that a kind checks."""
+ELSEWHERE = ("lost", "priority", "executor", "unique", "join", "fail_on", "overlap", "catch_up", "once")
+"""The options whose values the domain checks, against a list of choices or a range."""
 
 USING: dict[str, Kind] = {
     "delay": Kind(optional(_is_span), SPAN),
@@ -103,26 +105,26 @@ MEANT = {
     "trigger": "write schedule=...",
     "ttl": "write timeout=30, or task.using(expires=60).submit(...)",
 }
-"""What other libraries call it."""
+"""Options of other libraries, with what to write instead."""
 
 
-def check_said(name: str, said: Mapping[str, object], known: Iterable[str]) -> None:
+def check_options_of(name: str, given: Mapping[str, object]) -> None:
     """Raise InvalidOptions for an option of `@app.task(...)` that is unknown, or of the wrong kind."""
-    options = sorted(known)
-    for option in said:
+    options = sorted(TaskOptions.__annotations__)
+    for option in given:
         if option not in options:
             hint = f"; {MEANT[option]}" if option in MEANT else did_you_mean(option, options)
             words = f"task {name}: there is no option {option!r}{hint}"
             raise InvalidOptions(f"{words} (options: {', '.join(options)})")
     try:
-        check_options(said, TASK)
+        check_options(given, TASK)
     except TypeError as error:
         raise InvalidOptions(f"task {name}: {error}") from None
 
 
-def check_using(name: str, said: Mapping[str, object]) -> None:
+def check_using(name: str, given: Mapping[str, object]) -> None:
     """Raise InvalidOptions for an option of `task.using(...)` that is of the wrong kind."""
     try:
-        check_options(said, USING)
+        check_options(given, USING)
     except TypeError as error:
         raise InvalidOptions(f"{name}.using: {error}") from None

@@ -1,176 +1,141 @@
-"""What `@app.task(...)` may say, and what is wrong with it, said when the task is defined."""
+"""The options of `@app.task(...)`, and the checks of options that exclude or need each other."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, get_args
-
-from msgspec import Struct
+from typing import Any, TypedDict
 
 from rota.domain.activity import Activity
-from rota.domain.arguments import Signature, type_hints
 from rota.domain.guards import Guards, Join, Unique
 from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique
-from rota.domain.keys import KeyTemplate
 from rota.domain.once import Once, check_once
 from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
-from rota.engine.context import Context
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName
-from rota.errors import InvalidOptions
-from rota.task.kinds import check_said
-
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class TaskOptions(Struct, frozen=True, kw_only=True):
-    """What `@app.task(...)` may say; each is checked when the task is defined."""
+class TaskOptions(TypedDict, total=False):
+    """The options of `@app.task(...)`. This is the only list of them.
 
-    name: str | None = None
-    description: str | None = None
-    retry: Retry = Retry()
-    timeout: Span | str | None = None
-    lost: Lost = "retry"
-    max_losses: int = 5
-    priority: int = 0
-    executor: ExecutorName | None = None
-    key: str | UserKey | None = None
-    unique: Unique | None = None
-    join: Join = "keep"
-    max_pending: int | None = None
-    limit: Limit | None = None
-    rate: Rate | None = None
-    enabled: bool = True
-    fail_on: FailOn | None = None
-    aliases: tuple[str, ...] = ()
-    schedule: Trigger | str | None = None
-    overlap: Overlap | None = None
-    catch_up: CatchUp = "latest"
-    grace: Span | None = None
-    start: datetime | None = None
-    end: datetime | None = None
-    activity: Activity | None = None
-    once: Once | None = None
-    expect: Trigger | str | None = None
+    A new option is read in `Definition` (rota.task.definition). `TaskOverride` (rota.settings.overrides) says whether
+    `rota.toml` may change it, `kinds.TASK` (rota.task.kinds) which values it takes. tests/engine/test_option_lists.py
+    fails for an option that is missing in one of these places, and says where.
+    """
 
-    @classmethod
-    def of(cls, name: str, said: Mapping[str, Any]) -> "TaskOptions":
-        """The options of a task; InvalidOptions if one is unknown or of the wrong kind."""
-        check_said(name, said, cls.__struct_fields__)
-        chosen: dict[str, Any] = {**said, "aliases": tuple(said.get("aliases", ()))}
-        return cls(**chosen)
-
-    def timed(self) -> Timed:
-        return Timed(overlap=self.overlap, catch_up=self.catch_up, grace=self.grace, start=self.start, end=self.end)
-
-    def guards(self) -> Guards:
-        if self.join not in ("keep", "push", "set", "refuse"):
-            raise ValueError(f"join={self.join!r}: choose keep, push, set or refuse")
-        unique = None if self.unique is None else check_unique(self.unique)
-        return Guards(unique=unique, join=self.join, max_pending=self.max_pending, marks=self.is_marked)
-
-    @property
-    def is_marked(self) -> bool:
-        """Are its endings remembered, although not every run is judged by them?"""
-        return self.activity is not None or self.expect is not None
-
-    def check(self, fn: Callable[..., Any]) -> None:
-        """What does not go together, said when the task is defined."""
-        per_key = (self.limit and self.limit.per_key) or (self.rate and self.rate.per_key)
-        if per_key and self.key is None:
-            raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
-        if self.executor not in (None, "loop", "thread", "process"):
-            raise ValueError(f"executor={self.executor!r}: choose loop, thread or process")
-        if self.executor == "loop" and not inspect.iscoroutinefunction(fn):
-            raise ValueError('executor="loop" needs an async function; a plain one would block the event loop')
-        if self.executor == "thread" and inspect.iscoroutinefunction(fn):
-            raise ValueError('executor="thread" needs a plain function; an async one runs on the loop')
-        if self.executor == "process":
-            check_importable(fn)
-        check_fail_on(self.fail_on)
-        for alias in self.aliases:
-            check_name(alias)
-        check_overlap(self.overlap, self.catch_up)
-        self._check_once()
-        if self.schedule is None and self.timed() != Timed():
-            raise ValueError("overlap, catch_up, grace, start and end are about a schedule: give schedule= as well")
-
-    def _check_once(self) -> None:
-        if self.once is None:
-            return
-        check_once(self.once)
-        if self.expect is not None and self.key is not None:
-            raise ValueError(
-                "expect= with once= and key=: which of the keys is expected? Expect a step of a flow instead"
-            )
-        if self.unique is not None or self.activity is not None:
-            raise ValueError(
-                "once= says already which runs may not stand beside each other: leave out unique, activity"
-            )
+    name: str | None
+    """The name of the task; by default the name of the function."""
+    description: str | None
+    """One line for people; by default the first line of the docstring."""
+    retry: Retry
+    """How often and when a failed call is retried; by default never."""
+    timeout: Span | str | None
+    """Seconds after which a call is stopped."""
+    lost: Lost
+    """What happens to a run whose worker died: `retry` (the default) or `fail`."""
+    max_losses: int
+    """The number of lost workers after which a run has failed; by default 5."""
+    priority: int
+    """From -100 to 100; runs with a higher priority start first."""
+    executor: ExecutorName | None
+    """Where the function runs: `loop`, `thread` or `process`."""
+    key: str | UserKey | None
+    """What a run is about, as a template of arguments: `"{path}"`."""
+    unique: Unique | None
+    """Which other run of the same key a new run may not stand beside: `queued`, `active` or `done`."""
+    join: Join
+    """What a submit does with the run that it may not stand beside: `keep`, `push`, `set` or `refuse`."""
+    max_pending: int | None
+    """The most unfinished runs; a submit beyond that waits, or is refused."""
+    limit: Limit | None
+    """How many runs may run at the same time."""
+    rate: Rate | None
+    """How many runs may start per interval."""
+    enabled: bool
+    """If False, no run of the task is made or started."""
+    fail_on: FailOn | None
+    """A function of the returned value that says whether the run has failed."""
+    aliases: Sequence[str]
+    """Former names of the task: runs and schedules with such a name are this task's."""
+    schedule: Trigger | str | None
+    """When the task runs by itself."""
+    overlap: Overlap | None
+    """What a tick does while an earlier run is unfinished: `skip`, `queue` or `allow`."""
+    catch_up: CatchUp
+    """Which missed ticks run later: `latest` (the default), `all` or `skip`."""
+    grace: Span | None
+    """Seconds after a tick when its run is too late to start."""
+    start: datetime | None
+    """The schedule has no tick before this instant."""
+    end: datetime | None
+    """The schedule has no tick after this instant."""
+    activity: Activity | None
+    """How `touch` makes runs."""
+    once: Once | None
+    """The period in which a run succeeds only once."""
+    expect: Trigger | str | None
+    """When a run should have succeeded; otherwise the task is late."""
 
 
-def key_of(key: str | UserKey | None, signature: Signature) -> KeyTemplate | UserKey | None:
-    """Checked against the parameters that it is made from."""
-    parameters = signature.parameters.parameters
-    if isinstance(key, UserKey):
-        key.check(parameters)
-        return key
-    return None if key is None else KeyTemplate(key, parameters)
+def timed_by(options: TaskOptions) -> Timed:
+    """What the options say about the schedule, beside its trigger."""
+    return Timed(
+        overlap=options.get("overlap"),
+        catch_up=options.get("catch_up", "latest"),
+        grace=options.get("grace"),
+        start=options.get("start"),
+        end=options.get("end"),
+    )
 
 
-def trigger_of(schedule: object) -> Trigger | None:
-    """A trigger, or the text of one."""
-    if schedule is None or isinstance(schedule, Trigger):
-        return schedule
-    if not isinstance(schedule, str):
-        raise TypeError(f"schedule={schedule!r}: a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)")
-    return Trigger.parse(schedule)
+def guards_of(options: TaskOptions) -> Guards:
+    """The guards of the task's runs. A run writes a mark if an activity or a deadline reads the marks of the task."""
+    join = options.get("join", "keep")
+    if join not in ("keep", "push", "set", "refuse"):
+        raise ValueError(f"join={join!r}: choose keep, push, set or refuse")
+    unique = options.get("unique")
+    return Guards(
+        unique=None if unique is None else check_unique(unique),
+        join=join,
+        max_pending=options.get("max_pending"),
+        marks=options.get("activity") is not None or options.get("expect") is not None,
+    )
 
 
-def default_executor(fn: Callable[..., Any]) -> ExecutorName:
-    return "loop" if inspect.iscoroutinefunction(fn) else "thread"
+def check_together(options: TaskOptions, fn: Callable[..., Any]) -> None:
+    """Raise ValueError or TypeError for options that exclude each other, or that do not suit the function."""
+    limit, rate = options.get("limit"), options.get("rate")
+    if ((limit and limit.per_key) or (rate and rate.per_key)) and options.get("key") is None:
+        raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
+    _check_executor(options.get("executor"), fn)
+    check_fail_on(options.get("fail_on"))
+    for alias in options.get("aliases", ()):
+        check_name(alias)
+    check_overlap(options.get("overlap"), options.get("catch_up", "latest"))
+    _check_once(options)
+    if options.get("schedule") is None and timed_by(options) != Timed():
+        raise ValueError("overlap, catch_up, grace, start and end are about a schedule: give schedule= as well")
 
 
-def check_definition(fn: Callable[..., Any], name: str) -> None:
-    """A task is a function of a module: a method would need an object that no worker has."""
-    if not callable(fn) or isinstance(fn, type):
-        raise InvalidOptions(f"{fn!r} is not a function; decorate a plain or async function with @app.task")
-    try:
-        check_name(name)
-    except ValueError as error:
-        raise InvalidOptions(f"{error}; give name=") from None
-    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise InvalidOptions(f"{name} is a generator; a task returns one result")
-    try:
-        parameters = list(inspect.signature(fn).parameters)
-    except ValueError:
-        raise InvalidOptions(
-            f"task {name}: {fn!r} does not say which arguments it takes; wrap it in a function of your own"
-        ) from None
-    if inspect.ismethod(fn) or (parameters and parameters[0] in ("self", "cls")):
-        raise InvalidOptions(f"{name} is a method; a task is a function, so that any worker can call it")
+def _check_executor(executor: ExecutorName | None, fn: Callable[..., Any]) -> None:
+    if executor not in (None, "loop", "thread", "process"):
+        raise ValueError(f"executor={executor!r}: choose loop, thread or process")
+    if executor == "loop" and not inspect.iscoroutinefunction(fn):
+        raise ValueError('executor="loop" needs an async function; a plain one would block the event loop')
+    if executor == "thread" and inspect.iscoroutinefunction(fn):
+        raise ValueError('executor="thread" needs a plain function; an async one runs on the loop')
+    if executor == "process":
+        check_importable(fn)
 
 
-def takes_context(fn: Callable[..., Any]) -> bool:
-    """Whether the first parameter is the Context. Anywhere else, or without its annotation, it would be taken for an
-    argument that the caller has to give: so that is refused."""
-    hints = type_hints(fn)
-    found = False
-    for place, parameter in enumerate(inspect.signature(fn).parameters.values()):
-        name, hint = parameter.name, hints.get(parameter.name)
-        is_context = hint is Context or Context in get_args(hint)
-        if name == "ctx" and hint is None:
-            raise ValueError(
-                "the parameter ctx has no annotation; write `ctx: Context`, as the first parameter, if it is the "
-                "context of the run, and annotate it otherwise, e.g. `ctx: dict`"
-            )
-        if is_context and (place > 0 or hint is not Context or parameter.kind not in POSITIONAL):
-            raise ValueError(
-                f"the Context comes first: write `{name}: Context` as the first parameter, in front of the arguments"
-            )
-        found = found or is_context
-    return found
+def _check_once(options: TaskOptions) -> None:
+    if options.get("once") is None:
+        return
+    check_once(options.get("once"))
+    if options.get("expect") is not None and options.get("key") is not None:
+        raise ValueError("expect= with once= and key=: which of the keys is expected? Expect a step of a flow instead")
+    if options.get("unique") is not None or options.get("activity") is not None:
+        raise ValueError("once= says already which runs may not stand beside each other: leave out unique, activity")

@@ -9,7 +9,7 @@ from rota.domain.arguments import encode_result
 from rota.domain.run import Run
 from rota.errors import InvalidArguments
 from rota.store import RunQuery
-from rota.task import Task
+from rota.task import Task, definition_of
 
 PAGE = 1000
 LISTED = 20
@@ -53,12 +53,13 @@ def _fits(app: Rota, run: Run, task: AnyTask | str, args: tuple[Any, ...], kwarg
         if args:
             raise InvalidArguments(f"no task {task} is defined here, so its arguments need names")
         return bool(msgspec.json.decode(run.args) == msgspec.json.decode(encode_result(kwargs)))
-    return _arguments(known, run.args) == _arguments(known, known.encode(args, kwargs))
+    return _arguments(known, run.args) == _arguments(known, definition_of(known).encode(args, kwargs))
 
 
 def _arguments(task: AnyTask, encoded: bytes) -> dict[str, object]:
-    args, kwargs = task.signature.decode(encoded)
-    return task.signature.all_arguments(args, kwargs)
+    signature = definition_of(task).signature
+    args, kwargs = signature.decode(encoded)
+    return signature.all_arguments(args, kwargs)
 
 
 def _wanted(task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.flow import Flow
 from rota.store import Depth, Reads
-from rota.task import Task
+from rota.task import Task, definition_of
 
 AnyTask = Task[..., ..., Any, Any]
 
@@ -61,12 +61,14 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
     """`task` is what the code defines under `name`, `row` what the store knows, `flow` the flow of that name."""
     depth = row.depth if row else Depth(name, 0, 0)
     spec = _spec(name, task, row.spec if row else None)
+    own = definition_of(task) if task else None
+    policy = own.spec.policy if own else spec.policy
     return TaskView(
         task=name,
-        parameters=_parameters(task.signature.parameters) if task else None,
-        executor=(task and task.executor) or spec.executor or None,
-        retries=task.retry.limit if task else spec.retries,
-        timeout=task.policy.timeout if task else spec.timeout,
+        parameters=_parameters(own.signature.parameters) if own else None,
+        executor=(own and own.executor) or spec.executor or None,
+        retries=policy.retry.limit,
+        timeout=policy.timeout,
         enabled=spec.enabled,
         enabled_here=task.enabled if task else None,
         paused=spec.paused,
@@ -92,7 +94,7 @@ def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
     """
     if stored is not None and (stored.executor or task is None):
         return stored
-    spec = task.spec() if task else TaskSpec(name)
+    spec = definition_of(task).spec if task else TaskSpec(name)
     return replace(spec, paused=stored is not None and stored.paused)
 
 

@@ -1,12 +1,13 @@
 """Settings: overrides of single tasks."""
 
 import pytest
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from rota import Rota
 from rota.domain.policy import Limit, Rate, Retry
 from rota.errors import InvalidOptions
 from rota.settings import LimitOverride, RateOverride, RetryOverride, TaskOverride, explain, load, unknown_tasks
+from rota.task import TaskOptions
 from tests.surfaces.settings.asked import Write, refusal
 
 RESIZE = """
@@ -37,20 +38,9 @@ RESIZED = TaskOverride(
 )
 
 
-class TaskOptions(Struct, frozen=True, kw_only=True):
-    """As a task has them."""
-
-    enabled: bool = True
-    timeout: float | None = 30.0
-    priority: int = 0
-    description: str | None = None
-    max_pending: int | None = None
-    retry: Retry = Retry(5, delay=7.0, rules={KeyError: Retry(0)})
-    limit: Limit | None = None
-    rate: Rate | None = None
-    max_losses: int = 5
-    lost: str = "retry"
-    key: str | None = "{path}"
+RULES: dict[type[BaseException], Retry] = {KeyError: Retry(0)}
+CODE: TaskOptions = {"timeout": 30.0, "retry": Retry(5, delay=7.0, rules=RULES), "key": "{path}"}
+"""The options of a task as its code gives them."""
 
 
 def test_a_task_is_changed_in_rota_toml(rota_toml: Write) -> None:
@@ -100,27 +90,30 @@ def test_what_is_not_said_is_unset(rota_toml: Write) -> None:
 def test_a_bare_number_is_what_it_is_in_code(rota_toml: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     rota_toml("[tasks.resize]\nretry = 3\nlimit = 4")
     monkeypatch.setenv("ROTA_TASKS__RESIZE__RATE", "10")
-    options = load().override("resize").over(TaskOptions(retry=Retry()))
+    options = load().override("resize").over(TaskOptions())
 
-    assert (options.retry, options.limit, options.rate) == (Retry(3), Limit(4), Rate(10))
+    assert options == {"retry": Retry(3), "limit": Limit(4), "rate": Rate(10)}
 
 
 def test_only_what_is_said_changes_in_the_options_of_a_task(rota_toml: Write) -> None:
     rota_toml("[tasks.resize]\npriority = 5\nretry = 3\nlimit.per_key = 1")
-    code = TaskOptions(limit=Limit(total=9))
+    code: TaskOptions = {**CODE, "limit": Limit(total=9)}
     options = load().override("resize").over(code)
 
-    assert options == TaskOptions(
-        priority=5, retry=Retry(3, delay=7.0, rules=code.retry.rules), limit=Limit(total=9, per_key=1)
-    )
-    assert load().override("greet").over(code) is code
+    assert options == {
+        **CODE,
+        "priority": 5,
+        "retry": Retry(3, delay=7.0, rules=RULES),
+        "limit": Limit(total=9, per_key=1),
+    }
+    assert load().override("greet").over(code) == code
 
 
 def test_a_rate_out_of_nothing_needs_its_n(rota_toml: Write) -> None:
     rota_toml('[tasks.resize]\nrate.per = "1m"')
     override = load().override("resize")
 
-    assert override.over(TaskOptions(rate=Rate(5))).rate == Rate(5, per=60.0)
+    assert override.over(TaskOptions(rate=Rate(5))) == {"rate": Rate(5, per=60.0)}
     with pytest.raises(InvalidOptions, match="say its n as well"):
         override.over(TaskOptions())
 

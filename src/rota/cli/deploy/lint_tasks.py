@@ -8,8 +8,9 @@ from rota.app.app import Rota
 from rota.domain.arguments import type_hints
 from rota.domain.lint import Finding
 from rota.domain.lint.returns import returns_a_status
+from rota.domain.once import Once
 from rota.domain.period import Period
-from rota.task import Task
+from rota.task import definition_of
 
 
 def lint_tasks(app: Rota) -> Iterator[tuple[str, Finding]]:
@@ -22,16 +23,17 @@ def lint_tasks(app: Rota) -> Iterator[tuple[str, Finding]]:
 def _remembered(app: Rota) -> Iterator[tuple[str, str]]:
     """Tasks that are done once, by themselves or as a step, and whose results nothing judges."""
     for name, task in app.tasks.items():
-        if task.once is not None and task.reader is None:
-            yield name, _how_often(task)
+        own = definition_of(task)
+        if own.once is not None and own.fail_on is None:
+            yield name, _how_often(own.once)
     for flow in app.flows.values():
         for step in flow.steps.values():
-            if step.code.fail_on is None and step.call.task.reader is None:
+            if step.code.fail_on is None and definition_of(step.call.task).fail_on is None:
                 yield step.call.task.name, f"as step {step.name} of flow {flow.name}"
 
 
-def _how_often(task: Task[..., ..., Any, Any]) -> str:
-    return f"once per {task.once.unit}" if isinstance(task.once, Period) else "once per period"
+def _how_often(once: Once) -> str:
+    return f"once per {once.unit}" if isinstance(once, Period) else "once per period"
 
 
 def unread_status(task: str, of: str) -> Finding:

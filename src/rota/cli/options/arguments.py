@@ -13,7 +13,7 @@ import msgspec
 from rota.domain.arguments import type_hints
 from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidArguments
-from rota.task import Task
+from rota.task import Task, definition_of
 
 Hints = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ class Given(msgspec.Struct, frozen=True):
 def gather_for(task: Task[..., ..., Any, Any], pairs: Sequence[str], document: str | None) -> Given:
     """Everything that was given for a task whose code is here."""
     given = gather(pairs, document, type_hints(task.fn))
-    parameters = task.signature.parameters.parameters
+    parameters = definition_of(task).signature.parameters.parameters
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return given
     for name in given.named:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import Struct
@@ -22,10 +22,11 @@ from rota.client.handle import accept
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
-from rota.domain.run import NewRun, Run
+from rota.domain.run import Run
+from rota.domain.spec import TaskSpec
 from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
-from rota.task import WAIT, Bound
-from rota.task.remote import unchecked_run
+from rota.task import WAIT, Call, definition_of
+from rota.task.remote import call_by_spec
 from rota.views.runs import run_view
 
 
@@ -81,42 +82,42 @@ def submit(
         unique=unique,
     )
     if app is not None and task in app.names():
-        new: NewRun | Bound[Any] = _known(app, task, values, args, options)
+        made = _known(app, task, values, args, options)
     elif unknown_ok:
-        new = _unchecked(task, gather(values, args, {}), options)
+        made = _unchecked(task, gather(values, args, {}), options)
     else:
         raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
     client = app.client() if app else Client(target.backend())
     if sys.stderr.isatty() and not show.json and target.takes_default(app):
         show.note(f"into {client.backend.url}, the default store")
     try:
-        made = target.run(_put(client, new, show if wait else None, seconds_of(timeout, "--timeout")))
+        done = target.run(_put(client, made, show if wait else None, seconds_of(timeout, "--timeout")))
     except Refused as refused:
         if refused.reason is not Reason.DISABLED:
             raise
         raise Refused(refused.decision, refused_words(app, task)) from None
-    _answer(show, made)
+    _answer(show, done)
 
 
-def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Bound[Any]:
+def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Call:
     """Checked against the task's own parameters, with its policy and its key."""
     task = app.names()[name]
     given = gather_for(task, list(values), args)
-    return task.bound(tuple(given.positional), given.named, options)
+    return definition_of(task).call(tuple(given.positional), given.named, options)
 
 
-def _unchecked(name: str, given: Given, options: Options) -> NewRun:
+def _unchecked(name: str, given: Given, options: Options) -> Call:
     """Stored as given: whoever knows the task will judge."""
     if given.positional:
         raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
-    return unchecked_run(name, given.named, options)
+    return call_by_spec(TaskSpec(name), (), given.named, options)
 
 
-async def _put(client: Client, call: NewRun | Bound[Any], wait: Show | None, timeout: float | None) -> Submitted:
+async def _put(client: Client, call: Call, wait: Show | None, timeout: float | None) -> Submitted:
     """Durable when this returns; with the ended run if it was waited for, after `wait` was told whose end it is."""
     check_shared(client.backend)
     try:
-        new = call if isinstance(call, NewRun) else call.to_run_at(await client.now())
+        new = call.to_run_at(0.0 if call.once is None else await client.now())
         decision = accept(await client.submit(new, WAIT))
         if wait is None:
             return Submitted(new.task, decision, None)

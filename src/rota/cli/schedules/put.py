@@ -24,7 +24,8 @@ from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
 from rota.store import RowQuery
-from rota.task.remote import schedule_by_spec
+from rota.task import definition_of
+from rota.task.remote import call_by_spec
 from rota.views.schedules import Facts, facts_of, own_zone, schedule_detail, words_of
 from rota.views.values import record
 
@@ -112,13 +113,14 @@ async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, tim
     if call.task in known:
         task = known[call.task]
         typed = gather_for(task, call.values, call.args)
-        return task.bound(tuple(typed.positional), typed.named, call.options).to_schedule(id, trigger, timed)
+        made = definition_of(task).call(tuple(typed.positional), typed.named, call.options)
+        return made.to_schedule(id, trigger, timed)
     specs = {spec.name: spec for spec in (await client.rows(TaskSpec)).items if spec.executor}
     if call.task not in specs and not call.unknown_ok:
         raise UnknownTask(f"{unknown(call.task, {*known, *specs}, 'app or store')} (--unknown-ok takes any name)")
     given = gather(call.values, call.args, {})
     spec = specs.get(call.task) or TaskSpec(call.task)
-    return schedule_by_spec(id, trigger, timed, spec, given.positional, given.named, call.options)
+    return call_by_spec(spec, given.positional, given.named, call.options).to_schedule(id, trigger, timed)
 
 
 def _trigger(id: str, text: str, tz: str) -> tuple[Trigger, ZoneInfo]:

@@ -22,7 +22,7 @@ from rota.domain.results import judged
 from rota.domain.run import Progress, Run, State
 from rota.engine.context import Context
 from rota.errors import RotaError
-from rota.task import Bound, Task
+from rota.task import Call, Definition, definition_of
 from rota.views.values import from_json
 
 
@@ -53,9 +53,10 @@ def call(
     check_known([task], app.names())
     chosen = app.names()[task]
     given = gather_for(chosen, list(values), args)
-    bound = chosen.bound(tuple(given.positional), given.named)
+    own = definition_of(chosen)
+    made = own.call(tuple(given.positional), given.named)
     try:
-        result = _called(app, bound, show)
+        result = _called(app, own, made, show)
     except (Exception, asyncio.CancelledError) as error:
         _tell(error)
         return 1
@@ -63,17 +64,16 @@ def call(
         show.value(from_json(encode_result(result)))
     except (TypeError, ValueError) as error:
         raise RotaError(f"{chosen.name} returned what cannot be stored as JSON: {error}") from None
-    report = judged(result, chosen.reader)
+    report = judged(result, own.fail_on)
     if report.status != "success":
         show.note(f"{report.status}: {report.words}")
     return 0 if report.ok else 1
 
 
-def _called(app: Rota, bound: Bound[Any], show: Show) -> object:
-    task = bound.task
-    positional, keyword = task.signature.decode(bound.args)
+def _called(app: Rota, task: Definition, made: Call, show: Show) -> object:
+    positional, keyword = task.signature.decode(made.args)
     if task.takes_context:
-        positional.insert(0, _Local(_run_of(bound), show))
+        positional.insert(0, _Local(_run_of(made), show))
     try:
         if inspect.iscoroutinefunction(task.fn):
             return asyncio.run(_awaited(app, task, positional, keyword))
@@ -82,7 +82,7 @@ def _called(app: Rota, bound: Bound[Any], show: Show) -> object:
         asyncio.run(app.stop())  # the portal, if the function submitted something through it
 
 
-async def _awaited(app: Rota, task: Task[..., ..., Any, Any], positional: list[Any], keyword: dict[str, Any]) -> object:
+async def _awaited(app: Rota, task: Definition, positional: list[Any], keyword: dict[str, Any]) -> object:
     try:
         return await task.fn(*positional, **keyword)
     finally:
@@ -109,16 +109,16 @@ class _Local(Context):
             self._show.note(f"{progress.share:4.0%}  {progress.message}".rstrip())
 
 
-def _run_of(bound: Bound[Any]) -> Run:
-    """The run that this call would be."""
-    task, now = bound.task, time.time()
+def _run_of(made: Call) -> Run:
+    """The run that a submit of this call would make."""
+    now = time.time()
     return Run(
         id=uuid7(int(now * 1000), os.urandom(10)),
-        task=task.name,
-        args=bound.args,
-        key=bound.options.key,
-        policy=task.policy,
-        priority=task.priority,
+        task=made.spec.name,
+        args=made.args,
+        key=made.options.key,
+        policy=made.spec.policy,
+        priority=made.spec.priority,
         state=State.RUNNING,
         fence=1,
         worker="rota call",

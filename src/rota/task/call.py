@@ -1,0 +1,77 @@
+"""Call: one call of a task, encoded. Every run and every schedule of a task is made from a call."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.activity import Activity
+from rota.domain.intake import Options, Timed, new_run, new_schedule
+from rota.domain.once import Once, check_storable, once_in
+from rota.domain.run import NewRun
+from rota.domain.schedule import Schedule
+from rota.domain.spec import NamedByCode, TaskSpec
+from rota.domain.triggers import Trigger
+from rota.errors import InvalidArguments, InvalidOptions
+from rota.task.ids import new_id
+
+
+class Call(Struct, frozen=True):
+    """A task's spec, the encoded arguments and the options of one submit.
+
+    The spec is all that a call knows of its task. So a process that has read the published spec makes the same run as
+    a process that has the task's code. `once` is the one value that a spec cannot hold: a function that names periods.
+    """
+
+    spec: TaskSpec
+    args: bytes
+    options: Options = Options()
+    once: Once | NamedByCode | None = None
+
+    def to_run(self) -> NewRun:
+        """A new run of this call, in no period; every `to_run` makes another run."""
+        spec = self.spec
+        try:
+            return new_run(new_id(), spec.name, self.args, spec.policy, self.options, spec.priority, spec.guards)
+        except TypeError as error:
+            raise InvalidArguments(str(error)) from None
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from None
+
+    def to_run_at(self, now: float) -> NewRun:
+        """A new run of this call; if the task has `once=`, in the period that `now`, the store's time, belongs to."""
+        run = self.to_run()
+        if self.once is None:
+            return run
+        try:
+            if self.once == "code":
+                raise ValueError("only the task's code can name the period: submit from a process that has the code")
+            return once_in(run, self.once, now, self.spec.defaults)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"{self.spec.name}: once: {error}") from None
+
+    def to_touch(self) -> NewRun:
+        """The run that a touch asks for. Its options come from the task's activity, so only arguments can be wrong."""
+        try:
+            return self.to_run()
+        except InvalidOptions as error:
+            raise InvalidArguments(f"{self.spec.name}: {error}") from None
+
+    def to_schedule(self, id: str, trigger: Trigger, timed: Timed, owner: str = "") -> Schedule:
+        """A schedule that makes this call, without its first tick: the store's clock decides when that is."""
+        spec = self.spec
+        try:
+            if self.once == "code":
+                raise ValueError("only the task's code can name the period of a run; schedules fire without the code")
+            if self.once is not None:
+                timed = replace(timed, once=check_storable(self.once))
+            return new_schedule(
+                id, trigger, timed, spec.name, self.args, spec.policy, self.options, spec.priority, spec.guards, owner
+            )
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"schedule {id}: {error}") from None
+
+
+def touch_terms(spec: TaskSpec, activity: Activity) -> tuple[TaskSpec, Options]:
+    """The spec and the options of a touch: the activity's key, guards, delay and expiry in place of the task's own."""
+    key = spec.key if activity.key is None else activity.key
+    options = Options(delay=activity.after, expires=activity.expires, origin="touch")
+    return replace(spec, key=key, guards=activity.guards(spec.guards)), options

@@ -1,0 +1,246 @@
+"""Definition: a task as its code defines it, with every option checked. For rota's own packages, not for users."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec.structs import replace
+
+from rota.client.handle import RunHandle
+from rota.domain.arguments import Signature, type_hints
+from rota.domain.decision import Decision
+from rota.domain.intake import Options, check_name, check_priority, timeout_of
+from rota.domain.keys import KeyTemplate
+from rota.domain.once import Once, memory_of
+from rota.domain.period import Period
+from rota.domain.policy import Policy, Retry
+from rota.domain.results import FailOn, chosen
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.domain.triggers import Trigger
+from rota.domain.user_key import UserKey
+from rota.engine.context import Context
+from rota.engine.handler import ExecutorName, Handler
+from rota.errors import InvalidArguments, InvalidOptions
+from rota.task.call import Call, touch_terms
+from rota.task.options import TaskOptions, check_together, guards_of, timed_by
+from rota.task.submitter import Submitter
+
+if TYPE_CHECKING:
+    from rota.task.task import Bound, Task
+
+DESCRIPTION_LIMIT = 200
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def definition_of(task: "Task[..., ..., Any, Any]") -> "Definition":
+    """The definition of a task. Users have no use for it, so `Task` shows it to no one but rota's own packages."""
+    return task._definition  # pyright: ignore[reportPrivateUsage]
+
+
+def call_of(bound: "Bound[Any]") -> Call:
+    """The call that a bound task stands for, for the packages that make runs and schedules of it."""
+    return bound._call  # pyright: ignore[reportPrivateUsage]
+
+
+class Definition:
+    """Everything that follows from a function and its options. `spec` is published; the rest needs the code."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        options: TaskOptions,
+        submitter: Submitter,
+        tz: str = "UTC",
+        fail_on: FailOn | None = None,
+    ) -> None:
+        """`submitter`, `tz` and `fail_on` are the app's; the last two are for a task that does not say otherwise."""
+        self.fn = fn
+        self.submitter = submitter
+        self.name = str(options.get("name") or getattr(fn, "__name__", ""))
+        _check_function(fn, self.name)
+        self.description = options.get("description") or inspect.getdoc(fn) or ""
+        self.aliases = tuple(options.get("aliases", ()))
+        self.retry = options.get("retry", Retry())
+        self.activity = options.get("activity")
+        self.own_fail_on = options.get("fail_on")
+        self.fail_on = chosen(self.own_fail_on, fail_on)
+        """What judges the results of the task's runs, unless a flow does."""
+        self.expect = options.get("expect")
+        self.timed = timed_by(options)
+        default: ExecutorName = "loop" if inspect.iscoroutinefunction(fn) else "thread"
+        self.executor: ExecutorName = options.get("executor") or default
+        try:
+            self.takes_context = takes_context(fn)
+            self.signature = Signature(fn, skip=1 if self.takes_context else 0)
+            self.once: Once | None = _in_zone(options.get("once"), tz)
+            self.spec = self._spec(options)
+            self._key = _key_of(options.get("key"), self.signature)
+            own_key = None if self.activity is None else self.activity.key
+            self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
+            self.trigger = trigger_of(options.get("schedule"))
+            check_together(options, fn)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"task {self.name}: {error}") from None
+
+    def _spec(self, options: TaskOptions) -> TaskSpec:
+        policy = Policy(
+            retry=self.retry,
+            timeout=timeout_of(options.get("timeout")),
+            lost=options.get("lost", "retry"),
+            max_losses=options.get("max_losses", 5),
+        )
+        return TaskSpec(
+            self.name,
+            enabled=options.get("enabled", True),
+            limit=options.get("limit"),
+            rate=options.get("rate"),
+            description=self.description.split("\n")[0][:DESCRIPTION_LIMIT],
+            executor=self.executor,
+            parameters=tuple(self.signature.parameters.parameters),
+            defaults=self.signature.defaults(),
+            open=self.signature.open,
+            key=options.get("key"),
+            priority=check_priority(options.get("priority", 0)),
+            policy=policy.frozen(),
+            guards=guards_of(options),
+            activity=self.activity,
+            once=self.once.stored() if isinstance(self.once, Period) else self.once and "code",
+            memory=0.0 if self.once is None else memory_of(self.once),
+        )
+
+    def keep_marks(self, seconds: float) -> None:
+        """Keep marks of the task for `seconds` beyond the usual, or longer: a flow that the task is a step of reads
+        them."""
+        self.spec = replace(self.spec, memory=max(self.spec.memory, seconds))
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """The arguments as JSON; raises InvalidArguments if the function cannot be called with them."""
+        try:
+            return self.signature.encode(args, kwargs)
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(str(error)) from None
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Call:  # noqa: B008
+        """A call with these arguments, which are checked here. Without `options.key`, the arguments make the key."""
+        return Call(self.spec, self.encode(args, kwargs), self._keyed(self._key, args, kwargs, options), self.once)
+
+    def partial_call(self, given: dict[str, Any]) -> Call:
+        """A call that has some of its arguments; a flow adds the others before the run starts."""
+        try:
+            return Call(self.spec, self.signature.encode_some(given))
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(str(error)) from None
+
+    def touch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+        """The call that a touch with these arguments makes; None if the task has no activity."""
+        if self.activity is None:
+            return None
+        spec, options = touch_terms(self.spec, self.activity)
+        return Call(spec, self.encode(args, kwargs), self._keyed(self._touch_key, args, kwargs, options))
+
+    def _keyed(
+        self, key: KeyTemplate | UserKey | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+    ) -> Options:
+        if key is None or options.key is not None:
+            return options
+        try:
+            return replace(options, key=key.fill(self.signature.all_arguments(args, kwargs)))
+        except ValueError as error:
+            raise InvalidArguments(f"{self.name}: {error}") from None
+
+    def handle(self, decision: Decision) -> RunHandle[Any]:
+        """The handle of the run that a submit of this task made or joined."""
+        return RunHandle(self.submitter.client(), decision.run, self.signature.decode_result, decision)
+
+    def schedule(self, tz: str, owner: str) -> Schedule | None:
+        """The schedule that the code declares for the task, or None. Its id is the task's name."""
+        if self.trigger is None:
+            return None
+        try:
+            call = self.call((), {})
+        except InvalidArguments as error:
+            raise InvalidOptions(
+                f"task {self.name}: its schedule calls it without arguments ({error}); give them defaults, "
+                "or use app.schedules.put with a bound call"
+            ) from None
+        return call.to_schedule(self.name, self.trigger.in_zone(tz), self.timed, owner)
+
+    def handler(self) -> Handler:
+        """What the engine needs in order to call the task."""
+        return Handler(
+            name=self.name,
+            fn=self.fn,
+            signature=self.signature,
+            executor=self.executor,
+            takes_context=self.takes_context,
+            retry=self.retry,
+            fail_on=self.fail_on,
+        )
+
+
+def trigger_of(schedule: object) -> Trigger | None:
+    """`schedule` as a trigger: a text is parsed, None stays None."""
+    if schedule is None or isinstance(schedule, Trigger):
+        return schedule
+    if not isinstance(schedule, str):
+        raise TypeError(f"schedule={schedule!r}: a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)")
+    return Trigger.parse(schedule)
+
+
+def takes_context(fn: Callable[..., Any]) -> bool:
+    """Whether the first parameter of `fn` is the Context.
+
+    Raises ValueError for a Context at another place, or a parameter `ctx` without an annotation: a caller would have to
+    give it as an argument.
+    """
+    hints = type_hints(fn)
+    found = False
+    for place, parameter in enumerate(inspect.signature(fn).parameters.values()):
+        name, hint = parameter.name, hints.get(parameter.name)
+        is_context = hint is Context or Context in get_args(hint)
+        if name == "ctx" and hint is None:
+            raise ValueError(
+                "the parameter ctx has no annotation; write `ctx: Context`, as the first parameter, if it is the "
+                "context of the run, and annotate it otherwise, e.g. `ctx: dict`"
+            )
+        if is_context and (place > 0 or hint is not Context or parameter.kind not in POSITIONAL):
+            raise ValueError(
+                f"the Context comes first: write `{name}: Context` as the first parameter, in front of the arguments"
+            )
+        found = found or is_context
+    return found
+
+
+def _in_zone(once: Once | None, tz: str) -> Once | None:
+    return once.in_zone(tz) if isinstance(once, Period) else once
+
+
+def _key_of(key: str | UserKey | None, signature: Signature) -> KeyTemplate | UserKey | None:
+    """The key, checked against the parameters that it names."""
+    parameters = signature.parameters.parameters
+    if isinstance(key, UserKey):
+        key.check(parameters)
+        return key
+    return None if key is None else KeyTemplate(key, parameters)
+
+
+def _check_function(fn: Callable[..., Any], name: str) -> None:
+    """Raise InvalidOptions unless `fn` is a plain or async function of a module: a method would need an object that no
+    worker has."""
+    if not callable(fn) or isinstance(fn, type):
+        raise InvalidOptions(f"{fn!r} is not a function; decorate a plain or async function with @app.task")
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise InvalidOptions(f"{error}; give name=") from None
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise InvalidOptions(f"{name} is a generator; a task returns one result")
+    try:
+        parameters = list(inspect.signature(fn).parameters)
+    except ValueError:
+        raise InvalidOptions(
+            f"task {name}: {fn!r} does not say which arguments it takes; wrap it in a function of your own"
+        ) from None
+    if inspect.ismethod(fn) or (parameters and parameters[0] in ("self", "cls")):
+        raise InvalidOptions(f"{name} is a method; a task is a function, so that any worker can call it")

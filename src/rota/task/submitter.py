@@ -1,0 +1,73 @@
+"""Submitter: how the calls of an app's tasks reach the store, whether or not the app has the code of the task."""
+
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from rota.client.client import Client
+from rota.client.handle import accept
+from rota.client.portal import Portal
+from rota.domain.decision import Decision, Reason
+from rota.domain.run import NewRun
+from rota.errors import InvalidOptions, StoreError
+from rota.store import SubmitsWithin
+from rota.task.call import Call
+
+log = logging.getLogger("rota")
+
+Wait = float | bool | None
+"""Seconds to wait while `max_pending` is reached: None for the usual 30, False for not at all."""
+WAIT = 30.0
+
+
+class Submitter(Struct, frozen=True):
+    """The client and the portal of an app. Both are functions, because `app.bound_to` replaces them for a while."""
+
+    client: Callable[[], Client]
+    portal: Callable[[], Portal]
+
+    async def put(self, call: Call, wait: Wait = None) -> Decision:
+        """Put the run of `call` into the store; raises Refused if a guard refuses the run."""
+        patience = WAIT if wait is None or wait is True else float(wait)
+        return accept(await self.client().submit(await self._run_of(call), patience))
+
+    def put_sync(self, call: Call, wait: Wait = None) -> Decision:
+        """The same as `put`, from synchronous code; raises if an event loop runs here."""
+        return self.portal().call(lambda: self.put(call, wait))
+
+    async def put_within(self, call: Call, connection: object) -> Decision:
+        """Put the run of `call` in the transaction that is open on `connection`."""
+        client = self.client()
+        await client.session()  # the first submit of a process creates the schema
+        run = await self._run_of(call)
+        refusal = client.refusal(run)
+        return accept(await self._within().put_within(connection, run) if refusal is None else refusal)
+
+    def put_within_sync(self, call: Call, connection: object) -> Decision:
+        """The same as `put_within`, on the connection of a synchronous driver."""
+        run = call.to_run() if call.once is None else self.portal().call(lambda: self._run_of(call))
+        refusal = self.client().refusal(run)
+        return accept(self._within().put_within_sync(connection, run) if refusal is None else refusal)
+
+    async def touch(self, run: NewRun) -> Decision:
+        """Put the run of a touch. A store that does not answer is a no, because nobody waits for a touch."""
+        try:
+            return await self.client().touch(run)
+        except StoreError as error:
+            return unavailable(run.task, error, run.id)
+
+    async def _run_of(self, call: Call) -> NewRun:
+        return call.to_run() if call.once is None else call.to_run_at(await self.client().now())
+
+    def _within(self) -> SubmitsWithin:
+        backend = self.client().backend
+        if not isinstance(backend, SubmitsWithin):
+            raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
+        return backend
+
+
+def unavailable(task: str, error: StoreError, run: str = "") -> Decision:
+    """The decision about a touch that did not reach the store."""
+    log.warning("a touch of %s is lost, the store is away: %s", task, error)
+    return Decision(run, Reason.UNAVAILABLE)
