@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from rota import Activity, Context, Event, Period, Retry, Rota
+from rota.engine.events import Announcer
 from rota.engine.janitor import Janitor
 from rota.store import Retention
 from rota.stores.memory import MemoryBackend
@@ -101,7 +102,8 @@ async def test_a_sweep_tells_of_what_it_finds_too_late() -> None:
     async def soon() -> None: ...
 
     late = await soon.using(expires=0).submit()
-    janitor = Janitor(await app.client().store(), 3600, Retention(), app.hooks)
+    store = await app.client().store()
+    janitor = Janitor(store, 3600, Retention(), Announcer(store, app.hooks))
     sweeping = asyncio.create_task(janitor.run())
     (event,) = await heard.wait(1)
     assert (event.run and event.run.id, event.reason) == (late.id, "expired")

@@ -12,6 +12,7 @@ from rota import Rota, StoreCorrupt, StoreUnavailable, Unstorable
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Note, State
 from rota.domain.settlement import Settlement
+from rota.engine.seats import Seats
 from rota.engine.settler import Settler
 from rota.store import ClaimRequest, Renewal, Reply, RunQuery, Store
 from rota.stores.memory import MemoryBackend
@@ -192,7 +193,8 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
         await store.put([new := new_run()])
         (run,) = (await store.claim(ClaimRequest("ada", 1, ["greet"], 1, 30))).runs
         backend.errors[run.id] = RuntimeError("a bug")
-        settler = Settler(store)
+        seats = Seats("ada", 1)
+        settler = Settler(store, seats, lambda run, settlement, now: None)
         first = asyncio.create_task(settler.run())
         settler.settle(settlement_of(run, Succeeded()), run)
         await refused(backend, 2)
@@ -201,7 +203,7 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
         await refused(backend, 1)  # it is due again, and sent
         first.cancel()
         await asyncio.wait((first,))
-        assert (settler.backlog, settler.leases("ada")) == (1, [run.lease])
+        assert (settler.backlog, seats.unsettled()) == (1, [run.lease])
         backend.hold = None
         second = asyncio.create_task(settler.run())
         async with asyncio.timeout(PATIENCE):
@@ -210,4 +212,4 @@ async def test_a_settler_that_is_cancelled_keeps_the_ending_that_is_under_way() 
         await asyncio.wait((second,))
         page = await store.runs(RunQuery(ids=[new.id]))
         assert page.runs[0].state is State.SUCCEEDED
-        assert settler.leases("ada") == []
+        assert seats.unsettled() == []

@@ -14,9 +14,9 @@ from rota import Rota
 from rota.domain.run import Lease
 from rota.engine.heart import Heart
 from rota.engine.renewer import LOOKS
+from rota.engine.seats import Seats
 from rota.engine.slate import Slate
 from rota.engine.tuning import Tuning
-from rota.engine.worker import Worker
 from rota.engine.world import World
 from rota.stores import connect
 from storekit.faults import FaultyBackend
@@ -31,10 +31,9 @@ class Sleeper:
     """The heart of a worker with one run in hand, on a clock that the test moves. The event loop that the heart watches
     answers when the test says so."""
 
-    def __init__(self, backend: FaultyBackend, worker: Worker, slate: Slate) -> None:
+    def __init__(self, backend: FaultyBackend, seats: Seats, slate: Slate) -> None:
         self.now = time.monotonic()
-        self.heart = Heart(backend, worker, HOURS, World(monotonic=lambda: self.now))
-        self.heart.slate = slate
+        self.heart = Heart(backend, seats, HOURS, World(monotonic=lambda: self.now), slate)
         self.heart._main = self._loop = asyncio.new_event_loop()
         self._backend = backend
 
@@ -65,8 +64,8 @@ async def sleeper(folder: Path, slate: Slate) -> AsyncGenerator[tuple[Sleeper, F
     async with app:
         await slow.submit()
         await started.wait()
-        (lease,) = app.engine._worker.leases()
-        found = Sleeper(backend, app.engine._worker, slate)
+        (lease,) = app.engine._seats.leases()
+        found = Sleeper(backend, app.engine._seats, slate)
         try:
             yield found, backend, lease
         finally:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rota import Rota, RunFailed, State
-from rota.engine import worker
+from rota.engine import calls
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
 
@@ -175,7 +175,7 @@ async def test_starting_and_stopping_twice_is_harmless() -> None:
 async def test_a_thread_that_does_not_listen_is_not_waited_for_because_of_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "CLEANUP", 1000.0)
+    monkeypatch.setattr(calls, "CLEANUP", 1000.0)
     caplog.set_level(logging.INFO, "rota")
     app = Rota("memory://")
     begun, deaf_begun, release = asyncio.Event(), threading.Event(), threading.Event()

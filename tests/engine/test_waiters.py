@@ -8,7 +8,10 @@ import pytest
 import rota.client.session
 from rota import Rota
 from rota.domain.run import Lease, Run, State
+from rota.engine.context import Context
 from rota.engine.handler import ExecutorName
+from rota.engine.seat import Seat
+from rota.engine.seats import Seats
 from rota.engine.waiters import Waiters
 
 STARVED = "its handlers hold all 2 seats and wait for other runs"
@@ -82,7 +85,11 @@ async def test_a_seat_that_is_left_for_the_child_is_enough(
 def judged(caplog: pytest.LogCaptureFixture, *runs: Run, free: int = 0, leases: str = "pq") -> bool:
     """Two seats wait for `a` and `b`: is it said that nothing moves?"""
     caplog.clear()
-    waiters = Waiters("w", {"child"}, lambda: [Lease(run, 1, "w") for run in leases], lambda: free)
+    seats = Seats("w", len(leases) + free)
+    for id in leases:
+        run = Run(id=id, task="parent", fence=1, worker="w")
+        seats.take(Seat(run, Context(run), deadline=200.0))
+    waiters = Waiters(seats, {"child"})
     with waiters.waiting(Lease("p", 1, "w"), "a"), waiters.waiting(Lease("q", 1, "w"), "b"):
         waiters.judge(runs, 100.0)
         waiters.judge(runs, 100.0)

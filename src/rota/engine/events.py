@@ -7,6 +7,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.engine.hooks import Event, Hooks
+from rota.engine.tallies import Tallies
 from rota.errors import StoreError
 from rota.store import RunQuery, Store
 from rota.store.paging import all_runs
@@ -14,6 +15,8 @@ from rota.store.paging import all_runs
 log = logging.getLogger("rota")
 
 PAGE = 500
+HOOK_PATIENCE = 5.0
+"""Seconds that hooks have to end when the worker stops."""
 
 
 def in_hand(name: str, run: Run, reason: str = "") -> Event:
@@ -75,6 +78,41 @@ async def tell_stopped(store: Store, hooks: Hooks, group: str, now: float) -> No
                 hooks.emit(unstarted(run))
     except StoreError as error:
         log.warning("runs of %s were cancelled, and the hooks do not hear of them: %s", group, error)
+
+
+class Announcer:
+    """Counts what becomes of the runs of a worker, and tells the hooks."""
+
+    def __init__(self, store: Store, hooks: Hooks) -> None:
+        self.tallies = Tallies()
+        self._store = store
+        self._hooks = hooks
+
+    def started(self, run: Run) -> None:
+        if self._hooks.wanted("started"):
+            self._hooks.emit(in_hand("started", run))
+
+    def stuck(self, run: Run) -> None:
+        """The call of `run` goes on, although the run has ended."""
+        self._hooks.emit(in_hand("stuck", run, "overdue"))
+
+    def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
+        """The store has recorded the ending of a call at `now`: only now does it count."""
+        self.tallies.ended(run, settlement)
+        event = ended(run, settlement, now)
+        if self._hooks.wanted(event.name):
+            self._hooks.emit(event)
+        if settlement.stops is not None and self._hooks.wanted("cancelled"):
+            self._hooks.later(tell_stopped(self._store, self._hooks, settlement.stops, now))
+
+    def expired(self, ids: Sequence[str]) -> None:
+        """The store has cancelled these runs because it is too late to start them."""
+        if ids and self._hooks.wanted("cancelled"):
+            self._hooks.later(tell_unstarted(self._store, self._hooks, ids))
+
+    async def drain(self) -> None:
+        """Wait for hooks that still run, but not for ever."""
+        await self._hooks.drain(HOOK_PATIENCE)
 
 
 def _calls(run: Run) -> int:

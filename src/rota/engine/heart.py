@@ -1,7 +1,7 @@
 """The heart: renews all leases from a thread of its own, so that a blocked event loop does not lose them.
 
-It has its own loop and its own open store. It tells the main loop what came back, and it watches that loop: one
-that has been silent too long no longer deserves its leases.
+The heart has its own event loop and its own open store. It tells the main loop what the store answered, and it watches
+the main loop: a loop that has been silent for too long loses its leases.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rota.domain.plain import plural
+from rota.engine.seats import Seats
 from rota.engine.slate import Slate
 from rota.engine.tuning import Tuning
-from rota.engine.worker import Worker
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Backend, Store
@@ -21,31 +21,36 @@ from rota.store import Backend, Store
 log = logging.getLogger("rota")
 
 RETRY = 1.0
+"""Seconds after which a failed renewal is tried again."""
 NOTES_EVERY = 0.5
 """Seconds between renewals that only carry notes."""
 
 
 class Heart:
-    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning, world: World = REAL) -> None:
+    """The heart of one worker. `slate` is where the renewer sees that the heart beats."""
+
+    def __init__(
+        self, backend: Backend, seats: Seats, tuning: Tuning, world: World = REAL, slate: Slate | None = None
+    ) -> None:
         self._backend = backend
-        self._worker = worker
+        self._seats = seats
         self._tuning = tuning
         self._clock = world.monotonic
         self._main = asyncio.get_running_loop()
-        self._asked_at: float | None = None  # when the main loop got the oldest question that it has not answered
+        self._asked_at: float | None = None  # when the main loop got the oldest probe that it has not answered
         self._stopped = threading.Event()
         self._beat_at = 0.0
-        self.slate: Slate | None = None  # where the renewer sees that this heart beats
+        self._slate = slate
         self._soon: asyncio.TimerHandle | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
-        self._when_empty: float | None = tuning.renew_every  # seconds to the next beat while nothing is held
-        self._thread = threading.Thread(target=self._live, name=f"rota-heart-{worker.name[:8]}", daemon=True)
+        self._when_empty: float | None = tuning.renew_every  # seconds to the next beat while there is no lease
+        self._thread = threading.Thread(target=self._live, name=f"rota-heart-{seats.worker[:8]}", daemon=True)
 
     @property
     def silent_for(self) -> float:
-        """Seconds for which the main loop has owed an answer. Beats may be hours apart: a loop that nobody has asked
-        since is not silent."""
+        """Seconds for which the main loop has owed an answer to a probe. Beats may be hours apart: a loop that has
+        answered the last probe is not silent."""
         asked_at = self._asked_at
         return 0.0 if asked_at is None else self._clock() - asked_at
 
@@ -53,16 +58,19 @@ class Heart:
         self._thread.start()
 
     def beat(self) -> None:
-        """Renew now: a run we hold has news."""
+        """Renew now; safe from any thread."""
         if self._own is not None and self._now is not None:
-            with suppress(RuntimeError):  # closed just now: it opens anew and renews then
+            with suppress(RuntimeError):  # the heart's loop was closed just now: the next loop begins with a renewal
                 self._own.call_soon_threadsafe(self._now.set)
 
     def beat_soon(self) -> None:
-        """Renew within a moment: a handler left a note. Many notes share a beat."""
+        """Renew within NOTES_EVERY: a handler left a note. Many notes share one renewal. Safe from any thread."""
         if self._own is not None:
             with suppress(RuntimeError):
                 self._own.call_soon_threadsafe(self._schedule)
+
+    def filled(self) -> None:
+        """The first seat was taken."""
 
     def _schedule(self) -> None:
         if self._soon is None and self._own is not None:
@@ -78,7 +86,7 @@ class Heart:
         await asyncio.to_thread(self._thread.join)
 
     def abandon(self) -> None:
-        """The last beat was the last; nobody waits for the end."""
+        """End without another renewal, and do not wait for the end."""
         self._stopped.set()
         self.beat()
 
@@ -103,14 +111,14 @@ class Heart:
                 self._now.clear()
 
     async def _beat(self, store: Store) -> float | None:
-        """Seconds until the next; None: not before it is asked for."""
+        """Renew all leases once. Returns the seconds until the next beat; None: when `beat` is called."""
         silent = self.silent_for
         give_up = silent > self._tuning.silence
-        began = self._clock()  # before the leases are read: what is in hand by now, the renewal covers
-        if self.slate is not None:
-            self.slate.beat(began, give_up)
-        self._probe()  # after the slate: an answer that comes now takes `let_go` back
-        leases = self._worker.unsettled()
+        began = self._clock()  # before the leases are read: the renewal covers every run that is in hand by now
+        if self._slate is not None:
+            self._slate.beat(began, give_up)
+        self._probe()  # after the slate: an answer that comes now takes `give_up` back
+        leases = self._seats.unsettled()
         if not leases:
             return self._when_empty
         if give_up:
@@ -118,44 +126,48 @@ class Heart:
             return self._tuning.renew_every
         deadline = began + self._tuning.lease
         self._beat_at = began
-        notes = self._worker.notes()
+        notes = self._seats.notes()
         try:
             reply = await store.renew(leases, self._tuning.lease, {at.run: note for at, (note, _) in notes.items()})
         except StoreError as error:
             log.warning("cannot renew %s, next try in %.0f s: %s", plural(len(leases), "lease"), RETRY, error)
             return min(RETRY, self._tuning.renew_every)
-        if self.slate is not None:
-            self.slate.renewed(began)
-        self._tell(lambda: self._worker.carried(notes))
-        self._tell(lambda: self._worker.renewed(leases, reply.items, deadline))
+        if self._slate is not None:
+            self._slate.renewed(began)
+        self._call_main(lambda: self._seats.renewed(leases, reply.items, deadline, notes))
         return self._tuning.renew_every
 
     def _probe(self) -> None:
         if self._asked_at is None:
             self._asked_at = self._clock()
-        self._tell(self._answer)
+        self._call_main(self._answer)
 
     def _answer(self) -> None:
         self._asked_at = None
-        if self.slate is not None:
-            self.slate.beat(self._clock())
+        if self._slate is not None:
+            self._slate.beat(self._clock())
 
-    def _tell(self, what: Callable[[], None]) -> None:
+    def _call_main(self, function: Callable[[], None]) -> None:
+        """Call `function` on the main loop."""
         try:
-            self._main.call_soon_threadsafe(what)
-        except RuntimeError:  # the main loop is closed: so are we, soon
+            self._main.call_soon_threadsafe(function)
+        except RuntimeError:  # the main loop is closed
             self._stopped.set()
 
 
 class LoopHeart(Heart):
-    """A heart without a thread, on the engine's own loop: for a world in which nothing blocks. It rests while nothing
-    is held, so that an idle engine costs nothing."""
+    """A heart without a thread, on the engine's own loop: for a world in which nothing blocks. It does not beat while
+    there is no lease, so that an idle engine costs nothing."""
 
-    def __init__(self, backend: Backend, worker: Worker, tuning: Tuning, world: World = REAL) -> None:
-        super().__init__(backend, worker, tuning, world)
+    def __init__(
+        self, backend: Backend, seats: Seats, tuning: Tuning, world: World = REAL, slate: Slate | None = None
+    ) -> None:
+        super().__init__(backend, seats, tuning, world, slate)
         self._when_empty = None
         self._life: asyncio.Task[None] | None = None
-        worker.filled = self.beat
+
+    def filled(self) -> None:
+        self.beat()
 
     @property
     def silent_for(self) -> float:

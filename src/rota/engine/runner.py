@@ -51,7 +51,8 @@ Arguments = tuple[list[Any], dict[str, Any]]
 
 class Runner:
     def __init__(self, handlers: Mapping[str, Handler], world: World = REAL, steps: Steps | None = None) -> None:
-        self._handlers = handlers
+        self.handlers = handlers
+        self.stopwatch = world.stopwatch
         self._steps = steps
         self._now = world.monotonic
         self._threads = ThreadExecutor()
@@ -62,7 +63,7 @@ class Runner:
         await self._processes.close()
 
     async def outcome(self, seat: Seat) -> Outcome:
-        handler = self._handlers.get(seat.run.task)
+        handler = self.handlers.get(seat.run.task)
         if handler is None:
             return Released()
         if seat.run.member is not None and (ended := await self._prepare(handler, seat)) is not None:

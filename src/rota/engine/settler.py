@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from rota.domain.decision import Reason
 from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.engine.seats import Seats
 from rota.errors import StoreUnavailable, Unstorable
 from rota.store import Reply, Store
 
@@ -45,15 +45,14 @@ class Settler:
     of an ending until then. If the lease is lost all the same, the answer is `stale`.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, seats: Seats, on_recorded: Callable[[Run, Settlement, float], None]) -> None:
+        """The settler calls `on_recorded(run, settlement, now)` when the store has recorded an ending at `now`."""
         self._store = store
-        self.recorded: Callable[[Run, Settlement, float], None] = lambda run, settlement, now: None
-        self.drop_lease: Callable[[Lease], None] = lambda lease: None
-        """Called once the store has answered, or can never take, the ending of this lease."""
+        self._seats = seats
+        self._on_recorded = on_recorded
         self._waiting: deque[Ending] = deque()
         self._under_way: list[Ending] = []
         self._aside: list[_Aside] = []
-        self._lock = threading.Lock()  # the heart reads the leases from its own thread
         self._some = asyncio.Event()
         self._fewer = asyncio.Event()
 
@@ -61,40 +60,34 @@ class Settler:
     def backlog(self) -> int:
         return len(self._waiting) + len(self._under_way) + len(self._aside)
 
-    def leases(self, worker: str) -> list[Lease]:
-        """The leases of this worker whose endings the store has not answered yet; safe from any thread."""
-        with self._lock:
-            endings = [*self._waiting, *self._under_way, *(aside.ending for aside in self._aside)]
-        return [_lease(said) for said, _ in endings if said.worker == worker and not said.lost]
-
     def settle(self, settlement: Settlement, run: Run) -> None:
-        """Takes it without waiting, so that no cancellation can come between an ending and its record."""
-        with self._lock:
-            self._waiting.append((settlement, run))
+        """Take an ending without waiting, so that no cancellation can come between the ending and its record."""
+        if not settlement.lost:
+            self._seats.record(_lease(settlement))
+        self._waiting.append((settlement, run))
         self._some.set()
 
     async def run(self) -> None:
-        """Sends for ever. A batch whose answer was lost is sent again: the store knows a resend.
+        """Send endings for ever. A batch whose answer was lost is sent again: the store recognises a resend.
 
-        Between two batches one ending that was set aside is tried, if it is due: neither kind starves the other.
+        Between two batches, one ending that was set aside is tried if it is due: neither kind starves the other.
         """
         while True:
             if not self._under_way:
                 await self._until_due()
-                with self._lock:
-                    self._under_way = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                self._under_way = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             if self._under_way:
                 await self._send()
             await self._try_aside()
 
     async def flush(self, most: int = 0) -> None:
-        """Returns when at most so many endings are not recorded."""
+        """Wait until at most `most` endings are not recorded."""
         while self.backlog > most:
             self._fewer.clear()
             await self._fewer.wait()
 
     async def _until_due(self) -> None:
-        """Returns when there is something to send: a new ending, or one that was set aside and is due again."""
+        """Wait until there is something to send: a new ending, or one that was set aside and is due again."""
         if self._waiting:
             return
         self._some.clear()
@@ -104,7 +97,7 @@ class Settler:
                 await self._some.wait()
 
     async def _send(self) -> None:
-        """The batch under way, until the store has answered; where one ending may be at fault, each is sent alone."""
+        """Send the batch under way. If the store refuses the batch, one ending may be the cause: send each alone."""
         batch = list(self._under_way)
         try:
             reply = await self._settle(batch)
@@ -117,27 +110,26 @@ class Settler:
             return
         for ending in batch:
             done = await self._send_alone(ending)
-            with self._lock:
-                self._under_way.remove(ending)
-                if not done:
-                    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
-                    self._aside.append(_Aside(ending, backoff, _clock() + backoff.pause()))
+            self._under_way.remove(ending)
+            if not done:
+                backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+                self._aside.append(_Aside(ending, backoff, _clock() + backoff.pause()))
             self._fewer.set()
 
     async def _try_aside(self) -> None:
-        """The ending that has been due for longest. It stays aside until it is answered, also if this is cancelled."""
-        aside = min(self._aside, key=lambda one: one.due, default=None)
+        """Send the ending that has been due for longest. It stays set aside until the store has answered, also if this
+        call is cancelled."""
+        aside = min(self._aside, key=lambda aside: aside.due, default=None)
         if aside is None or aside.due > _clock():
             return
         if await self._send_alone(aside.ending):
-            with self._lock:
-                self._aside.remove(aside)
+            self._aside.remove(aside)
             self._fewer.set()
         else:
             aside.due = _clock() + aside.backoff.pause()
 
     async def _send_alone(self, ending: Ending) -> bool:
-        """One ending; False if it met anything but a proven bad value, and has to be tried again."""
+        """Send one ending. False if it has to be tried again: any error but a value that cannot be stored."""
         settlement, run = ending
         try:
             reply = await self._settle([ending])
@@ -151,7 +143,7 @@ class Settler:
         return True
 
     async def _settle(self, endings: Sequence[Ending]) -> Reply[Verdict]:
-        """The store's answer, however long the store is away: that says nothing about these endings."""
+        """The store's answer. An unavailable store says nothing about these endings: try until it answers."""
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             try:
@@ -164,18 +156,18 @@ class Settler:
     def _answered(self, batch: Sequence[Ending], reply: Reply[Verdict]) -> None:
         self._fewer.set()
         for (settlement, run), verdict in zip(batch, reply.items, strict=True):
-            self.drop_lease(_lease(settlement))
+            self._seats.recorded(_lease(settlement))
             if verdict is Verdict.STALE:
                 _report_stale(settlement)
             else:
-                self.recorded(run, settlement, reply.now)
+                self._on_recorded(run, settlement, reply.now)
 
     def _replace_words(self, settlement: Settlement, run: Run, why: Unstorable) -> None:
         """An ending that the store can never write is recorded as a failure that says so."""
         log.error("run %s: its ending (%s) cannot be written", run.id, settlement.outcome, exc_info=why)
         if settlement.error == UNWRITABLE:
             log.error("run %s: could not record the failure either; it starts again when its lease lapses", run.id)
-            self.drop_lease(_lease(settlement))
+            self._seats.recorded(_lease(settlement))
             return
         failed = Finish(State.FAILED, Reason.BAD_RESULT)
         plain = Settlement(settlement.run, settlement.fence, settlement.worker, failed, "bad_result", error=UNWRITABLE)

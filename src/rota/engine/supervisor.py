@@ -11,14 +11,20 @@ from msgspec import Struct
 from rota.domain.backoff import Backoff
 from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
+from rota.engine.calls import Calls
+from rota.engine.events import Announcer
 from rota.engine.handler import Handler
 from rota.engine.heart import Heart, LoopHeart
 from rota.engine.hooks import Hooks
 from rota.engine.janitor import Janitor
 from rota.engine.logs import worker_here
+from rota.engine.offers import Offers
+from rota.engine.reports import Reports
+from rota.engine.runner import Runner
+from rota.engine.seats import Seats
 from rota.engine.settler import Settler
 from rota.engine.slate import Line, RenewerAt, Slate
-from rota.engine.steps import FlowCode
+from rota.engine.steps import FlowCode, Steps
 from rota.engine.ticks import Ticks
 from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
@@ -122,26 +128,26 @@ class Supervisor:
         if off := sorted(spec.name for spec in self._specs if not spec.enabled):
             log.info("disabled, so that no run of them starts and their schedules make none: %s", ", ".join(off))
         resources = None if self._resources is None else await self._stack.enter_async_context(self._resources())
-        self._settler = Settler(store)
+        slate = self._share_leases()
+        self._seats = Seats(self.name, self._tuning.concurrency, slate)
+        heart = Heart if self._world.threads else LoopHeart
+        self._heart = heart(self._backend, self._seats, self._tuning, self._world, slate)
+        announcer = Announcer(store, self._hooks)
+        self._settler = Settler(store, self._seats, announcer.recorded)
         ticks = Ticks(store, self._hooks, self.undeclared)
+        runner = Runner(self._handlers, self._world, Steps(store, self._flows))
+        self._calls = Calls(runner, self._seats, self._heart, self._settler, announcer, resources, self._flows.written)
         self._worker = Worker(
-            self.name,
             store,
-            self._handlers,
+            self._seats,
+            self._calls,
             self._settler,
+            Offers(self._seats, self._heart, self._settler, ticks, announcer),
+            Reports(self._seats, announcer.tallies, self._tuning, self._world),
             self._tuning,
             self._backend.poll,
-            self._hooks,
-            ticks,
-            resources,
             self._world,
-            self._flows,
         )
-        self._settler.recorded, self._settler.drop_lease = self._worker.recorded, self._worker.drop_lease
-        heart = Heart if self._world.threads else LoopHeart
-        self._heart = heart(self._backend, self._worker, self._tuning, self._world)
-        self._worker.beat, self._worker.beat_soon = self._heart.beat, self._heart.beat_soon
-        self._share_leases()
         self._heart.start()
         if self._world.threads:
             self._watchdog = Watchdog()
@@ -152,26 +158,26 @@ class Supervisor:
         self._watch("ticks", ticks.run)
         self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
-        self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, self._hooks).run)
+        self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, announcer).run)
         if self._late is not None:
             late = asyncio.create_task(self._declare_late(self._late), name="rota declare")
             self._stack.callback(late.cancel)
         log.info("worker %s started on %s", self.name, self._backend.url)
 
-    def _share_leases(self) -> None:
-        """With the renewer, if there is one."""
+    def _share_leases(self) -> Slate | None:
+        """Where the renewer sees the leases of this worker, if there is a renewer."""
         if self._renewer is None:
-            return
+            return None
         try:
             slate = Slate(self._tuning.concurrency * (1 + BACKLOG))  # an ending keeps its place until it is recorded
         except OSError as error:
             log.warning("worker %s shares no leases with the renewer: %s", self.name, error)
-            return
+            return None
         self._stack.callback(slate.close)
         line = Line(self._renewer, slate, self.name, self._tuning)
         line.start()
         self._stack.callback(line.stop)
-        self._worker.slate = self._heart.slate = slate
+        return slate
 
     async def stop(self, grace: float) -> None:
         """Stop claiming, let handlers end, record everything, then let go. A second call only waits."""
@@ -186,16 +192,16 @@ class Supervisor:
     @property
     def running(self) -> dict[str, int]:
         """Runs in hand, by task."""
-        return self._worker.running()
+        return self._seats.running()
 
     @property
     def free(self) -> int:
-        return max(0, self._worker.free)
+        return max(0, self._seats.free)
 
     @property
     def overdue(self) -> int:
         """Calls that outlived their runs and still take a seat."""
-        return self._worker.overdue
+        return self._seats.overdue
 
     @property
     def alive(self) -> bool:
@@ -235,17 +241,17 @@ class Supervisor:
             log.info("worker %s stopped", self.name)
 
     async def _drain(self, grace: float) -> None:
-        in_hand = plural(len(self._worker.leases()), "run")
+        in_hand = plural(len(self._seats.leases()), "run")
         log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, grace)
         self._worker.stop_claiming()
         await self._end("worker", patience=STOP_CLAIMING)
-        drain = asyncio.create_task(self._worker.drain(grace))
+        drain = asyncio.create_task(self._calls.drain(grace))
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         if not drain.done():
             drain.cancel()
-            await self._worker.drain(0)
+            await self._calls.drain(0)
 
     async def _record(self) -> None:
         """Wait for the store, but for no longer than a lease: other workers start again what is not recorded then."""

@@ -3,11 +3,12 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from rota.domain.run import Lease, Run, State
+from rota.engine.seats import Seats
 
 log = logging.getLogger("rota")
 
@@ -15,14 +16,10 @@ log = logging.getLogger("rota")
 class Waiters:
     """Who waits in one worker. Says once that its seats are all taken by handlers whose runs wait for a seat."""
 
-    def __init__(
-        self, worker: str, tasks: Collection[str], leases: Callable[[], Collection[Lease]], free: Callable[[], int]
-    ) -> None:
-        """`held` gives the seats that runs hold, `free` how many are left; both from any thread."""
-        self._worker = worker
+    def __init__(self, seats: Seats, tasks: Collection[str]) -> None:
+        """`tasks` are those whose runs this worker can call."""
+        self._seats = seats
         self._tasks = tasks
-        self._leases = leases
-        self._free = free
         self._lock = threading.Lock()  # plain handlers wait through the portal, on a loop of its own
         self._awaited: dict[Lease, Counter[str]] = {}
         self._told = False
@@ -44,13 +41,13 @@ class Waiters:
 
     def judge(self, runs: Sequence[Run], now: float) -> None:
         """`runs` are awaited for a while already, as they stand `now`. One that runs elsewhere will free a seat."""
-        leases = self._leases()
+        leases = self._seats.leases()
         with self._lock:
-            if self._told or self._free() > 0 or any(seat not in self._awaited for seat in leases):
+            if self._told or self._seats.free > 0 or any(seat not in self._awaited for seat in leases):
                 return
             awaited = {run for seat in leases for run in self._awaited[seat]}
             ours = [run for run in runs if run.id in awaited]
-            moving = [run for run in ours if run.state is State.RUNNING and run.worker != self._worker]
+            moving = [run for run in ours if run.state is State.RUNNING and run.worker != self._seats.worker]
             stuck = [run for run in ours if self._needs_a_seat(run, now)]
             if moving or not stuck:
                 return
@@ -59,7 +56,7 @@ class Waiters:
             "worker %s: its handlers hold all %d seats and wait for other runs, which wait for a seat (%s %s and %d "
             "more): nothing moves until another worker takes them. Give the tasks that wait a timeout, raise "
             "concurrency, or let a chain or flow do the waiting",
-            self._worker,
+            self._seats.worker,
             len(leases),
             stuck[0].task,
             stuck[0].id,

@@ -1,0 +1,135 @@
+"""Calls: start a run on a seat, call its handler, give its ending to the settler."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
+from rota.domain.plain import plural
+from rota.domain.run import Failure, Run
+from rota.engine.context import Context
+from rota.engine.endings import tell_ending
+from rota.engine.events import Announcer
+from rota.engine.heart import Heart
+from rota.engine.logs import run_here
+from rota.engine.runner import Runner
+from rota.engine.seat import Seat, Stop
+from rota.engine.seats import Seats
+from rota.engine.settler import Settler
+from rota.engine.waiters import Waiters, serving
+
+log = logging.getLogger("rota")
+
+CLEANUP, THREAD_CLEANUP = 6.0, 0.5
+"""Seconds that handlers told to stop have for their cleanup, and that handlers in threads have."""
+
+Left = Callable[[Seat], None]
+"""Called when the run of a seat is no longer in hand."""
+
+
+class Calls:
+    """The calls of one worker."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        seats: Seats,
+        heart: Heart,
+        settler: Settler,
+        announcer: Announcer,
+        resources: Any,
+        written: Callable[[str], str],
+    ) -> None:
+        """`written` spells a period as the app writes it."""
+        self.tasks = list(runner.handlers)
+        self._runner = runner
+        self._seats = seats
+        self._heart = heart
+        self._settler = settler
+        self._announcer = announcer
+        self._resources = resources
+        self._written = written
+        self._waiters = Waiters(seats, runner.handlers.keys())
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, run: Run, deadline: float, left: Left) -> Seat:
+        """Take a seat for `run` and call its handler in a task of its own. `deadline` is the end of the lease."""
+        period = None if run.origin.period is None else self._written(run.origin.period)
+        seat = Seat(run, Context(run, self._resources, self._heart.beat_soon, period), deadline)
+        self._announcer.tallies.claimed(run)
+        self._seats.take(seat)
+        if len(self._seats) == 1:
+            self._heart.filled()
+        seat.task = self._loop.create_task(self._serve(seat, left), name=f"{run.task} {run.id}")
+        return seat
+
+    async def _serve(self, seat: Seat, left: Left) -> None:
+        started = self._runner.stopwatch()
+        serving.set((self._waiters, seat.lease))  # in the context of this asyncio task alone, as the next line
+        run_here.set(seat.run)
+        log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
+        self._announcer.started(seat.run)
+        outcome: Outcome | None = Interrupted()
+        try:
+            outcome = await self._runner.outcome(seat)
+        except GeneratorExit:  # the coroutine is thrown away together with its loop: there is nobody left to tell
+            outcome = None
+            raise
+        except Exception as error:
+            log.exception("%s %s: the runner itself failed; this is a bug in rota", seat.run.task, seat.run.id)
+            outcome = Failed(Failure(type(error).__name__, "the runner itself failed; see the worker's log"))
+        finally:  # whatever else happens, the run is settled and the seat is free again
+            if outcome is not None:
+                self._end(seat, outcome, round(self._runner.stopwatch() - started, 6), left)
+
+    def _end(self, seat: Seat, outcome: Outcome, seconds: float, left: Left) -> None:
+        if seat.given_back:  # the worker has stopped: this ending is neither recorded nor logged
+            self._seats.leave(seat)
+            return
+        settlement = settlement_of(seat.run, outcome, seconds, seat.context.note(), seat.context.warnings)
+        self._settler.settle(settlement, seat.run)
+        self._seats.leave(seat)
+        if seat.overdue is not None:
+            self._seats.overdue += 1
+            log.warning("%s %s ended, but its call runs on and keeps its seat", seat.run.task, seat.run.id)
+            self._announcer.stuck(seat.run)
+            seat.overdue.add_done_callback(self._overdue_call_ended)
+        left(seat)
+        tell_ending(seat.run, settlement)
+
+    def _overdue_call_ended(self, call: "asyncio.Future[object]") -> None:
+        if not call.cancelled():
+            call.exception()  # marks the exception as seen: nobody else looks at it
+        self._seats.overdue -= 1
+
+    async def drain(self, grace: float) -> None:
+        """Wait `grace` seconds for the handlers, then tell them to stop, then give back the runs that are left."""
+        if not await self._seats.emptied(grace):
+            still = plural(len(self._seats), "handler")
+            log.warning("%s still running%s: told to stop", still, f" after {grace:.1f} s" if grace else "")
+            for seat in self._seats:
+                seat.tell(Stop.SHUTDOWN)
+            await self._clean_up()
+        for seat in self._seats:
+            if not seat.given_back:
+                self._give_back(seat)
+        await self._runner.close()
+        await self._announcer.drain()
+
+    def _give_back(self, seat: Seat) -> None:
+        """Record the run without its handler: what the handler may still return comes too late."""
+        seat.given_back = True
+        log.warning("%s %s does not stop: its run is given back while the call goes on", seat.run.task, seat.run.id)
+        outcome = Released() if seat.called_at is None else Interrupted()
+        settlement = settlement_of(seat.run, outcome, None, seat.context.note(), seat.context.warnings)
+        self._settler.settle(settlement, seat.run)
+
+    async def _clean_up(self) -> None:
+        """Handlers that were told to stop may clean up. A thread that has not reacted by now never will."""
+        if await self._seats.emptied(THREAD_CLEANUP):
+            return
+        seats = [seat for seat in self._seats if self._runner.handlers[seat.run.task].executor != "thread"]
+        slow = [seat.task for seat in seats if seat.task is not None]
+        if slow:
+            await asyncio.wait(slow, timeout=CLEANUP - THREAD_CLEANUP)

@@ -1,0 +1,134 @@
+"""Seats: the runs that one worker has in hand. The worker fills and frees them; the heart renews their leases."""
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rota.domain.run import Lease, Note
+from rota.engine.seat import Seat, Stop
+from rota.engine.slate import Slate
+from rota.store import Renewal
+
+log = logging.getLogger("rota")
+
+Notes = Mapping[Lease, tuple[Note, int]]
+"""What handlers noted, and the number of each note."""
+_STOPS = {Renewal.CANCEL: Stop.CANCEL, Renewal.PAUSE: Stop.PAUSE, Renewal.LOST: Stop.LOST}
+
+
+class Seats:
+    """The seats of one worker. Only the worker's event loop changes them; the heart's thread reads under a lock."""
+
+    def __init__(self, worker: str, total: int, slate: Slate | None = None) -> None:
+        self.worker = worker
+        self.total = total
+        self.overdue = 0
+        """Calls that outlived their runs and still take a seat."""
+        self._slate = slate
+        self._taken: dict[Lease, Seat] = {}
+        self._unrecorded: dict[Lease, None] = {}
+        self._lock = threading.Lock()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def __iter__(self) -> Iterator[Seat]:
+        return iter(list(self._taken.values()))
+
+    def __contains__(self, lease: object) -> bool:
+        return lease in self._taken
+
+    @property
+    def free(self) -> int:
+        """Seats for more runs; below 0 while handed runs or overdue calls take more seats than there are."""
+        return self.total - len(self._taken) - self.overdue
+
+    # -- for the worker --------------------------------------------------------------------------------------------
+
+    def take(self, seat: Seat) -> None:
+        """A run is in hand from now on."""
+        with self._lock:
+            self._taken[seat.lease] = seat
+        if self._slate is not None:  # after the seat: a renewal that began later than this has seen the lease
+            self._slate.take(seat.lease, seat.deadline)
+        self._empty.clear()
+
+    def extend(self, seat: Seat, deadline: float) -> None:
+        """The store has extended the lease of `seat` to at least `deadline`."""
+        seat.deadline = max(seat.deadline, deadline)
+        if self._slate is not None:
+            self._slate.extend(seat.lease, seat.deadline)
+
+    def leave(self, seat: Seat) -> None:
+        """The run is no longer in hand. Its lease is renewed until its ending is recorded."""
+        with self._lock:
+            del self._taken[seat.lease]
+        if not self._taken:
+            self._empty.set()
+
+    async def emptied(self, seconds: float) -> bool:
+        """Wait up to `seconds` until no run is in hand; False if there still is one."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def running(self) -> dict[str, int]:
+        """How many runs of each task are in hand."""
+        return dict(Counter(seat.run.task for seat in self))
+
+    # -- for the settler -------------------------------------------------------------------------------------------
+
+    def record(self, lease: Lease) -> None:
+        """The ending of this lease is on its way to the store. Until the store has answered, the lease is renewed:
+        else a run that succeeded would start again while its ending waits."""
+        with self._lock:
+            self._unrecorded[lease] = None
+
+    def recorded(self, lease: Lease) -> None:
+        """The store has answered the ending of this lease, or can never take it: nobody renews the lease any more."""
+        with self._lock:
+            self._unrecorded.pop(lease, None)
+        if self._slate is not None:
+            self._slate.leave(lease)
+
+    # -- for the heart ---------------------------------------------------------------------------------------------
+
+    def leases(self) -> list[Lease]:
+        """The leases of the runs in hand; safe from any thread."""
+        with self._lock:
+            return list(self._taken)
+
+    def unsettled(self) -> list[Lease]:
+        """The leases to renew: of the runs in hand, and of the endings that the store has not answered yet. Safe from
+        any thread."""
+        with self._lock:
+            return list(dict.fromkeys([*self._taken, *self._unrecorded]))
+
+    def notes(self) -> Notes:
+        """What handlers noted and no renewal has carried yet; safe from any thread."""
+        with self._lock:
+            seats = list(self._taken.values())
+        mine = (seat for seat in seats if seat.stop is not Stop.LOST)
+        return {seat.lease: note for seat in mine if (note := seat.context.fresh_note())}
+
+    def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float, notes: Notes) -> None:
+        """A renewal of `leases` has carried `notes`: keep the answers, and stop the handlers that should stop."""
+        for lease, (_, number) in notes.items():
+            if lease in self._taken:
+                self._taken[lease].context.carried(number)
+        for lease, answer in zip(leases, answers, strict=True):
+            seat = self._taken.get(lease)
+            if seat is None:
+                continue
+            seat.deadline = deadline
+            if answer is Renewal.LOST:
+                log.warning("%s %s: lease lost (fence %d), stopping its handler", seat.run.task, lease.run, lease.fence)
+            if answer in _STOPS:
+                seat.tell(_STOPS[answer])
