@@ -33,17 +33,17 @@ def clear(
     task
         The task's name.
     """
-    count = target.run(_clear(target, task, note, ask=not yes and sys.stdin.isatty()), code=True)
+    count = target.run(_clear(target, task, note, asks=not yes and sys.stdin.isatty()), code=True)
     if show.json:
         show.value({"task": task, "cleared": count})
     else:
         show.line(f"{plural(count, 'run')} of {task} ended")
 
 
-async def _clear(target: Target, task: str, note: str | None, ask: bool) -> int:
+async def _clear(target: Target, task: str, note: str | None, asks: bool) -> int:
     async with target.client() as client:
         await check_known_somewhere([task], client, target)
-        if ask:
+        if asks:
             depths = (await client.depths()).items
             waiting = sum(depth.queued + depth.paused for depth in depths if depth.task == task)
             await confirm(f"End {plural(waiting, 'waiting run')} of {task}?", "nothing was ended")
