@@ -9,9 +9,9 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
+from rota.domain.tuning import Tuning
 from rota.engine import renewer
 from rota.engine.slate import Line, RenewerAt, Slate
-from rota.engine.tuning import Tuning
 from rota.store import Store
 from rota.stores import connect
 

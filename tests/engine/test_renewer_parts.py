@@ -16,9 +16,9 @@ import pytest
 from rota import Rota
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Run
+from rota.domain.tuning import Tuning
 from rota.engine import renewer
 from rota.engine.slate import Line, RenewerAt, Slate
-from rota.engine.tuning import Tuning
 from rota.store import ClaimRequest, Store
 from storekit.contract.stage import new_run
 from tests.engine.renewer_side import SLOW, Slow, knowing, listening

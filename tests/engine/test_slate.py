@@ -12,11 +12,11 @@ import pytest
 
 from rota import Rota
 from rota.domain.run import Lease
+from rota.domain.tuning import Tuning
 from rota.engine.heart import Heart
 from rota.engine.renewer import LOOKS
 from rota.engine.seats import Seats
 from rota.engine.slate import Slate
-from rota.engine.tuning import Tuning
 from rota.engine.world import World
 from rota.stores import connect
 from storekit.faults import FaultyBackend

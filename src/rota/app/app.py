@@ -21,16 +21,16 @@ from rota.domain.intake import check_name
 from rota.domain.results import FailOn
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
+from rota.domain.tuning import Tuning
 from rota.engine.hooks import Event, EventName, Hooks
 from rota.engine.slate import RenewerAt
 from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
-from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
 from rota.schedules.plans import Planning
 from rota.schedules.schedules import Schedules
-from rota.settings import Settings, load, passed_over, unknown_tasks
+from rota.settings import load, passed_over, unknown_tasks
 from rota.store import Backend, Command, Declared, Depth, Reads, RowQuery, RunQuery, Scope
 from rota.stores import connect
 from rota.task import Bound, Task, call_of, definition_of
@@ -91,7 +91,7 @@ class Rota(Definitions, Planning, AsyncOnly):
             patience=patience,
             enabled=enabled,
         )
-        self.tuning = tuning_from(self.settings)
+        self.tuning = self.settings.tuning
         self.store_url: str | None = None
         """The URL of the store with its secrets; None if a Backend was given."""
         self.renewer: RenewerAt | None = None  # who keeps the leases while a call holds the interpreter
@@ -358,19 +358,3 @@ class Rota(Definitions, Planning, AsyncOnly):
             return [check_name(task)]
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
-
-
-def tuning_from(settings: Settings) -> Tuning:
-    try:
-        return Tuning(
-            concurrency=settings.concurrency,
-            lease=settings.lease,
-            renew=settings.renew,
-            rescue=settings.rescue,
-            silence=settings.silence,
-            grace=settings.grace,
-            sweep=settings.sweep,
-            retention=settings.retention,
-        )
-    except ValueError as error:
-        raise InvalidOptions(str(error)) from None

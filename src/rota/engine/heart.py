@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rota.domain.plain import plural
+from rota.domain.tuning import Tuning
 from rota.engine.seats import Seats
 from rota.engine.slate import Slate
-from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Backend, Store

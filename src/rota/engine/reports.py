@@ -5,9 +5,9 @@ import socket
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+from rota.domain.tuning import Tuning
 from rota.engine.seats import Seats
 from rota.engine.tallies import Tallies
-from rota.engine.tuning import Tuning
 from rota.engine.world import World
 from rota.store import Report
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from msgspec import Struct
 
 from rota.domain.run import Lease
+from rota.domain.tuning import Tuning
 from rota.engine.renewer import HEADER, SLOT
-from rota.engine.tuning import Tuning
 
 log = logging.getLogger("rota")
 

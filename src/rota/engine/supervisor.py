@@ -11,6 +11,7 @@ from msgspec import Struct
 from rota.domain.backoff import Backoff
 from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
+from rota.domain.tuning import Tuning
 from rota.engine.calls import Calls
 from rota.engine.events import Announcer
 from rota.engine.handler import Handler
@@ -26,7 +27,6 @@ from rota.engine.settler import Settler
 from rota.engine.slate import Line, RenewerAt, Slate
 from rota.engine.steps import FlowCode, Steps
 from rota.engine.ticks import Ticks
-from rota.engine.tuning import Tuning
 from rota.engine.watchdog import Watchdog
 from rota.engine.worker import BACKLOG, Worker
 from rota.engine.world import REAL, World

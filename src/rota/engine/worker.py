@@ -6,6 +6,7 @@ import logging
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
 from rota.domain.run import Run
+from rota.domain.tuning import Tuning
 from rota.engine.calls import Calls
 from rota.engine.handover import HandOver
 from rota.engine.offers import Offers
@@ -13,7 +14,6 @@ from rota.engine.reports import Reports
 from rota.engine.seat import Seat
 from rota.engine.seats import Seats
 from rota.engine.settler import Settler
-from rota.engine.tuning import Tuning
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Claim, ClaimRequest, Handed, Hint, Store

@@ -6,17 +6,21 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from rota.domain.masking import masked
-from rota.domain.policy import FAR, LEAST_SILENCE
+from rota.domain.policy import FAR
 from rota.domain.triggers.zones import find_zone
+from rota.domain.tuning import Retention, Tuning, check_tuning
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
 from rota.settings.reading import Seconds, says
 from rota.settings.urls import in_namespace, sqlite_url
-from rota.store import ID_MEMORY, RETRY_WINDOW, Retention
+from rota.store import ID_MEMORY, RETRY_WINDOW
 
 Path = tuple[str, ...]
 """Where a setting stands: ("lease",) or ("tasks", "resize", "retry", "limit")."""
 
+
+_TUNING = Tuning()
+_KEEP = _TUNING.retention
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -36,20 +40,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     name: Annotated[str, says("What this app is called: it owns the schedules that its code declares.")] = "rota"
     tz: Annotated[str, says("The time zone of triggers that name none.")] = "UTC"
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
-    concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = 10
-    lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = 30.0
-    renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = 0.0
+    concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = _TUNING.concurrency
+    lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = _TUNING.lease
+    renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = _TUNING.renew
     silence: Annotated[
         Seconds,
         says("Seconds for which a worker keeps its runs while a call blocks it, before they go to another; from 1."),
-    ] = 600.0
-    rescue: Annotated[Seconds, says("Seconds between looks for lapsed leases; 0 for a sixth of one.")] = 0.0
-    grace: Annotated[Seconds, says("Seconds that running handlers have to end when the app stops.")] = 30.0
-    sweep: Annotated[Seconds, says("Seconds between sweeps of what is expired or old.")] = 60.0
-    keep_succeeded: Annotated[Seconds, says("Seconds for which succeeded runs are kept.")] = 86_400.0
-    keep_failed: Annotated[Seconds, says("Seconds for which failed and cancelled runs are kept.")] = 604_800.0
-    keep_most: Annotated[int, says("Of each task, at most so many ended runs are kept.")] = 10_000
-    keep_least: Annotated[int, says("Of each task, so many ended runs are kept however old.")] = 50
+    ] = _TUNING.silence
+    rescue: Annotated[Seconds, says("Seconds between looks for lapsed leases; 0 for a sixth of one.")] = _TUNING.rescue
+    grace: Annotated[Seconds, says("Seconds that running handlers have to end when the app stops.")] = _TUNING.grace
+    sweep: Annotated[Seconds, says("Seconds between sweeps of what is expired or old.")] = _TUNING.sweep
+    keep_succeeded: Annotated[Seconds, says("Seconds for which succeeded runs are kept.")] = _KEEP.succeeded
+    keep_failed: Annotated[Seconds, says("Seconds for which failed and cancelled runs are kept.")] = _KEEP.failed
+    keep_most: Annotated[int, says("Of each task, at most so many ended runs are kept.")] = _KEEP.most
+    keep_least: Annotated[int, says("Of each task, so many ended runs are kept however old.")] = _KEEP.least
     log_level: Annotated[LogLevel, says("The least level that `rota worker` and `rota dev` log.")] = "info"
     log_format: Annotated[LogFormat, says("How they write it: lines of text, or a JSON object per line.")] = "text"
     patience: Annotated[Seconds, says("Seconds within which a submit reaches the store, or raises.")] = RETRY_WINDOW
@@ -60,10 +64,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         self._check_names()
         self._check_numbers()
-        if self.renew >= self.lease / 2:
-            raise InvalidOptions(f"{self._said('renew')} with {self._said('lease')}: renew more than twice per lease")
-        if self.rescue > self.lease:
-            raise InvalidOptions(f"{self._said('rescue')} with {self._said('lease')}: at most the lease")
         if self.keep_least > self.keep_most:
             raise InvalidOptions(f"{self._said('keep_least')} with {self._said('keep_most')}: least is more than most")
 
@@ -80,10 +80,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         return in_namespace(self.url, self.namespace, self._said("namespace"))
 
     @property
-    def retention(self) -> Retention:
-        return Retention(
+    def tuning(self) -> Tuning:
+        """The numbers that the engine runs by."""
+        keep = Retention(
             succeeded=self.keep_succeeded, failed=self.keep_failed, most=self.keep_most, least=self.keep_least
         )
+        names = [name for name in Tuning.__struct_fields__ if name != "retention"]
+        return Tuning(**{name: getattr(self, name) for name in names}, retention=keep)
 
     def override(self, task: str) -> TaskOverride:
         """What is changed of this task. A file names it exactly; a variable, as `fold` writes it."""
@@ -118,22 +121,18 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise InvalidOptions(f"{self._said('name')}: 1 to 100 characters on one line")
 
     def _check_numbers(self) -> None:
-        if self.concurrency < 1:
-            raise InvalidOptions(f"{self._said('concurrency')}: a whole number of seats, at least 1")
-        if not 0.1 <= self.lease <= 86_400:
-            raise InvalidOptions(f"{self._said('lease')}: from 0.1 seconds to a day")
+        try:
+            check_tuning(self, self._said)
+        except ValueError as error:
+            raise InvalidOptions(str(error)) from None
         if not 0.1 <= self.patience <= ID_MEMORY / 2:
             raise InvalidOptions(
                 f"{self._said('patience')}: from 0.1 to {ID_MEMORY / 2:g} seconds; the id of an ended run is known "
                 f"for {ID_MEMORY:g}, and a submit that is sent again after that would make a second run"
             )
-        if not 0.1 <= self.sweep <= 86_400:
-            raise InvalidOptions(f"{self._said('sweep')}: from 0.1 seconds to a day")
-        for name in ("renew", "rescue", "grace", "keep_succeeded", "keep_failed"):
+        for name in ("keep_succeeded", "keep_failed"):
             if not 0 <= getattr(self, name) <= FAR:
                 raise InvalidOptions(f"{self._said(name)}: from 0 seconds to ten years")
-        if not LEAST_SILENCE <= self.silence <= FAR:
-            raise InvalidOptions(f"{self._said('silence')}: from {LEAST_SILENCE:g} second to ten years")
         for name in ("keep_most", "keep_least"):
             if getattr(self, name) < 0:
                 raise InvalidOptions(f"{self._said(name)}: a number of runs from 0")

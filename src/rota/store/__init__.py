@@ -3,6 +3,7 @@
 Start with `rota.store.port.Store`. The contract suite in `storekit` holds every store to it.
 """
 
+from rota.domain.tuning import Retention as Retention
 from rota.store.claims import DUE_SCHEDULES as DUE_SCHEDULES
 from rota.store.claims import IDLE_MEMORY as IDLE_MEMORY
 from rota.store.claims import OFFER_AGAIN as OFFER_AGAIN
@@ -37,6 +38,5 @@ from rota.store.values import Hint as Hint
 from rota.store.values import MarkRow as MarkRow
 from rota.store.values import Plan as Plan
 from rota.store.values import Reply as Reply
-from rota.store.values import Retention as Retention
 from rota.store.values import Scope as Scope
 from rota.store.values import Swept as Swept

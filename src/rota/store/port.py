@@ -18,6 +18,7 @@ from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
+from rota.domain.tuning import Retention
 from rota.store.claims import Claim, ClaimRequest, Renewal
 from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
 from rota.store.reports import Stat
@@ -30,7 +31,6 @@ from rota.store.values import (
     MarkRow,
     Plan,
     Reply,
-    Retention,
     Scope,
     Swept,
 )

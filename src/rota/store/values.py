@@ -81,19 +81,6 @@ class Plan(Struct, frozen=True):
     """The note that cancelled runs get."""
 
 
-class Retention(Struct, frozen=True, kw_only=True):
-    """How long ended runs are kept."""
-
-    succeeded: float = 86_400.0
-    """Seconds for which a run that succeeded is kept."""
-    failed: float = 7 * 86_400.0
-    """Seconds for which a run that failed or was cancelled is kept."""
-    most: int = 10_000
-    """The most ended runs kept per task."""
-    least: int = 50
-    """The last ended runs of a task, kept whatever their age."""
-
-
 class Swept(Struct, frozen=True):
     """What one sweep did."""
 

@@ -19,7 +19,9 @@ def test_where_nothing_is_said_the_defaults_of_the_design_hold(folder: Path) -> 
     assert (settings.enabled, settings.debug, settings.tasks) == (True, False, {})
     assert (settings.concurrency, settings.lease, settings.grace, settings.sweep) == (10, 30, 30, 60)
     assert (settings.renew, settings.rescue) == (0, 0)
-    assert settings.retention == Retention() == Retention(succeeded=86_400, failed=604_800, most=10_000, least=50)
+    assert (
+        settings.tuning.retention == Retention() == Retention(succeeded=86_400, failed=604_800, most=10_000, least=50)
+    )
     assert {row[2] for row in explain(settings)} == {"default"}
 
 

@@ -29,7 +29,7 @@ from rota.cli.worker.children import Crew, hold_tether, worker_command
 from rota.cli.worker.loops import LoopKind, check_loop, run_on
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
 from rota.cli.worker.signals import stop_signals
-from rota.engine.tuning import Tuning
+from rota.domain.tuning import Tuning
 from rota.errors import InvalidOptions
 
 log = logging.getLogger("rota")
