@@ -13,7 +13,7 @@ from rota.app.registry import Definitions
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
 from rota.client.handle import RunHandle
-from rota.client.leftovers import Strangers, tell_leftovers
+from rota.client.leftovers import UnknownNames, tell_leftovers
 from rota.client.portal import Portal
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision
@@ -106,7 +106,7 @@ class Rota(Definitions, Planning, AsyncOnly):
         self._resources = resources
         self.hooks = Hooks()
         self._client = self._new_client(self.backend)
-        self._strangers = Strangers()
+        self._unknown_names = UnknownNames()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self._life = Life(lambda: self.portal, lambda: self._client, lambda: self.tuning.grace)
         Rota._current = self
@@ -141,7 +141,7 @@ class Rota(Definitions, Planning, AsyncOnly):
         as a warning with the name that was probably meant."""
         known = self.names().get(task) or await self._remote(self._client, task)
         if isinstance(known, RemoteTask) and not known.spec.executor:
-            await self._strangers.tell(self._client, task, self.names())
+            await self._unknown_names.tell(self._client, task, self.names())
         return await known.submit(*args, **kwargs)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:

@@ -1,4 +1,5 @@
-"""Life: how an app's engine starts and stops, from any event loop and any thread, and at the end of the process."""
+"""Life: how the engine of an app starts and stops, from any event loop and any thread, and at the end of the
+process."""
 
 import asyncio
 import atexit
@@ -20,11 +21,11 @@ from rota.forks import PerProcess
 log = logging.getLogger("rota")
 
 LOOK_AGAIN = 1.0
-"""Seconds between looks whether the other loop, which stops the engine, is still there."""
+"""Seconds between two checks whether the loop that stops the engine is still running."""
 
 
 class AsyncOnly:
-    """`with app:` is a TypeError that says what to write. Type checkers see no such method and refuse it."""
+    """`with app:` raises a TypeError that says what to write. Type checkers see no such method and refuse it."""
 
     if not TYPE_CHECKING:
 
@@ -35,27 +36,27 @@ class AsyncOnly:
 
 
 class _Here:
-    """The engine of one process: a forked child has none until it starts its own."""
+    """The engine of one process. A forked child has none until it starts its own."""
 
     def __init__(self) -> None:
         self.engine: Supervisor | None = None
         self.turns = Turns()  # start and stop, one after the other
-        self.calls = threading.Lock()  # the same for calls from synchronous code
+        self.calls = threading.Lock()  # serialises calls from synchronous code
 
 
 class Life:
-    """`grace` says how many seconds running handlers have where nobody says otherwise."""
+    """`grace` returns how many seconds running handlers have at a stop, if the caller does not say."""
 
     def __init__(self, portal: Callable[[], Portal], client: Callable[[], Client], grace: Callable[[], float]) -> None:
         self._portal = portal
         self._client = client
         self._grace = grace
-        self._latest: _Here | None = None  # in a forked child, at first, that of its parent
+        self._latest: _Here | None = None  # in a forked child, first the one of its parent
         self._here = PerProcess(self._made)
 
     def notice_forks(self) -> None:
-        """Say once in a forked child what became of the engine. Nothing is said at the fork itself: most children call
-        another program at once, and never use the app."""
+        """Warn once in a forked child that it has no engine. The fork itself logs nothing: most children call another
+        program at once and never use the app."""
         self._here.get()
 
     def _made(self) -> _Here:
@@ -70,7 +71,7 @@ class Life:
 
     @property
     def engine(self) -> Supervisor | None:
-        """As it was started here, alive or not."""
+        """The engine that was started here, alive or not."""
         return self._here.get().engine
 
     @property
@@ -79,7 +80,7 @@ class Life:
         return engine if engine is not None and engine.alive else None
 
     async def start(self, started: Callable[[], Awaitable[Supervisor | None]]) -> None:
-        """Harmless where an engine lives; what is left of one that died is cleared away first."""
+        """Start an engine, unless one is alive. Clear away the rest of an engine that died."""
         here = self._here.get()
         async with here.turns:
             if here.engine is not None and here.engine.alive:
@@ -89,7 +90,8 @@ class Life:
             here.engine = await started()
 
     async def stop(self, grace: float | None = None) -> None:
-        """The app is stopped afterwards, also where a part of it failed to stop: then that error is raised, once."""
+        """Stop the engine. The app is stopped afterwards even if a part of it failed to stop; then that error is
+        raised, once."""
         here = self._here.get()
         async with here.turns:
             try:
@@ -99,7 +101,7 @@ class Life:
                 await self._close()
 
     def start_sync(self, start: Callable[[], Awaitable[None]]) -> None:
-        """On the portal's loop, until `stop_sync` or the end of the process."""
+        """Start on the portal's loop, until `stop_sync` or the end of the process."""
         refuse_on_a_loop()
         with self._here.get().calls:
             _stop_at_exit(self)
@@ -131,13 +133,13 @@ class Life:
                 here.engine = None
 
     async def _end_elsewhere(self, engine: Supervisor, grace: float) -> None:
-        """An engine can only be stopped on the loop that it runs on."""
+        """Stop the engine on its own loop: an engine cannot be stopped on another one."""
 
         async def end() -> None:
             try:
                 await engine.stop(grace)
             finally:
-                await self._client().close()  # this loop's; that of the caller is closed by the caller
+                await self._client().close()  # the client of this loop; the caller closes its own
 
         ending = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(end(), engine.loop))
         while not ending.done():
@@ -165,7 +167,8 @@ class Life:
             await asyncio.to_thread(portal.close, client.close)
 
     def at_exit(self) -> None:
-        """Ctrl-C ends the grace, and only that. A forked child that never used the app has nothing to end."""
+        """Stop the engine at the end of the process. Ctrl-C ends the grace, and nothing else. A forked child that never
+        used the app has nothing to stop."""
         here = self._here.found()
         engine = None if here is None else here.engine
         if engine is None:
@@ -175,21 +178,21 @@ class Life:
                 self.stop_sync()
             except KeyboardInterrupt:
                 engine.loop.call_soon_threadsafe(engine.hurry)
-                with suppress(NotRunning):  # the stop under way ends, and takes this call's loop away
+                with suppress(NotRunning):  # the stop under way ends this call's loop
                     self.stop_sync()
         except Exception:
             log.exception("worker %s did not stop well at the end of its process", engine.name)
 
 
-_exiting: list[Life] = []  # held here: what nobody else knows any more still has runs in hand
+_exiting: list[Life] = []  # keeps them alive: an engine that nobody refers to still holds runs
 
 
 def _stop_at_exit(life: Life) -> None:
     """Stop this engine with its process.
 
     An engine needs threads in order to stop, and `atexit` comes too late: `concurrent.futures` takes no more work by
-    then. What is registered with `threading` runs before that, the latest first, and `concurrent.futures.thread`
-    registers its own end when it is first imported.
+    then. Functions that are registered with `threading` run before that, the latest first. `concurrent.futures.thread`
+    registers its own when it is first imported.
     """
     if not _exiting:
         import_module("concurrent.futures.thread")

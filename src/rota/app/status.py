@@ -24,8 +24,8 @@ class LoopStatus(Struct, frozen=True):
 
 
 class TaskStatus(Struct, frozen=True):
-    """`alive`: this process would run it, which it does not if the task is disabled; `running`: how many of it run here
-    now. `next` is the next tick of its schedules, None if it has none or they are paused."""
+    """`alive`: this process runs the task; False if the task is disabled. `running`: how many of its runs are running
+    here. `next`: the next tick of its schedules, None if there is none or all are paused."""
 
     alive: bool
     running: int
@@ -33,9 +33,12 @@ class TaskStatus(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """This process's engine. `overdue` calls outlived their runs and still take a seat. `schedules` has the next tick
-    of each schedule that this process has read: at its start those of its code, later by `app.schedules`. One that was
-    paused or changed elsewhere since is told as it was: `await app.schedules.list()` reads them all again."""
+    """The engine of this process. `overdue` calls outlived their runs and still take a seat.
+
+    `schedules` has the next tick of each schedule that this process has read: those of its code when it starts, later
+    those that `app.schedules` reads. A pause or change by another process is missing until `await app.schedules.list()`
+    reads all schedules again.
+    """
 
     running: bool
     worker: str | None
@@ -50,7 +53,7 @@ class Health(Struct, frozen=True):
     ok: bool
     store: bool
     claiming: bool | None
-    """Proof of life: the worker has claimed lately and its loop answers. None where no engine runs."""
+    """Proof of life: the worker has claimed lately and its loop answers. None if no engine runs."""
     problem: str | None = None
 
     def __bool__(self) -> bool:
@@ -93,7 +96,7 @@ def _loops(engine: Supervisor) -> list[LoopStatus]:
 async def health_of(engine: Supervisor | None, client: Client) -> Health:
     claiming = engine.healthy if engine else None
     try:
-        store = await client.store()  # a probe wants the answer of this moment, and no retries
+        store = await client.store()  # a probe asks once: it reports this moment
         await store.runs(RunQuery(ids=[]))
     except RotaError as error:
         return Health(False, False, claiming, str(error))

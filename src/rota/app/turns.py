@@ -1,4 +1,4 @@
-"""Turns: one at a time, whatever thread or event loop the callers are on."""
+"""Turns: a lock for callers on any thread and any event loop."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 
 class Turns:
-    """`async with turns:` waits for those who came before. An `asyncio.Lock` belongs to one event loop only."""
+    """`async with turns:` waits for those who came first. An `asyncio.Lock` belongs to a single event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Turns:
         try:
             await asyncio.wrap_future(turn)
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the turn had come already: it goes to the next
+            if not turn.cancelled():  # the turn had been granted already: grant it to the next caller
                 self._pass_on()
             raise
 

@@ -1,4 +1,4 @@
-"""Client: a process's way to the store. It opens one per event loop, when first needed."""
+"""Client: how a process reaches its store. A client opens the store once per event loop, when it is first needed."""
 
 import asyncio
 import time
@@ -46,9 +46,9 @@ ROOM_AGAIN = 0.5
 TOUCH = 2.0
 """Seconds after which a touch is given up."""
 TOUCH_REST = 1.5
-"""Seconds after a touch that the store did not answer, in which touches are given up at once."""
+"""Seconds after an unanswered touch during which other touches are given up at once."""
 LAST_LOOK = 2.0
-"""Seconds for the look at a run that was waited for in vain."""
+"""Seconds for the last read of a run whose result did not come within the caller's timeout."""
 
 Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session]
 Disabled = Callable[[str], bool]
@@ -59,7 +59,8 @@ def _nothing_is_disabled(task: str) -> bool:
 
 
 class Client:
-    """`async with app.client():` opens the store now and closes it at the end; otherwise it opens when needed."""
+    """`async with app.client():` opens the store now and closes it at the end. Without it, the first call opens the
+    store."""
 
     def __init__(
         self,
@@ -69,20 +70,20 @@ class Client:
         portal: Portal | None = None,
         hooks: Hooks | None = None,
     ) -> None:
-        """`disabled` says which tasks this process's own code disables: their runs are refused here, whatever the
-        store was told of them. The `portal` is for synchronous code."""
+        """`disabled` says whether the code of this process disables a task: the client refuses runs of that task
+        itself, whatever spec the store has. The `portal` runs async calls for synchronous code."""
         self.backend = backend
         self.portal = portal or Portal()
         self._refused = refused
         self._disabled = disabled
         self._hooks = hooks
         self.patience = RETRY_WINDOW
-        """Seconds within which a submit reaches the store, or raises."""
-        self._no_touch_before = 0.0  # monotonic; 0 while the store answers
-        self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own
+        """Seconds within which a put reaches the store; then it raises StoreUnavailable."""
+        self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
+        self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
 
     async def session(self) -> Session:
-        """This loop's open store; opened now if it was not."""
+        """Return the session of the running event loop; open its store if it is not open."""
         loop, sessions = asyncio.get_running_loop(), self._per_loop.get()
         session = sessions.get(loop)
         if session is None:
@@ -91,7 +92,8 @@ class Client:
         return session
 
     def attach(self, loop: asyncio.AbstractEventLoop, session: Session) -> None:
-        """What runs on this loop talks to the store of this session: that is how a simulation has its own."""
+        """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this
+        way."""
         self._per_loop.get()[loop] = session
 
     async def __aenter__(self) -> Self:
@@ -101,7 +103,7 @@ class Client:
     async def __aexit__(self, *error: object) -> None:
         session = await self.session()
         session.users -= 1
-        if session.users <= 0:  # the last one out
+        if session.users <= 0:  # nobody else uses this session
             await self.close()
 
     async def store(self) -> Store:
@@ -197,7 +199,7 @@ class Client:
             await session.news(min(left, ROOM_AGAIN), heard)
 
     def refusal(self, run: NewRun) -> Decision | None:
-        """The no to a run whose task is disabled in this process's own code."""
+        """Return the refusal of a run whose task the code of this process disables; None for other tasks."""
         if not self._disabled(run.task):
             return None
         decision = Decision(run.id, Reason.DISABLED)
@@ -206,14 +208,14 @@ class Client:
         return decision
 
     async def touch(self, run: NewRun) -> Decision:
-        """One try, one round trip: whoever touches goes on, whatever the answer."""
+        """Admit a run with one try and one round trip: whoever touches does not wait for the store."""
         if (refusal := self.refusal(run)) is not None:
             return refusal
         now = time.monotonic()
         if now < self._no_touch_before:
             raise StoreUnavailable(f"{self.backend.url} did not answer the last touch")
         if self._no_touch_before:
-            self._no_touch_before = now + TOUCH_REST  # this touch probes, the others do not wait for it
+            self._no_touch_before = now + TOUCH_REST  # only this touch waits for the store
         try:
             decision = await self._touch(run)
         except StoreUnavailable:
@@ -234,16 +236,16 @@ class Client:
         return decision
 
     async def news(self, seconds: float = LOOK_AGAIN, since: int | None = None) -> int:
-        """Returns when something in the store may have changed, or after so many seconds.
+        """Return when something in the store may have changed, or after `seconds`.
 
-        The number it gives says how much was heard so far: hand it back as `since`, and nothing that came between
-        two calls is missed.
+        The returned number counts the hints so far. Pass it as `since` to the next call, and no hint between the two
+        calls is missed.
         """
         return await (await self.session()).news(seconds, since)
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
-        """The run once it has ended; TimeoutError if that takes longer. A last look then says where the run stands: a
-        store that does not answer makes that up to LAST_LOOK seconds later."""
+        """Return the run once it has ended. Raise TimeoutError after `timeout` seconds; the error says in which state
+        the run is. If the store does not answer that last read, the error comes up to LAST_LOOK seconds late."""
         try:
             async with asyncio.timeout(timeout):
                 return await (await self.session()).ended(id)
@@ -251,7 +253,8 @@ class Client:
             return await self._ended_late(id, timeout or 0.0)
 
     async def _ended_late(self, id: str, timeout: float) -> Run:
-        """The run if it ended in the last moment; else TimeoutError, which says where the run stands."""
+        """Return the run if it ended in the last moment; else raise TimeoutError, which says in which state the run
+        is."""
         try:
             async with asyncio.timeout(LAST_LOOK):
                 ended, words = await late_words(await self.store(), id, timeout)
@@ -263,7 +266,8 @@ class Client:
         return ended
 
     async def ended_here(self, ids: Sequence[str]) -> None:
-        """A call of this process may have ended these runs in the queue: the hooks hear of those that it did."""
+        """Call the hooks for those of `ids` that ended in the queue. A verb that this process sent may have ended
+        them."""
         if ids and self._hooks is not None and self._hooks.wanted("cancelled"):
             await tell_unstarted(await self.store(), self._hooks, ids)
 

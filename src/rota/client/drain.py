@@ -1,4 +1,4 @@
-"""Drained: is the work that is due all done?"""
+"""Drain: is all the work that is due done?"""
 
 from collections.abc import Collection
 from contextlib import aclosing
@@ -14,12 +14,12 @@ PAGE = 1000
 
 
 async def drained(store: Reads, engine: Supervisor, tasks: Collection[str], everywhere: bool = False) -> bool:
-    """Nothing of these tasks is due and nothing runs: in this engine, or, if asked, anywhere.
+    """Return whether nothing of `tasks` is due and nothing runs: in `engine`, or, with `everywhere`, in any engine.
 
-    What is due later does not count, nor what waits because its task is paused or disabled. A run that a limit or rate
-    makes wait does.
+    Runs that are due later do not count, nor do runs whose task is paused or disabled. Runs that wait for a limit or a
+    rate count.
     """
-    # Due, held, due: a run that goes from one to the other between two reads is seen by one of them.
+    # Due, leased, due: a run that moves from one to the other between two reads is seen by one of the reads.
     if engine.running or await first_due(store, tasks):
         return False
     worker = None if everywhere else engine.name
@@ -29,7 +29,7 @@ async def drained(store: Reads, engine: Supervisor, tasks: Collection[str], ever
 
 
 async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
-    """A run of these tasks that is due."""
+    """Return a due run of `tasks`, None if there is none."""
     held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in held]
     for task in waiting:
@@ -41,7 +41,7 @@ async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
 
 
 async def first_tick(store: Reads) -> Schedule | None:
-    """A schedule that has not fired yet and should have."""
+    """Return a schedule that should have fired and has not, None if there is none."""
     async with aclosing(row_pages(store, Schedule, RowQuery(limit=PAGE))) as found:
         async for page in found:
             for schedule in page.items:
@@ -51,7 +51,8 @@ async def first_tick(store: Reads) -> Schedule | None:
 
 
 async def first_leased(store: Reads, tasks: Collection[str], worker: str | None = None) -> Run | None:
-    """A run that this worker (or, without one, any) has in hand by the store's account, or that a dead one left."""
+    """Return a run that `worker` holds according to the store, or a run of `tasks` whose lease has lapsed. Without
+    `worker`, return any running run of `tasks`."""
     page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE))
     for run in page.runs:
         lapsed = run.until is not None and run.until <= page.now

@@ -1,4 +1,4 @@
-"""Which workers are alive, whether one of them knows a task, and what to say where none does."""
+"""Fleet: which workers are alive, whether one of them knows a task, and the words for a missing worker."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -14,29 +14,31 @@ from rota.store.paging import all_runs
 log = logging.getLogger("rota")
 
 SILENT = 30.0
-"""Seconds after which a worker that said nothing is not counted on: its lease, if that is shorter, but not less than
-BRIEF. A worker claims at least six times in that time."""
+"""Seconds after the last claim of a worker until the worker counts as dead. The worker's lease counts instead if it is
+shorter, but never less than BRIEF. A worker claims at least six times in that time."""
 BRIEF = 2.0
 PATIENCE = 3.0
-"""Seconds for which somebody waits for a due run before a missing worker is worth a word."""
+"""Seconds for which somebody waits for a due run before a missing worker is reported."""
 LOOK_AGAIN = 10.0
-"""Seconds between two looks at the workers of one task."""
+"""Seconds between two reads of the workers for one task."""
 NAMED = 3
 PAGE = 1000
-"""Running runs that are read at once."""
+"""Running runs in one page."""
 SHOWN = 100
-"""Characters of an id that are shown: it may come from outside."""
+"""Characters of an id that an error shows: the id may come from outside."""
 
 
 def is_alive(worker: WorkerSeen, now: float) -> bool:
-    """Was it heard of lately? One that stopped has said goodbye, and knows no task any more."""
+    """Has `worker` claimed lately? A worker that stops publishes an empty list of tasks."""
     return bool(worker.tasks) and now - worker.seen_at <= _patience(worker)
 
 
 def is_blocked(worker: WorkerSeen, run: Run, now: float) -> bool:
-    """Has it been silent, while the lease of a run that it holds was renewed? Then its event loop does not get on. A
-    lease that was renewed soon after the last claim does not tell: its worker may have died since. A worker that is
-    stopping renews and does not claim either."""
+    """Does `worker` renew the lease of `run` although it has not claimed for long? Then its event loop is blocked.
+
+    A renewal soon after the last claim proves nothing: the worker may have died since. A worker that is stopping also
+    renews without claiming.
+    """
     lease = worker.report.lease
     if not lease or not worker.tasks or run.worker != worker.name or run.until is None or run.until <= now:
         return False
@@ -50,7 +52,7 @@ def _patience(worker: WorkerSeen) -> float:
 class Fleet(Struct, frozen=True):
     """The workers as the store knows them at its time `now`.
 
-    `stopping` are those that claim no more and still hold runs; `see` looks for them only where no worker is alive.
+    `stopping` are workers that claim no more and still hold runs; `see` reads them only if no worker is alive.
     """
 
     now: float
@@ -63,7 +65,7 @@ class Fleet(Struct, frozen=True):
 
 
 async def see(store: Reads) -> Fleet:
-    """The workers, as far as `nobody` and `stranded_words` need them."""
+    """Read the workers, as far as `nobody` and `stranded_words` need them."""
     seen = await store.rows(WorkerSeen)
     fleet = Fleet(seen.now, seen.items)
     if fleet.alive or all(worker.tasks for worker in seen.items):
@@ -72,13 +74,14 @@ async def see(store: Reads) -> Fleet:
 
 
 def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) -> list[WorkerSeen]:
-    """Workers that have said goodbye and still renew the leases of runs."""
+    """Return the workers that claim no more and still renew the leases of runs."""
     holders = {run.worker for run in running if not is_stranded(run, now)}
     return [worker for worker in workers if not worker.tasks and worker.name in holders]
 
 
 def nobody(task: str, fleet: Fleet) -> str | None:
-    """The sentence that no live worker knows the task, and what to do about that; None if one does."""
+    """Return the sentence that no live worker knows `task`, with what to do about it; None if a live worker knows
+    it."""
     alive = fleet.alive
     if any(task in worker.tasks for worker in alive):
         return None
@@ -94,12 +97,12 @@ def nobody(task: str, fleet: Fleet) -> str | None:
 
 
 def is_stranded(run: Run, now: float) -> bool:
-    """Its lease has lapsed and nobody has taken it over yet."""
+    """Has the lease of `run` lapsed without a rescue?"""
     return run.state is State.RUNNING and run.until is not None and run.until <= now
 
 
 def stranded_words(run: Run, fleet: Fleet) -> str:
-    """What becomes of a stranded run; any live worker takes it over, whatever tasks that worker knows."""
+    """Return what becomes of a stranded run. Any live worker rescues it, whichever tasks that worker knows."""
     lapsed = f"its lease lapsed {_ago(fleet.now - (run.until or fleet.now))}"
     if fleet.alive:
         return f"{lapsed}: another worker takes it over"
@@ -107,7 +110,7 @@ def stranded_words(run: Run, fleet: Fleet) -> str:
 
 
 def _fate(run: Run) -> str:
-    """What a rescue makes of the run."""
+    """Return what a rescue makes of `run`, in words."""
     action = settlement_of(run, Lost()).action
     if isinstance(action, Finish):
         return f"ends as {action.state} ({action.reason})"
@@ -117,25 +120,25 @@ def _fate(run: Run) -> str:
 
 
 async def all_running(store: Reads) -> list[Run]:
-    """Every run that a worker holds, page by page. A worker's report only tells what it held when it last spoke."""
+    """Return every running run. The report of a worker only counts the runs that it held at its last claim."""
     return [run async for run in all_runs(store, RunQuery(states=[State.RUNNING], limit=PAGE))]
 
 
 def wants_a_worker(run: Run, now: float) -> bool:
-    """Due, or stranded, and nothing but a worker is wanted."""
+    """Is `run` due or stranded, so that only a worker is missing?"""
     due = run.state is State.QUEUED and run.due_at <= now and not run.needs and not run.parked
     return due or is_stranded(run, now)
 
 
 def unattended(run: Run, fleet: Fleet) -> str | None:
-    """Of a run that wants a worker: the sentence that none is there for it; None if one is."""
+    """Return the sentence that no worker is there for `run`, which is due or stranded; None if there is one."""
     if is_stranded(run, fleet.now):
         return None if fleet.alive else stranded_words(run, fleet)
     return nobody(run.task, fleet)
 
 
 async def unfinished_words(store: Reads, run: Run, now: float) -> str:
-    """Where an unfinished run stands, since when, and whether a worker is there for it."""
+    """Return in words which state an unfinished run is in, since when, and whether a worker is there for it."""
     match run.state:
         case State.RUNNING if is_stranded(run, now):
             return stranded_words(run, await see(store))
@@ -154,15 +157,16 @@ async def unfinished_words(store: Reads, run: Run, now: float) -> str:
 
 
 class Attendance:
-    """Says once per task that somebody waits for runs of it and no worker is there for them."""
+    """Warns once per task that somebody waits for its runs and no worker is there for them."""
 
     def __init__(self) -> None:
         self._looked: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     async def look(self, store: Reads, runs: Sequence[Run], now: float, clock: float) -> None:
-        """`runs` are awaited for a while already; `clock` says when a task was looked at last."""
-        wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._told}
+        """Warn about those of `runs` that need a worker and have none. `clock` is the loop's time, `now` the
+        store's."""
+        wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._warned}
         fresh = [run for task, run in wanted.items() if clock - self._looked.get(task, -LOOK_AGAIN) >= LOOK_AGAIN]
         if not fresh:
             return
@@ -171,12 +175,12 @@ class Attendance:
             self._looked[run.task] = clock
             missing = unattended(run, fleet)
             if missing is not None:
-                self._told.add(run.task)
+                self._warned.add(run.task)
                 log.warning("%s %s is awaited, but %s", run.task, run.id, missing)
 
 
 async def late_words(store: Reads, id: str, timeout: float) -> tuple[Run | None, str]:
-    """The run if it has ended after all, and else why somebody who waited so long has no result."""
+    """Return the run if it has ended, else None and the words why no result came within `timeout` seconds."""
     page = await store.runs(RunQuery(ids=[id]))
     if not page.runs:
         return None, f"no result of run {id} within {timeout:g} s: {unknown_run(id)}"

@@ -1,4 +1,4 @@
-"""RunHandle: what a submit gives back, and how to follow a run from anywhere."""
+"""RunHandle: the result of a submit, and how to follow a run from anywhere."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -16,12 +16,12 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def any_json(encoded: bytes) -> Any:
-    """A result whose task is not known here, as plain JSON values."""
+    """Decode the result of a task that this process does not know, as plain JSON values."""
     return msgspec.json.decode(encoded)
 
 
 class RunHandle(Generic[R_co]):
-    """One run, by its id. `created` is False if the submit joined a run that was there already."""
+    """One run, by its id. `created` is False if the submit joined an existing run."""
 
     __slots__ = ("_access", "_decode", "decision", "id")
 
@@ -42,7 +42,7 @@ class RunHandle(Generic[R_co]):
         return self.decision.reason is Reason.ACCEPTED
 
     def __bool__(self) -> bool:
-        """False for the handle of a call that `submit_many` could not place."""
+        """False for the handle of a call that `submit_many` could not submit."""
         return bool(self.decision)
 
     @property
@@ -54,14 +54,14 @@ class RunHandle(Generic[R_co]):
         return f"<RunHandle {self.id}>"
 
     async def refresh(self) -> Run:
-        """The run as it stands now; RunNotFound if the store has forgotten it."""
+        """Return the run as it is now; raise RunNotFound if the store has forgotten it."""
         return await self._client.run(self.id)
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """Waits for the end and gives the handler's return value.
+        """Wait for the end of the run and return the handler's result.
 
-        Raises RunFailed, RunCancelled, or TimeoutError after `timeout` seconds; the run goes on then. The
-        TimeoutError says where the run stands: a store that does not answer makes it up to 2 seconds late.
+        Raises RunFailed, RunCancelled, or TimeoutError after `timeout` seconds; then the run goes on. The TimeoutError
+        says in which state the run is. It comes up to 2 seconds late if the store does not answer.
         """
         run = await self._client.ended(self.id, timeout)
         if run.state is State.FAILED:
@@ -71,28 +71,28 @@ class RunHandle(Generic[R_co]):
         return self._decode(run.result if run.result is not None else b"null")  # type: ignore[no-any-return]
 
     async def cancel(self, note: str | None = None) -> bool:
-        """Ask for the run's end: at once while it is queued, through its worker while it runs.
+        """Cancel the run: a queued run ends at once, a running one is stopped by its worker.
 
-        False if it had ended before. A handler that finishes first wins.
+        Returns False if the run had ended before. If the handler finishes first, its result counts.
         """
         changed = await self._control(Command.CANCEL, note)
         await self._client.ended_here([self.id] if changed else [])
         return changed
 
     async def pause(self, note: str | None = None) -> bool:
-        """Hold the run: at once while it is queued; while it runs, its handler is stopped and can go on from its
-        last checkpoint. False if there is nothing to hold."""
+        """Pause the run: a queued run waits at once; the handler of a running one is stopped, and continues from its
+        last checkpoint after a resume. Returns False if the run had ended or was paused already."""
         return await self._control(Command.PAUSE, note)
 
     async def resume(self, note: str | None = None) -> bool:
-        """Let a paused run go on. False if it was not paused."""
+        """Queue a paused run again. Returns False if the run was not paused."""
         return await self._control(Command.RESUME, note)
 
     async def _control(self, command: Command, note: str | None) -> bool:
         return bool((await self._client.control(command, [self.id], note)).items[0])
 
     async def retry(self) -> "RunHandle[R_co]":
-        """A new run that does the same again; retrying twice gives the same new run."""
+        """Submit a new run that does the same again. A second retry of the same run returns the same new run."""
         run = await self.refresh()
         if not run.state.final:
             raise InvalidOptions(f"{run.task} {run.id} is {run.state}; only an ended run can be retried")
@@ -128,7 +128,7 @@ class RunHandle(Generic[R_co]):
 
 
 def accept(decision: Decision) -> Decision:
-    """The decision, if it is a yes."""
+    """Return `decision` if the run was accepted; else raise QueueFull or Refused."""
     if decision:
         return decision
     if decision.reason is Reason.QUEUE_FULL:

@@ -1,4 +1,4 @@
-"""What no code knows: runs of a task that was renamed or removed, schedules that left the code, a name mistyped."""
+"""Leftovers: queued runs whose task no code has, schedules that left the code, and submits of unknown names."""
 
 import logging
 from collections.abc import Collection
@@ -15,19 +15,20 @@ from rota.store.paging import all_rows
 log = logging.getLogger("rota")
 
 PAGE = 1000
-TOLD = 5
-"""Tasks and schedules that are named one by one."""
+LISTED = 5
+"""Tasks or schedules that a warning names one by one."""
 NAMES = 1000
-"""Mistyped names that a process remembers to have told of."""
+"""Unknown names that a process remembers to have warned about."""
 
 
 async def tell_orphans(store: Reads, known: Collection[str]) -> None:
-    """Warn of queued runs whose task neither this app nor a live worker knows; `known` are the names of this app."""
+    """Warn about queued runs whose task neither this app nor a live worker knows. `known` are the task names of this
+    app."""
     workers = await store.rows(WorkerSeen)
     elsewhere = {task for worker in workers.items if is_alive(worker, workers.now) for task in worker.tasks}
     waiting = [depth for depth in (await store.depths()).items if depth.queued]
     orphans = [depth for depth in waiting if depth.task not in known and depth.task not in elsewhere]
-    for depth in orphans[:TOLD]:
+    for depth in orphans[:LISTED]:
         runs = "1 queued run" if depth.queued == 1 else f"{depth.queued:,} queued runs"
         log.warning(
             "%s of %s: no live worker knows that task; if it was renamed, give the new one aliases=[%r], and if it is "
@@ -37,20 +38,20 @@ async def tell_orphans(store: Reads, known: Collection[str]) -> None:
             depth.task,
             depth.task,
         )
-    if len(orphans) > TOLD:
-        log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - TOLD)
+    if len(orphans) > LISTED:
+        log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - LISTED)
 
 
 async def tell_undeclared(store: Reads, owner: str, declared: Collection[str]) -> list[str]:
-    """Warn of schedules that the code of this app declared once and no longer does; their ids."""
+    """Warn about schedules that the code of this app declared once and no longer declares; return their ids."""
     stored = all_rows(store, Schedule, RowQuery(limit=PAGE))
     names = [row.id async for row in stored if row.owner == owner and row.id not in declared]
     if names:
-        more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
         log.warning(
             "no longer in the code of this app, and still firing: schedule %s%s; `rota sync --prune` deletes what the "
             "code does not declare",
-            ", ".join(names[:TOLD]),
+            ", ".join(names[:LISTED]),
             more,
         )
     return names
@@ -59,8 +60,10 @@ async def tell_undeclared(store: Reads, owner: str, declared: Collection[str]) -
 async def tell_leftovers(
     client: Client, known: Collection[str], owner: str | None, declared: Collection[str]
 ) -> set[str]:
-    """What the store has of an app that its code does not know any more; the schedules among it. Without an `owner`,
-    nobody can say whose schedules are whose."""
+    """Warn about what the store has and the code of the app no longer knows; return the ids of such schedules.
+
+    Without an `owner`, no schedule can be attributed to this app.
+    """
     try:
         await tell_orphans(client, known)
         return set() if owner is None else set(await tell_undeclared(client, owner, declared))
@@ -69,21 +72,21 @@ async def tell_leftovers(
         return set()
 
 
-class Strangers:
-    """Warns once of each name that is submitted and that nobody knows."""
+class UnknownNames:
+    """Warns once about each submitted task name that nobody has defined."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     async def tell(self, store: Reads, task: str, names: Collection[str]) -> None:
-        """`names` are those of this app. An app that defines nothing, on a store where nothing was published, knows
-        too little to say."""
-        if task in self._told or len(self._told) >= NAMES:
+        """Warn if no worker has published `task`. `names` are the tasks of this app. No warning if the app defines no
+        task and the store has none: then nobody knows what is right."""
+        if task in self._warned or len(self._warned) >= NAMES:
             return
         published = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.executor}
         if not names and not published:
             return
-        self._told.add(task)
+        self._warned.add(task)
         log.warning(
             "submitted %s, which neither this app nor any worker has defined: the run waits until one does%s",
             task,

@@ -1,4 +1,4 @@
-"""Portal: a background event loop through which synchronous code uses what is async."""
+"""Portal: a background event loop that runs async calls for synchronous code."""
 
 import asyncio
 import concurrent.futures
@@ -12,11 +12,11 @@ from rota.forks import PerProcess
 
 T = TypeVar("T")
 stand_in: ContextVar[Callable[[Callable[[], Awaitable[Any]]], Any] | None] = ContextVar("rota portal", default=None)
-"""Does the work of a portal where a simulation calls a plain function on its own loop."""
+"""Replaces the portal while a simulation calls a plain function on its own loop."""
 
 
 class _Home:
-    """The background loop of one process, while there is one."""
+    """The background loop of one process, if it has been started."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -31,7 +31,7 @@ class _Home:
         return self.loop
 
     def left(self) -> tuple[asyncio.AbstractEventLoop | None, threading.Thread | None]:
-        """The next call starts another loop."""
+        """Give up the loop and return it with its thread; the next call starts another loop."""
         with self.lock:
             found = self.loop, self.thread
             self.loop, self.thread = None, None
@@ -39,13 +39,14 @@ class _Home:
 
 
 class Portal:
-    """Starts its thread when first used; a forked child gets one of its own."""
+    """Starts its thread on the first call. A forked child starts a thread of its own."""
 
     def __init__(self) -> None:
         self._home = PerProcess(_Home)
 
     def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of `work()`, run on the background loop. Refused where it would block a running loop."""
+        """Run `work()` on the background loop and return its result. Raises NotRunning where an event loop runs: the
+        call would block that loop."""
         instead = stand_in.get()
         if instead is not None:
             return instead(work)  # type: ignore[no-any-return]
@@ -55,7 +56,7 @@ class Portal:
             return await work()
 
         home = self._home.get()
-        with home.lock:  # a close comes before this call or after it, never between the loop and its work
+        with home.lock:  # a close comes before this call or after it, never between getting the loop and using it
             future = asyncio.run_coroutine_threadsafe(run(), home.started())
         try:
             return future.result()
@@ -71,7 +72,7 @@ class Portal:
             return False
 
     def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """End the thread. Calls that still wait are told; `last` is awaited there at the end."""
+        """End the thread. Calls that are still waiting raise NotRunning; `last` is awaited at the end."""
         loop, thread = self._home.get().left()
         if loop is not None and thread is not None:
             asyncio.run_coroutine_threadsafe(_wind_up(last), loop).result()
@@ -79,11 +80,11 @@ class Portal:
             thread.join()
 
     async def leave(self, last: Callable[[], Awaitable[None]]) -> None:
-        """The same from a call on the background loop: the thread ends as soon as that call has its result."""
+        """End the thread from a call on the background loop itself, as soon as that call has returned its result."""
         self._home.get().left()
         loop, call = asyncio.get_running_loop(), asyncio.current_task()
         await _wind_up(last)
-        if call is not None:  # called after those who wait for the result, who asked earlier
+        if call is not None:  # runs after the callback that delivers the result, which was added earlier
             call.add_done_callback(lambda _: loop.stop())
 
 

@@ -1,4 +1,4 @@
-"""Retrying: a verb is sent again while the store is away, within a window that the store's memory of ids outlives."""
+"""Retrying: send a verb again while the store is unreachable, within a window that is shorter than ID_MEMORY."""
 
 import asyncio
 import logging
@@ -12,14 +12,14 @@ log = logging.getLogger("rota")
 
 T = TypeVar("T")
 PAUSES = (0.2, 1.0, 4.0)
-"""Seconds between the tries of a submit."""
+"""Seconds between two tries."""
 
 
 async def patiently(call: Callable[[], Awaitable[T]], patience: float = RETRY_WINDOW) -> T:
-    """Every verb may be sent again: a store that was away for a moment costs nothing but that moment.
+    """Call `call` until the store answers; every verb of a store can be sent again.
 
-    All tries together end after `patience` seconds, one under way included. So the store still knows the id of what an
-    earlier try may have brought in, and a later one makes no second run.
+    All tries end after `patience` seconds, including the one under way. The store still remembers the ids of runs that
+    an earlier try has put, so that a later try makes no second run.
     """
     failure = StoreUnavailable(f"the store has not answered for {patience:g} s")
     window = asyncio.timeout(patience)
@@ -32,7 +32,7 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: float = RETRY_WI
                     if not error.passing:
                         raise
                     failure = error
-                    log.warning("the store is away, next try in %.1f s: %s", pause, error)
+                    log.warning("store unreachable, next try in %.1f s: %s", pause, error)
                     await asyncio.sleep(pause)
             return await call()
     except TimeoutError:

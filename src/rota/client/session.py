@@ -1,4 +1,4 @@
-"""Session: an open store on one event loop, and one reader there for all who wait for endings."""
+"""Session: an open store on one event loop, and one reader for everybody there who waits for the end of a run."""
 
 import asyncio
 import logging
@@ -16,15 +16,15 @@ from rota.store import Backend, Hint, Page, RunQuery, Store
 log = logging.getLogger("rota")
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a waiting client reads again, if no hint came."""
+"""Seconds after which the reader reads again, if no hint came."""
 ALL_AGAIN = 0.1
-"""Seconds after which all runs that are waited for are read again, at the soonest."""
+"""Seconds at least between two reads of all awaited runs."""
 
 Refusal = Callable[[NewRun, Decision], None]
 
 
 class Session:
-    """An open store on one loop, and who waits for which run there."""
+    """An open store on one event loop, and who waits there for which run."""
 
     def __init__(self, backend: Backend, refused: Refusal | None = None, look_again: float = LOOK_AGAIN) -> None:
         self.refused = refused
@@ -39,8 +39,8 @@ class Session:
         self._waiters: weakref.WeakSet[Waiters] = weakref.WeakSet()
         self._watcher: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
-        self._hinted: set[str] = set()  # to be read at once, of those waited for
-        self._read_all_at = self._next_all_at = 0.0  # when all of them were read last, and are read next
+        self._hinted: set[str] = set()  # awaited ids to be read at once
+        self._read_all_at = self._next_all_at = 0.0  # when all awaited ids were read last, and are read next
         self._news = asyncio.Event()
         self.heard = 0
         self.users = 0
@@ -57,7 +57,7 @@ class Session:
         return self._store
 
     async def ended(self, id: str) -> Run:
-        """The run once it has ended. A handler that waits here holds a seat meanwhile."""
+        """Return the run once it has ended. Tell the engine that the calling handler waits: it keeps its seat."""
         served = serving.get()
         if served is None:
             return await self._ended(id)
@@ -83,7 +83,7 @@ class Session:
                 self._since.pop(id, None)
 
     async def news(self, seconds: float, since: int | None = None) -> int:
-        """Returns when more was heard than `since`, or after so many seconds."""
+        """Return when the count of hints differs from `since`, or after `seconds`; return the count."""
         self._start_watching()
         since = self.heard if since is None else since
         try:
@@ -96,7 +96,7 @@ class Session:
         return self.heard
 
     async def close(self) -> None:
-        async with self._opening:  # one at a time; the second finds nothing to do
+        async with self._opening:  # one close at a time; the second one finds nothing to do
             if self._watcher is not None:
                 self._watcher.cancel()
                 await asyncio.wait((self._watcher,))
@@ -109,7 +109,7 @@ class Session:
             self._watcher.add_done_callback(self._watcher_ended)
 
     def _watcher_ended(self, watcher: asyncio.Task[None]) -> None:
-        """Nobody waits for a watcher that is gone; the next to wait starts another."""
+        """Fail the futures that waited for the watcher; the next wait starts another watcher."""
         self._watcher = None
         error = None if watcher.cancelled() else watcher.exception()
         for futures in self._waiting.values():
@@ -118,7 +118,7 @@ class Session:
                     future.set_exception(error or StoreUnavailable(f"{self._backend.url} was closed meanwhile"))
 
     async def _watch(self) -> None:
-        """One reader for all who wait, as long as the store is open. A fault that passes is no news for them."""
+        """Read for everybody who waits, as long as the store is open. Retry after an error that passes."""
         while True:
             try:
                 return await self._watch_hints()
@@ -129,7 +129,7 @@ class Session:
                 await asyncio.sleep(self._look_again)
 
     async def _watch_hints(self) -> None:
-        """Look when a hint concerns one of those who wait, and now and then without."""
+        """Read runs when a hint names an awaited one, and every `look_again` seconds without a hint."""
         loop = asyncio.get_running_loop()
         self._next_all_at = loop.time()
         async with self.store.changes() as hints:
@@ -160,7 +160,7 @@ class Session:
                 self._look.set()
 
     def _wanted(self, now: float) -> list[str]:
-        """The hinted ids alone, where thousands are waited for; all of them when it is time."""
+        """Return the hinted ids that somebody waits for; all awaited ids when their time has come."""
         hinted, self._hinted = self._hinted, set()
         if now < self._next_all_at:
             return [id for id in hinted if id in self._waiting]
@@ -168,8 +168,11 @@ class Session:
         return list(self._waiting)
 
     async def _read(self, ids: Sequence[str]) -> None:
-        """Tell those who wait for these runs. An error that is not the store's absence may be about one id: then half
-        of them are asked for at a time, so that it reaches only whoever waits for that one."""
+        """Read the runs `ids` and tell everybody who waits for one that has ended.
+
+        An error other than StoreUnavailable may be caused by a single id. Then the runs are read by halves, so that the
+        error only reaches whoever waits for that id.
+        """
         if not ids:
             return
         try:
@@ -203,7 +206,7 @@ class Session:
                 future.set_result(news)
 
     async def _attend(self, page: Page) -> None:
-        """A run that is awaited for a while, and that no worker is there for, is worth a word."""
+        """Warn if a run has been awaited for PATIENCE seconds and no worker is there for it."""
         clock = asyncio.get_running_loop().time()
         late = [run for run in page.runs if clock - self._since.get(run.id, clock) >= PATIENCE]
         if not late:

@@ -1,4 +1,4 @@
-"""What became of a schedule's ticks: each with its run, and how that ended. The runs of all come in one read."""
+"""Tick outcomes: what became of the ticks of a schedule, with the run of each."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,8 +13,11 @@ from rota.store import Reads, RunQuery
 
 
 class TickOutcome(Struct, frozen=True):
-    """One tick. `reason` says whether it made a run; `run_id` is the run that stands for it: its own, the one that it
-    joined, or the one that stood in its way. `run` is None where there is none, or none is remembered."""
+    """One tick. `reason` says whether the tick made a run.
+
+    `run_id` is the run that the tick made or joined, or the run because of which it made none. `run` is None if there
+    is no such run, or if the store has forgotten it.
+    """
 
     firing: Firing
     run_id: str | None
@@ -35,19 +38,19 @@ class TickOutcome(Struct, frozen=True):
 
     @property
     def state(self) -> State | None:
-        """Where the run stands that this tick made or joined."""
+        """The state of the run that this tick made or joined."""
         return self.run.state if self.run is not None and self.reason in (Reason.ACCEPTED, Reason.JOINED) else None
 
     @property
     def word(self) -> str:
-        """The state of its run; else why it has none."""
+        """The state of the run; without a run, the reason for that."""
         if self.state is not None:
             return str(self.state)
         return "forgotten" if self.made else str(self.reason)
 
 
 async def outcomes_of(store: Reads, schedules: Sequence[Schedule], most: int) -> list[list[TickOutcome]]:
-    """The last `most` ticks of each schedule, oldest first."""
+    """Return the last `most` ticks of each schedule, oldest first. One read fetches the runs of all of them."""
     ids = {run_of(schedule, firing) for schedule in schedules for firing in schedule.recent[-most:]}
     wanted = [id for id in ids if id is not None]
     runs = {run.id: run for run in (await store.runs(RunQuery(ids=wanted))).runs} if wanted else {}

@@ -1,6 +1,7 @@
-"""Moving: all that waits in one store goes to another, and nothing runs twice or not at all.
+"""Transfer: move everything that waits in one store to another; nothing is run twice or lost.
 
-Each thing is held where it is, put where it goes, and only then dropped: whoever is interrupted moves again.
+Each item is paused in the source, put into the target, and only then dropped from the source. After an interruption,
+moving again continues.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -26,8 +27,9 @@ WAITING = (State.QUEUED, State.PAUSED)
 
 
 class Moved(Struct):
-    """How many of each; `running` ones end where they are, and so stay those that wait for them or were not taken
-    (`left`). Of the runs, `afresh` had been tried before: their failures, losses and checkpoints are not carried."""
+    """How many items of each kind were moved. `running` runs end in the source. `left` runs stay there too: they wait
+    for a running one, or the target refused them. `afresh` runs had been tried before: their failures, losses and
+    checkpoints are not moved."""
 
     schedules: int = 0
     runs: int = 0
@@ -38,10 +40,10 @@ class Moved(Struct):
 
 
 async def move(source: Store, target: Store, by: str | None = None, tell: Callable[[str], object] = str) -> Moved:
-    """Schedules with their next ticks, queued and paused runs with their due times, marks, and what code published."""
+    """Move schedules with their next ticks, queued and paused runs with their due times, marks, and published specs."""
     moved = Moved()
     specs = (await source.rows(TaskSpec)).items
-    await target.declare([replace(spec, enabled=True) for spec in specs])  # what waits goes, switched off or not
+    await target.declare([replace(spec, enabled=True) for spec in specs])  # move the runs of disabled tasks as well
     tell("schedules")
     async for schedules in _schedules(source):
         await _move_schedules(source, target, schedules, by)
@@ -56,17 +58,17 @@ async def move(source: Store, target: Store, by: str | None = None, tell: Callab
         moved.left += len(runs) - len(taken)
         moved.afresh += sum(_was_tried(run) for run in taken)
         gone += [run.id for run in taken]
-    for first in range(0, len(gone), PAGE):  # not before all are there: the end of one lets go those that wait for it
+    for first in range(0, len(gone), PAGE):  # drop when all are copied: the end of a run would release others
         await source.control(Command.DROP, gone[first : first + PAGE], NOTE, by)
     moved.runs = len(gone)
     await target.declare(specs)
-    moved.marks = await _copy_marks(source, target)  # again: what was done meanwhile is waited for there
+    moved.marks = await _copy_marks(source, target)  # again: runs there may need marks written meanwhile
     moved.running = sum(depth.running for depth in (await source.depths()).items)
     return moved
 
 
 async def count(source: Store) -> Moved:
-    """What `move` would find now. Nothing is changed."""
+    """Count what `move` would find now. Nothing is changed."""
     depths = (await source.depths()).items
     return Moved(
         schedules=len((await source.rows(Schedule, RowQuery(limit=ALL))).items),
@@ -79,9 +81,9 @@ async def count(source: Store) -> Moved:
 async def _move_schedules(source: Store, target: Store, schedules: list[Schedule], by: str | None) -> None:
     ids = [schedule.id for schedule in schedules]
     await source.control(Command.PAUSE, ids, NOTE, by, Scope.SCHEDULES)
-    held = {row.id: row for row in (await source.rows(Schedule, RowQuery(names=ids, limit=len(ids)))).items}
-    # Held now, they have fired for the last time. Whoever else paused one left another note.
-    now = [replace(row, paused=False, note=None) if row.note == NOTE else row for row in held.values()]
+    paused = {row.id: row for row in (await source.rows(Schedule, RowQuery(names=ids, limit=len(ids)))).items}
+    # Paused, they fire no more. A schedule that somebody else paused has another note.
+    now = [replace(row, paused=False, note=None) if row.note == NOTE else row for row in paused.values()]
     answers = (await target.declare(now)).items
     if Declared.TAKEN in answers:
         taken = now[answers.index(Declared.TAKEN)].id
@@ -97,8 +99,11 @@ async def _copy_marks(source: Store, target: Store) -> int:
 
 
 async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[str], by: str | None) -> list[Run]:
-    """Which of them are held here and stand there as well now. What waits for something that stays here stays too:
-    nobody would tell it there."""
+    """Copy `runs` and return those that are now paused in `source` and put in `target`.
+
+    A run stays if it needs one of `stays`: in `target`, nothing would tell it of that end. The ids and marks of such
+    runs are added to `stays`.
+    """
     going: list[Run] = []
     for run in runs:
         if stays & set(run.needs):
@@ -107,13 +112,13 @@ async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[s
             going.append(run)
     await source.control(Command.PAUSE, [run.id for run in going if run.state is State.QUEUED], NOTE, by)
     found = {run.id: run for run in (await source.runs(RunQuery(ids=[run.id for run in going]))).runs}
-    # As they stand now that they are held: some were started meanwhile, others have newer arguments.
-    held = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
-    async with _shut(target, {run.task for run in held if run.note != NOTE}, by):
-        answers = (await target.put([_again(run) for run in held])).items
-        taken = [run for run, answer in zip(held, answers, strict=True) if answer == Decision(run.id, Reason.ACCEPTED)]
+    # Read the paused runs again: some were started before the pause, others were joined.
+    paused = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
+    async with _shut(target, {run.task for run in paused if run.note != NOTE}, by):
+        answers = zip(paused, (await target.put([_again(run) for run in paused])).items, strict=True)
+        taken = [run for run, answer in answers if answer == Decision(run.id, Reason.ACCEPTED)]
         await target.control(Command.PAUSE, [run.id for run in taken if run.note != NOTE], None, by)
-    refused = [run for run in held if run not in taken]
+    refused = [run for run in paused if run not in taken]
     for run in refused:
         stays |= _known_by(run)
     back = [run.id for run in refused if run.note == NOTE]
@@ -123,18 +128,19 @@ async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[s
 
 @asynccontextmanager
 async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerator[None]:
-    """Nothing of these tasks starts there meanwhile: a run that is paused comes in before it can be paused."""
+    """Pause `tasks` in `target` during the block: a paused run can only be paused after its put, and must not start
+    between."""
     names = sorted(tasks)
     changed = (await target.control(Command.PAUSE, names, NOTE, by, Scope.TASKS)).items
     try:
         yield
     finally:
-        ours = [name for name, paused in zip(names, changed, strict=True) if paused]
+        ours = [name for name, was in zip(names, changed, strict=True) if was]
         await target.control(Command.RESUME, ours, NOTE, by, Scope.TASKS)
 
 
 async def _running(source: Store) -> set[str]:
-    """What those that run here are waited for as."""
+    """Return the names under which other runs wait for the runs that are running in `source`."""
     running = all_runs(source, RunQuery(states=[State.RUNNING], limit=PAGE))
     return {name async for run in running for name in _known_by(run)}
 
@@ -148,7 +154,8 @@ def _was_tried(run: Run) -> bool:
 
 
 def _again(run: Run) -> NewRun:
-    """The same run. Its guards were judged when it first came in; but no two of a key wait, there as here."""
+    """Return the same run for a put. Its guards were judged when it was first put, except that two runs of one unique
+    key never wait."""
     return NewRun(
         id=run.id,
         task=run.task,
@@ -165,13 +172,13 @@ def _again(run: Run) -> NewRun:
 
 
 async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:
-    """What is moved is gone: each page is the first."""
+    """Yield schedules page by page. Moved ones are gone, so every page is the first one."""
     while found := (await source.rows(Schedule, RowQuery(limit=PAGE))).items:
         yield found
 
 
 async def _waiting(source: Store) -> AsyncIterator[list[Run]]:
-    """The oldest first, so that what others wait for goes before them."""
+    """Yield waiting runs page by page, oldest first: a run is moved after the runs that it needs."""
     ids = [run.id async for run in all_runs(source, RunQuery(states=WAITING, limit=PAGE))][::-1]
     for first in range(0, len(ids), PAGE):
         found = (await source.runs(RunQuery(ids=ids[first : first + PAGE]))).runs

@@ -1,4 +1,4 @@
-"""Flows: a day of dependent work. Defined in code, started once per period, seen and mended by people."""
+"""Flows: a day of dependent work. Code defines a flow, each period starts once, people look at it and repair it."""
 
 from rota.flow.flow import Flow, Step, StepArgs
 from rota.flow.status import FlowStatus, StepStatus

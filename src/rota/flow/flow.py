@@ -1,4 +1,5 @@
-"""Flow: steps and what they follow, defined in code. A period of it is a handful of runs that wait for each other."""
+"""Flow: steps that follow each other, defined in code. One period of a flow is a group of runs that wait for each
+other."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -40,11 +41,11 @@ BACKFILL_CAP = 1000
 PAGE = 1000
 AnyTask = Task[..., ..., Any, Any]
 StepArgs = Mapping[str, Any] | Callable[[Inputs], Answer] | None
-"""Arguments by name, or a function that gives them when a step starts."""
+"""Arguments by name, or a function that returns them when a step starts."""
 
 
 class Step(Struct, frozen=True):
-    """One step of a flow; give it to `after=` of those that follow."""
+    """One step of a flow; pass it to `after=` of the steps that follow."""
 
     spec: StepSpec
     call: Bound[Any]
@@ -57,9 +58,10 @@ class Step(Struct, frozen=True):
 
 
 class Flow:
-    """Made by `app.flow`. A period is started once, moves on the instant a step succeeds, and is healed by `recheck`.
+    """A flow, made by `app.flow`. Each period is started once; a step starts as soon as the steps before it have
+    succeeded, and `recheck` puts missing steps.
 
-    Its name is a task too: a run of it starts a period, or mends one, as `recheck` does.
+    The name of a flow is a task, too: a run of that task does what `recheck` does.
     """
 
     def __init__(
@@ -102,13 +104,13 @@ class Flow:
         on_failure: OnFailure | None = None,
         expect: Trigger | str | None = None,
     ) -> Step:
-        """Add a step: it starts when all that it comes `after` have succeeded.
+        """Add a step that starts when all steps in `after` have succeeded.
 
-        A parameter of the task that has the name of a step before it gets that step's result. `args` gives others, or
-        is a function that does when the step starts; both win over the flow's `args`. `when` is a function that may
-        say no: the step is skipped then, and those behind it go on. `on_failure` says what its failure means for the
-        others: `block` those behind it, `continue` without it, or `stop` the whole period. `expect` is when it should
-        be done: see `late`.
+        A parameter of the task that has the name of an earlier step gets that step's result. `args` are other
+        arguments, or a function that returns them when the step starts; both win over the flow's `args`. `when` is a
+        function: if it returns False, the step is skipped and the steps behind it go on. `on_failure` says what a
+        failure of the step does: `block` the steps behind it, `continue` without it, or `stop` the whole period.
+        `expect` says when the step should be done; otherwise it is `late`.
         """
         own = definition_of(task.task if isinstance(task, Bound) else task)
         try:
@@ -127,7 +129,7 @@ class Flow:
         given = self._shared(task, followed) | ({} if args is None or callable(args) else dict(args))
         call, takes = bind_step(task, given, followed, filled_later=bool(code.args or code.shared_args))
         if code.when or code.args:
-            takes = followed  # its functions may look at any of them
+            takes = followed  # `when` and `args` may read the result of any of them
         spec = StepSpec(
             name=step_name,
             task=own.name,
@@ -141,8 +143,8 @@ class Flow:
         return step
 
     def _shared(self, task: AnyTask | Bound[Any], followed: Sequence[str]) -> dict[str, Any]:
-        """What the flow's `args` give this task, where they are no function and no step before gives it. A bound call
-        is complete."""
+        """Return the flow's `args` that `task` takes and that no earlier step provides. A bound call gets none: it is
+        complete."""
         if self._args is None or callable(self._args) or isinstance(task, Bound):
             return {}
         wanted = [name for name in definition_of(task).signature.names if name not in followed]
@@ -157,7 +159,7 @@ class Flow:
 
     def _followed(self, after: "Sequence[Step | AnyTask | str] | Step | AnyTask | str") -> list[str]:
         several = [after] if isinstance(after, str | Step | Task) else list(after)
-        return [self._name_of(one) for one in several]
+        return [self._name_of(each) for each in several]
 
     def _name_of(self, followed: "Step | AnyTask | str") -> str:
         if isinstance(followed, str):
@@ -176,13 +178,14 @@ class Flow:
         return {name: step.spec for name, step in self.steps.items()}
 
     def codes(self) -> dict[str, StepCode]:
-        """What a worker must know of the steps, by flow and step."""
+        """Return what a worker must know of the steps, by flow and step."""
         return {f"{self.name}/{name}": step.code for name, step in self.steps.items() if step.code != StepCode()}
 
     # -- periods ---------------------------------------------------------------------------------------------------
 
     async def period(self, period: str | date | None = None) -> str:
-        """The name of a period: the one of now by the store's clock, unless it is given by name, day or instant."""
+        """Return the name of a period: the current one by the store's clock, or the one that `period` names or
+        contains."""
         try:
             if period is None:
                 return period_at(self.once, await self._client().now())
@@ -194,12 +197,15 @@ class Flow:
             raise InvalidOptions(f"flow {self.name}: {error}") from None
 
     async def start(self, period: str | date | None = None) -> dict[str, Decision]:
-        """Put all steps of a period, in one step of the store. What is done or under way is refused or joined, so that
-        starting twice changes nothing; what has failed or was cancelled is made anew."""
+        """Put all steps of a period in one step of the store.
+
+        Steps that are done are refused and unfinished ones are joined, so that starting twice changes nothing. Steps
+        that have failed or were cancelled get a new run.
+        """
         return await self._put(await self.period(period), list(self.steps))
 
     async def recheck(self, period: str | date | None = None) -> dict[str, Decision]:
-        """Heal a period: put what is missing of it. Left alone is what a person has cancelled, and a period that one
+        """Put the missing steps of a period. Steps that a person has cancelled stay so, and so does a period that one
         of its steps has stopped."""
         name = await self.period(period)
         newest = {step: run for step, run in (await self._newest(name))[1].items() if step in self.steps}
@@ -211,29 +217,35 @@ class Flow:
     async def rerun(
         self, step: "str | Step", period: str | date | None = None, downstream: bool = True
     ) -> dict[str, Decision]:
-        """Do a step again, and (`downstream`) all that follow from it. Refused while one of them runs: what it brings
-        would come from what is done anew."""
+        """Do a step again, with `downstream` also all steps that follow from it.
+
+        Raises InvalidOptions while a step to be rerun is running: it would finish with results of the old inputs.
+        """
         name = await self.period(period)
         steps = self.downstream(step) if downstream else [self._step(step)]
         newest = (await self._newest(name))[1]
-        for one in steps:
-            if one in newest and newest[one].state is State.RUNNING:
-                raise InvalidOptions(f"flow {self.name}: step {one} runs; wait for its end, or cancel {newest[one].id}")
+        for each in steps:
+            if each in newest and newest[each].state is State.RUNNING:
+                run = newest[each].id
+                raise InvalidOptions(f"flow {self.name}: step {each} runs; wait for its end, or cancel {run}")
         await self._clear(name, steps)
         return await self._put(name, steps)
 
     async def reset(
         self, period: str | date | None = None, step: "str | Step | None" = None, downstream: bool = False
     ) -> list[str]:
-        """Forget that steps are done (all, or this one, or what follows from it as well): the next start or recheck
-        does them again. Returns the steps that were done: one that had failed is forgotten too, but was not done."""
+        """Forget that steps are done: all, or `step`, or with `downstream` also those that follow from it. The next
+        start or recheck does them again.
+
+        Returns the names of the steps that were done. A failed step is forgotten too, but not returned.
+        """
         name = await self.period(period)
         if step is None:
             return await self._clear(name, list(self.steps))
         return await self._clear(name, self.downstream(step) if downstream else [self._step(step)])
 
     async def backfill(self, first: str | date, last: str | date) -> dict[str, dict[str, Decision]]:
-        """Start every period from the first to the last of these."""
+        """Start every period from `first` to `last`."""
         if not isinstance(self.once, Period):
             raise InvalidOptions(f"flow {self.name}: only a function names its periods; start them one by one")
         begin, end = await self.period(first), await self.period(last)
@@ -250,8 +262,8 @@ class Flow:
         return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.specs, runs, marks, now))
 
     async def wait(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
-        """Returns when the period is done, or when nothing more of it moves by itself: `done` says which. TimeoutError
-        after `timeout` seconds."""
+        """Return when the period is done, or when nothing of it changes any more by itself: `done` says which. Raise
+        TimeoutError after `timeout` seconds."""
         name = await self.period(period)
         async with asyncio.timeout(timeout):
             heard = await self._client().news(0.0)
@@ -262,7 +274,7 @@ class Flow:
     # -- the same from synchronous code ----------------------------------------------------------------------------
 
     def start_sync(self, period: str | date | None = None) -> dict[str, Decision]:
-        """`start` from synchronous code; raises where an event loop runs, as all of these do."""
+        """`start` from synchronous code. Like all methods here, it raises where an event loop runs."""
         return self._portal().call(lambda: self.start(period))
 
     def recheck_sync(self, period: str | date | None = None) -> dict[str, Decision]:
@@ -312,7 +324,7 @@ class Flow:
         return as_step(call_of(found.call).to_run(), found.spec, self.specs, self.name, period, expires_at)
 
     async def _expiry(self, period: str) -> float:
-        """Steps that are never reached do not wait for ever."""
+        """Return when the steps of a period expire: steps that are never reached do not wait for ever."""
         now = await self._client().now()
         end = self.once.bounds(period)[1].timestamp() if isinstance(self.once, Period) else now + memory_of(self.once)
         return max(end, now) + KEPT
@@ -325,7 +337,7 @@ class Flow:
         return [step for step, was in zip(steps, changed, strict=True) if was and step in done]
 
     async def _newest(self, period: str) -> tuple[float, dict[str, Run]]:
-        """The store's time, and the latest run of each step."""
+        """Return the store's time, and the latest run of each step."""
         found: dict[str, Run] = {}
         now = 0.0
         async for page in self._client().pages(RunQuery(group=group_of(self.name, period), limit=PAGE)):
@@ -346,7 +358,8 @@ class Flow:
     # -- its own task ----------------------------------------------------------------------------------------------
 
     def handler(self) -> Callable[..., Any]:
-        """What a run of the flow's own name does: its recheck, or a submit by that name."""
+        """Return the handler of the flow's own task. Its runs come from the recheck schedule, or from a submit by
+        name."""
 
         async def start(ctx: Context, period: str | None = None) -> dict[str, str]:
             if period is None and ctx.nominal is not None:

@@ -1,4 +1,4 @@
-"""How a flow stands in a period: each step, and what blocks it."""
+"""The status of a flow in a period: the state of each step, and what blocks it."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -14,13 +14,14 @@ from rota.domain.run import Run, State
 StepState = Literal[
     "done", "skipped", "running", "due", "waiting", "blocked", "paused", "failed", "cancelled", "absent"
 ]
-"""due: may start, or will at its time. absent: no run of it is known, so it was never started or is forgotten."""
+"""due: the step may start now or at its time. absent: the store knows no run of the step; it was never started or is
+forgotten."""
 
 
 class StepStatus(Struct, frozen=True, kw_only=True):
-    """One step in one period. `since` is when it came to stand so, by the store's clock.
+    """One step in one period. `since` is when the step got into this state, by the store's clock.
 
-    `blocked_by` are the steps at the root of what it waits for: those that will not end well by themselves.
+    `blocked_by` are the steps at the root of the wait: those that will not succeed by themselves.
     """
 
     name: str
@@ -33,12 +34,12 @@ class StepStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long its last call took."""
+        """Seconds that the last call of the step took."""
         return self.run.attempts[-1].seconds if self.run is not None and self.run.attempts else None
 
 
 class FlowStatus(Struct, frozen=True, kw_only=True):
-    """A period of a flow, by step, in the order of definition."""
+    """One period of a flow: its steps in the order of their definition."""
 
     flow: str
     period: str
@@ -51,7 +52,7 @@ class FlowStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def moving(self) -> bool:
-        """Does something of it run, or will without anybody's doing?"""
+        """Does a step run, or will one start without a person's help?"""
         return any(step.state in ("running", "due", "waiting") for step in self.steps.values())
 
     @property
@@ -64,9 +65,10 @@ class FlowStatus(Struct, frozen=True, kw_only=True):
 
 
 def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], now: float) -> dict[str, StepStatus]:
-    """Every step by its newest run and its mark: a success that is known counts, whatever became of later runs."""
+    """Return the status of every step from its newest run and its mark. A marked success counts, whatever became of
+    later runs."""
     found: dict[str, StepStatus] = {}
-    for name, spec in steps.items():  # those that a step follows come before it
+    for name, spec in steps.items():  # a step comes after the steps that it follows
         run, mark = runs.get(name), marks.get(name, Mark())
         state, since = _state(run, mark, now)
         roots: tuple[str, ...] = ()
@@ -95,13 +97,13 @@ def _state(run: Run | None, mark: Mark, now: float) -> tuple[StepState, float | 
     if run.state is State.QUEUED:
         return ("waiting", run.created_at) if run.needs else ("due", max(run.due_at, run.created_at))
     if run.state is State.SUCCEEDED:
-        return "absent", None  # it was, but its mark is cleared: it may run again
+        return "absent", None  # it succeeded, but its mark was cleared: it may run again
     return ("failed" if run.state is State.FAILED else "cancelled"), run.finished_at
 
 
 def _roots(found: Mapping[str, StepStatus], run: Run) -> tuple[str, ...]:
-    """Of what this run still waits for: the steps that have ended badly, were never started, or have left the code,
-    however far up."""
+    """Return the steps for which `run` waits and that have failed, were cancelled or paused, were never started, or
+    have left the code; also those further up."""
     roots: dict[str, None] = {}
     for need in run.needs:
         name = needs.named(need)

@@ -1,4 +1,4 @@
-"""What code expects to be done by when, as schedules that look instead of making runs."""
+"""Deadlines: what code expects to be done by when, as schedules that look for a success instead of making runs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ from rota.task import Task, definition_of
 def deadlines(
     tasks: Iterable[Task[..., ..., Any, Any]], flows: Iterable[Flow], tz: str, owner: str
 ) -> Iterator[Schedule]:
-    """Those of tasks and of the steps of flows."""
+    """Yield the deadlines of `tasks` and of the steps of `flows`."""
     for task in tasks:
         expect = definition_of(task).expect
         if expect is not None:
@@ -36,16 +36,16 @@ def deadlines(
 
 
 def expecting(schedule: Schedule, expect: Trigger | str, tz: str) -> tuple[Schedule, Schedule]:
-    """A schedule whose endings are remembered, and the deadline that looks for them."""
+    """Return the schedule with runs that leave marks, and the deadline that looks for these marks."""
     marking = replace(schedule, guards=replace(schedule.guards, marks=True))
-    what = Deadline(schedule.key, schedule.once)
-    return marking, deadline(schedule.id, schedule.task, expect, what, tz, schedule.owner)
+    expected = Deadline(schedule.key, schedule.once)
+    return marking, deadline(schedule.id, schedule.task, expect, expected, tz, schedule.owner)
 
 
-def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str, owner: str = "") -> Schedule:
-    zone = (what.period and what.period.tz) or tz
+def deadline(of: str, task: str, expect: Trigger | str, expected: Deadline, tz: str, owner: str = "") -> Schedule:
+    zone = (expected.period and expected.period.tz) or tz
     try:
-        trigger = deadline_trigger(expect, what.period).in_zone(zone)
+        trigger = deadline_trigger(expect, expected.period).in_zone(zone)
     except (TypeError, ValueError) as error:
         raise InvalidOptions(f"{of}: {error}") from None
     return Schedule(
@@ -53,9 +53,9 @@ def deadline(of: str, task: str, expect: Trigger | str, what: Deadline, tz: str,
         trigger=str(trigger),
         task=task,
         body=codec.encode(NO_ARGUMENTS, Origin(), Policy()).decode(),
-        key=what.about or "",
+        key=expected.about or "",
         owner=owner,
-        deadline=replace(what, tz=getattr(trigger, "tz", None) or zone),
+        deadline=replace(expected, tz=getattr(trigger, "tz", None) or zone),
     )
 
 

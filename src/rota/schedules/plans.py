@@ -1,10 +1,9 @@
-"""Plans that follow their anchor: one run per item, at its time. Planning again moves what waits and cancels what is
-gone."""
+"""Plans: one run per item of a list, at the item's time. Planning again moves waiting runs and cancels dropped ones."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -30,16 +29,45 @@ log = logging.getLogger("rota")
 Item = TypeVar("Item")
 Instant = datetime | float | int
 MILLISECONDS = 1e11
-"""From here on a number counts milliseconds: as seconds it would lie beyond the year 5000."""
+"""From this number on, a number counts milliseconds: as seconds it would lie beyond the year 5000."""
 MOST = 10_000
 PAGE = 1000
 
 
+class PlanOptions(TypedDict, Generic[Item], total=False):
+    """The options of `app.plan`."""
+
+    call: Required[Callable[[Item], Bound[Any]]]
+    """The call for an item: `lambda race: predict.bind(race.id)`."""
+    at: Required[Callable[[Item], Instant]]
+    """The time of an item: an aware datetime, Unix seconds or Unix milliseconds."""
+    key: Required[Callable[[Item], object]]
+    """The name of an item: each runs once in the period."""
+    period: Required[str | date]
+    """The period of the plan, such as a day."""
+    offset: Span
+    """Seconds from the time of an item to its run; negative for a run before that time."""
+    where: Callable[[Item], object] | None
+    """Which items are planned; all by default."""
+    grace: Span | None
+    """Seconds after its time in which a run may still start."""
+    skip_past: bool
+    """Skip items whose time is over; True by default."""
+    tz: str | None
+    """The zone of naive datetimes."""
+
+
 class PlanReport(Struct, frozen=True, kw_only=True):
-    """What became of each item, by its key. `past` are those whose time was over, and `missed` those among them that
-    never ran: each has a run that ended as `expired`, and a decision. `done` ran already, or run now; `failed` have,
-    and are left alone until they are put to a later time; `refused` says why, also of those that a person has
-    cancelled."""
+    """What became of each item, by its key.
+
+    - `planned`: a new run waits. `moved`: the waiting run has a new time. `kept`: it has the same time as before.
+    - `cancelled`: the item is no longer in the list, so its waiting run was cancelled.
+    - `past`: the time of the item is over. `missed`: items of `past` that never ran. Each has a run that ended as
+      `expired`, and a decision.
+    - `done`: the run has succeeded, or is running now.
+    - `failed`: the run has failed. It runs again only if the item gets a later time.
+    - `refused`: why the item has no run; also for items whose run a person has cancelled.
+    """
 
     planned: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
@@ -61,15 +89,17 @@ class PlanReport(Struct, frozen=True, kw_only=True):
 
 
 class Wanted(Struct, frozen=True):
-    """One item's run, and when it is to be."""
+    """The run that one item should have, and when."""
 
     key: str
     due_at: float
     run: NewRun
 
     def too_late(self) -> NewRun:
-        """The run of an item whose time is over: the store ends it as expired and records that, once. It joins no run
-        that waits: another planner may know a later time by now."""
+        """Return the run of an item whose time is over: the store ends it as expired at once and records that.
+
+        The run joins no waiting run: another planner may know a later time by now.
+        """
         expires_at = self.due_at if self.run.expires_at is None else self.run.expires_at
         return replace(self.run, expires_at=expires_at, guards=replace(self.run.guards, join="refuse"))
 
@@ -84,26 +114,27 @@ class Seen(Struct, frozen=True):
         return self.run.state in (State.QUEUED, State.PAUSED)
 
     def is_missed(self, now: float) -> bool:
-        """Did its time pass before anyone could start it? A store without a worker has not ended it yet."""
+        """Did the time of the run pass before a worker started it? If no worker is alive, the run is still queued."""
         over = self.waits and self.run.expires_at is not None and self.run.expires_at <= now
         return (over or self.run.reason is Reason.EXPIRED) and not self.run.attempts
 
     def is_taken_out(self, note: str) -> bool:
-        """Has the plan itself cancelled it, because it was not among the items?"""
+        """Did the plan itself cancel the run, because its item was not in the list?"""
         return self.run.reason is Reason.CANCELLED and self.run.note == note
 
     def is_put_off(self, planned: float) -> bool:
-        """Was it planned for this very time, and waits longer since: for a retry, or because its handler said so?"""
+        """Was the run planned for this time, and is it due later because of a retry or a snooze?"""
         return self.waits and self.run.origin.nominal == planned and self.run.due_at > planned
 
     def is_over(self, planned: float, note: str) -> bool:
-        """Has it ended, and is it not put to a later time now? What this plan itself has cancelled may come back."""
+        """Has the run ended, and is the item not planned for a later time now? A run that the plan itself cancelled may
+        return."""
         ended = self.run.state.final and not self.is_taken_out(note)
         return ended and planned <= (self.run.origin.nominal or 0.0)
 
 
 def normalize_instant(value: object, tz: str | None = None) -> float:
-    """Unix seconds from seconds, milliseconds or a datetime; a naive one is by the clock of `tz`."""
+    """Return Unix seconds from seconds, milliseconds or a datetime; a naive datetime is in the zone `tz`."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             if tz is None:
@@ -125,7 +156,7 @@ def find_zone_name(tz: str) -> str:
 
 
 class Planner:
-    """What `app.plan` does, with its words checked."""
+    """One call of `app.plan`, with checked options."""
 
     def __init__(
         self, name: str, period: str | date, grace: Span | None, offset: Span, tz: str | None, formats: Formats
@@ -150,7 +181,7 @@ class Planner:
         key: Callable[[Item], object],
         where: Callable[[Item], object] | None,
     ) -> list[Wanted]:
-        """A run for each item; raises before anything is put if one of them is wrong."""
+        """Return the run of each item; raise before anything is put if one item is wrong."""
         found: dict[str, Wanted] = {}
         for item in items:
             if where is not None and not where(item):
@@ -196,32 +227,32 @@ class Planner:
         return named(f"{self.name}/{key}", self.period)
 
     def is_past(self, wanted: Wanted, now: float, skip_past: bool) -> bool:
-        """Too late to start; without a grace, whatever should have begun already, unless that is wanted."""
+        """Is it too late to start the run? Without a grace, its time is over, and `skip_past` says to skip it."""
         if self.grace is not None:
             return after(wanted.due_at, self.grace) <= now
         return skip_past and wanted.due_at < now
 
     async def put(self, client: Client, wanted: list[Wanted], skip_past: bool) -> PlanReport:
         now, seen = await self._seen(client)
-        plan = Plan(self.group, frozenset(self.unique_key(one.key) for one in wanted))
-        past = {one.key: one for one in wanted if self.is_past(one, now, skip_past)}
-        over = {one.key for one in wanted if one.key in seen and seen[one.key].is_over(one.due_at, plan.note)}
-        left = {one.key for one in wanted if one.key in seen and seen[one.key].is_put_off(one.due_at)}
-        to_come = [one for one in wanted if one.key not in past and one.key not in over and one.key not in left]
-        unknown = [one for key, one in past.items() if key not in seen or seen[key].is_taken_out(plan.note)]
-        runs = [one.run for one in to_come] + [one.too_late() for one in unknown]
+        plan = Plan(self.group, frozenset(self.unique_key(item.key) for item in wanted))
+        past = {item.key: item for item in wanted if self.is_past(item, now, skip_past)}
+        over = {item.key for item in wanted if item.key in seen and seen[item.key].is_over(item.due_at, plan.note)}
+        left = {item.key for item in wanted if item.key in seen and seen[item.key].is_put_off(item.due_at)}
+        to_come = [item for item in wanted if item.key not in past and item.key not in over and item.key not in left]
+        unknown = [item for key, item in past.items() if key not in seen or seen[key].is_taken_out(plan.note)]
+        runs = [item.run for item in to_come] + [item.too_late() for item in unknown]
         answers = (await client.put(runs, plan)).items
         gone = {decision.run for decision in answers[len(runs) :]}
         await client.ended_here(sorted(gone))
         report = _report(to_come, answers, seen)
-        known = {key for key, one in seen.items() if one.is_missed(now)}
+        known = {key for key, item in seen.items() if item.is_missed(now)}
         missed = known | self._found_missed(unknown, answers[len(to_come) : len(runs)])
         ended = {key: seen[key].run for key in sorted(over - past.keys())}
         by_hand = {key: run.reason or Reason.CANCELLED for key, run in ended.items() if run.state is State.CANCELLED}
         return replace(
             report,
             kept=(*report.kept, *sorted(left - past.keys())),
-            cancelled=tuple(key for key, one in seen.items() if one.run.id in gone),
+            cancelled=tuple(key for key, item in seen.items() if item.run.id in gone),
             past=tuple(past),
             missed=tuple(key for key in past if key in missed),
             done=(*report.done, *(key for key, run in ended.items() if run.state is State.SUCCEEDED)),
@@ -230,15 +261,17 @@ class Planner:
         )
 
     def _found_missed(self, unknown: list[Wanted], answers: list[Decision]) -> set[str]:
-        """Those that no plan before this one knew. The store has judged them by its marks, which outlive the runs of
-        what is done."""
-        new = {one.key for one, answer in zip(unknown, answers, strict=True) if answer.reason is Reason.ACCEPTED}
+        """Return the keys of items that are missed for the first time, and log them.
+
+        The store refuses the expired run of an item that is done: marks outlive the runs.
+        """
+        new = {item.key for item, answer in zip(unknown, answers, strict=True) if answer.reason is Reason.ACCEPTED}
         if new:
             log.warning("plan %s@%s: missed, their time is over: %s", self.name, self.period, ", ".join(sorted(new)))
         return new
 
     async def _seen(self, client: Client) -> tuple[float, dict[str, Seen]]:
-        """The store's time, and the newest run of each item, whatever became of it."""
+        """Return the store's time, and the newest run of each item by its key."""
         prefix, suffix = f"{self.name}/", f"@{self.period}"
         found: dict[str, Seen] = {}
         now = 0.0
@@ -256,31 +289,20 @@ class Planning:
     formats: Formats
     _client: Client
 
-    async def plan(
-        self,
-        name: str,
-        items: Iterable[Item],
-        *,
-        call: Callable[[Item], Bound[Any]],
-        at: Callable[[Item], Instant],
-        key: Callable[[Item], object],
-        period: str | date,
-        offset: Span = 0,
-        where: Callable[[Item], object] | None = None,
-        grace: Span | None = None,
-        skip_past: bool = True,
-        tz: str | None = None,
-    ) -> PlanReport:
-        """One run per item, `offset` from its time: `at` gives an aware datetime, Unix seconds or milliseconds.
+    async def plan(self, name: str, items: Iterable[Item], **options: Unpack[PlanOptions[Item]]) -> PlanReport:
+        """Put one run per item, `offset` seconds from the item's time, all in one step of the store.
 
-        Planning again moves what waits, cancels what is no longer among the items, and leaves alone what ran: each
-        `key` runs once in the `period`. Items whose time is over are passed over, unless they are within their `grace`
-        (seconds in which a run may still start) or `skip_past` is off. All of it is one step of the store.
+        Planning the same `name` and `period` again moves the runs that wait, cancels those whose items are no longer in
+        the list, and leaves alone the runs that have started: each key runs once in the period. Items whose time is
+        over are skipped, unless they are within their `grace`, or `skip_past` is False. See PlanOptions.
         """
-        planner = Planner(name, period, grace, offset, tz, self.formats)
-        return await planner.put(self._client, planner.wanted(items, call, at, key, where), skip_past)
+        return await self._prepare(name, items, **options)()
 
-    def plan_sync(
+    def plan_sync(self, name: str, items: Iterable[Item], **options: Unpack[PlanOptions[Item]]) -> PlanReport:
+        """`plan` from synchronous code; raises where an event loop runs."""
+        return self.portal.call(self._prepare(name, items, **options))
+
+    def _prepare(
         self,
         name: str,
         items: Iterable[Item],
@@ -294,26 +316,26 @@ class Planning:
         grace: Span | None = None,
         skip_past: bool = True,
         tz: str | None = None,
-    ) -> PlanReport:
-        """`plan` from synchronous code; raises where an event loop runs."""
+    ) -> Callable[[], Awaitable[PlanReport]]:
+        """Read the items here and now, in the caller's thread; return the call that puts their runs."""
         planner = Planner(name, period, grace, offset, tz, self.formats)
         wanted = planner.wanted(items, call, at, key, where)
-        return self.portal.call(lambda: planner.put(self._client, wanted, skip_past))
+        return lambda: planner.put(self._client, wanted, skip_past)
 
 
 def _report(wanted: list[Wanted], answers: list[Decision], seen: Mapping[str, Seen]) -> PlanReport:
-    """What became of those that were put."""
+    """Report what became of the runs that were put."""
     found: dict[str, list[str]] = {"planned": [], "moved": [], "kept": [], "done": []}
     refused: dict[str, Reason] = {}
-    for one, answer in zip(wanted, answers, strict=False):
+    for item, answer in zip(wanted, answers, strict=False):
         match answer.reason:
             case Reason.ACCEPTED:
-                found["planned"].append(one.key)
+                found["planned"].append(item.key)
             case Reason.JOINED:
-                same = one.key in seen and seen[one.key].run.due_at == one.due_at
-                found["kept" if same else "moved"].append(one.key)
+                same = item.key in seen and seen[item.key].run.due_at == item.due_at
+                found["kept" if same else "moved"].append(item.key)
             case Reason.ALREADY_DONE | Reason.ALREADY_RUNNING:
-                found["done"].append(one.key)
+                found["done"].append(item.key)
             case reason:
-                refused[one.key] = reason
+                refused[item.key] = reason
     return PlanReport(**{word: tuple(keys) for word, keys in found.items()}, refused=refused)

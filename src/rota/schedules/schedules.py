@@ -35,13 +35,13 @@ BAD_ENDS = (State.FAILED, State.CANCELLED)
 
 
 class Schedules:
-    """Durable schedules of any app on the same store. Every change is noticed by running workers at once."""
+    """The durable schedules of all apps on one store. Running workers notice every change at once."""
 
     def __init__(self, client: Callable[[], Client], tz: str) -> None:
         self._client = client
         self._tz = tz
         self.seen: dict[str, Schedule] = {}
-        """As this process last read them: for a status, which does not wait for the store."""
+        """The schedules as this process last read them. A status uses them, because it does not wait for the store."""
 
     async def put(
         self,
@@ -57,14 +57,14 @@ class Schedules:
         expect: Trigger | str | None = None,
         paused: bool = False,
     ) -> Schedule:
-        """Add a schedule, or change the one of this name: at its next tick it is as said here.
+        """Add a schedule, or change the schedule named `id`: the change holds from its next tick on.
 
-        `overlap` says what a tick does while an earlier run is unfinished: `skip` (the default), `queue` one behind
-        it, or `allow`. `catch_up` says which ticks are made up that nobody was there for: the `latest`, `all` (the
-        last hundred, one after the other), or `skip`. A run that could not start `grace` seconds after its tick
-        never does. Nothing fires before `start` or after `end`, and never for the past. `expect` is when a run of it
-        should have succeeded, such as "07:00": else it is `late`. With `paused`, it fires nothing until it is resumed,
-        from the step that adds it on; without, a schedule that is there already stays paused if it is.
+        `overlap` says what a tick does while an earlier run is unfinished: `skip` (the default), `queue` one run behind
+        it, or `allow` another. `catch_up` says which ticks are made up that no worker was there for: the `latest`,
+        `all` (the last hundred, one after the other), or `skip`. A run that could not start within `grace` seconds of
+        its tick never starts. Nothing fires before `start`, after `end`, or for the past. `expect` says when a run
+        should have succeeded, such as "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused`
+        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -90,8 +90,8 @@ class Schedules:
         expect: Trigger | str | None = None,
         paused: bool = False,
     ) -> Sequence[Schedule]:
-        """Thousands in one step: (name, trigger, call) each, with the same policies. Raises before any is put if one
-        is wrong."""
+        """Put thousands of schedules in one step: (name, trigger, call) each, with the same options. If one of them is
+        wrong, raise before any is put."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
         made = [call_of(call).to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
         return await self.put_made(made, expect, paused)
@@ -99,13 +99,15 @@ class Schedules:
     async def put_made(
         self, schedules: Sequence[Schedule], expect: Trigger | str | None = None, paused: bool = False
     ) -> Sequence[Schedule]:
-        """The same for schedules that are made already. One that is put without `expect` has no deadline any more."""
+        """Put schedules that are made already. A schedule that is put without `expect` loses its deadline."""
         both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
         if paused:
-            await self._pause([schedule.id for schedule in schedules])  # those that are there: none fires between
+            # Existing schedules: they must not fire before the put.
+            await self._pause([schedule.id for schedule in schedules])
         await self._put(both, paused)
         if paused:
-            await self._pause([schedule.id for schedule in schedules])  # those that somebody else has added meanwhile
+            # Schedules that somebody else has added meanwhile.
+            await self._pause([schedule.id for schedule in schedules])
         if expect is None:
             await self._drop_deadlines([schedule.id for schedule in schedules])
         return await self._read([schedule.id for schedule in schedules])
@@ -130,7 +132,7 @@ class Schedules:
             )
 
     async def _drop_deadlines(self, of: Sequence[str]) -> None:
-        """Those that were put beside these schedules; what code expects is its own."""
+        """Drop the deadlines that were put with the schedules `of`. Deadlines that code declares stay."""
         put = [row.id for row in await self._read([deadline_id(id) for id in of]) if row.deadline and not row.owner]
         if put:
             await self._client().control(Command.DROP, put, "put again without expect", of=Scope.SCHEDULES)
@@ -147,8 +149,8 @@ class Schedules:
     async def declare(
         self, schedules: Sequence[Schedule], renamed: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, Declared]:
-        """What code says: adds and changes, never removes. One that stands under a former name goes on under its
-        new one."""
+        """Add and change the schedules of an app's code; never remove one. A schedule that the store has under a former
+        name continues under its new name."""
         await self._rename(schedules, renamed or {})
         prepared, passed = await self._prepare(schedules)
         answers = await self._declare(prepared, passed)
@@ -170,27 +172,27 @@ class Schedules:
         return (await self._found(id)).items[0]
 
     async def ticks(self, id: str, most: int = FIRINGS_KEPT) -> Sequence[TickOutcome]:
-        """What became of its last ticks, at most thirty, oldest first: why each made a run or none, which run stands
-        for it, and how that run ended."""
+        """Return the last ticks of a schedule, at most thirty, oldest first: why each made a run or none, which run
+        belongs to it, and how that run ended."""
         schedule = await self.get(id)
         return (await outcomes_of(self._client(), [schedule], most))[0]
 
     async def list(self, task: str | None = None) -> Sequence[Schedule]:
-        """All, by name."""
+        """Return all schedules, or those of `task`, by name."""
         found = [schedule async for schedule in self._client().all_rows(Schedule, RowQuery(task=task, limit=PAGE))]
         self._saw(found, [id for id, known in self.seen.items() if task is None or known.task == task])
         return found
 
     async def pause(self, id: str, note: str | None = None, by: str | None = None) -> bool:
-        """No tick fires until it is resumed; false if it was paused already."""
+        """Let no tick fire until the schedule is resumed. Returns False if it was paused already."""
         return await self._control(Command.PAUSE, id, note, by)
 
     async def resume(self, id: str, note: str | None = None, by: str | None = None) -> bool:
-        """Ticks fire again from now on; what was missed meanwhile is not made up."""
+        """Let ticks fire again from now on. Ticks missed during the pause are not made up."""
         return await self._control(Command.RESUME, id, note, by)
 
     async def delete(self, id: str, note: str | None = None, by: str | None = None) -> None:
-        """And the deadline that was put with it. Its runs stay as they are."""
+        """Delete a schedule, and the deadline that was put with it. Its runs stay."""
         beside = [row.id for row in await self._read([deadline_id(id)]) if row.deadline and not row.owner]
         reply = await self._client().control(Command.DROP, [id, *beside], note, by, Scope.SCHEDULES)
         if not reply.items[0]:
@@ -198,16 +200,18 @@ class Schedules:
         self._saw([], [id, *beside])
 
     async def run_now(self, id: str) -> RunHandle[Any]:
-        """One more run at once; the ticks stay as they are. Raises Refused where the schedule's overlap says no."""
+        """Submit one more run at once; the ticks stay as they are. Raises Refused if the schedule's overlap forbids the
+        run."""
         reply = await self._working(id)
         run = run_now(reply.items[0], new_id(), reply.now)
         return self._handle(accept(await self._client().submit(run)))
 
     async def backfill(self, id: str, start: datetime, end: datetime) -> Sequence[RunHandle[Any]]:
-        """A run for every tick from `start` to `end`, one after the other, behind what the schedule has unfinished.
+        """Submit a run for every tick from `start` to `end`, one after the other, behind the schedule's unfinished
+        runs.
 
-        A tick whose run succeeded or is unfinished is not repeated: its handle says so (`created` is False). One
-        whose run failed or was cancelled runs again. A tick that lies ahead is refused, for it comes by itself.
+        A tick whose run succeeded or is unfinished is not repeated: `created` of its handle is False. A tick whose run
+        failed or was cancelled runs again. A tick in the future is refused: the schedule fires it by itself.
         """
         reply = await self._working(id)
         try:
@@ -220,12 +224,12 @@ class Schedules:
         return [self._handle(decision) for decision in await self._fill(reply.items[0], nominals)]
 
     async def _fill(self, schedule: Schedule, nominals: Sequence[float]) -> Sequence[Decision]:
-        """One answer per tick: its new run, or the one that stands for it already."""
+        """Return one decision per tick: for its new run, or for the run that it has already."""
         client = self._client()
         standing = await self._standing(schedule, set(nominals))
         fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals if nominal not in standing}
         taken = True
-        while taken:  # what has ended badly is tried again, under the id that a retry of it has
+        while taken:  # a run that ended badly is tried again, under the id of its retry
             known = {run.id: run for run in (await client.runs(RunQuery(ids=list(fresh.values())))).runs}
             taken = False
             for nominal, run in [(nominal, known[id]) for nominal, id in fresh.items() if id in known]:
@@ -240,8 +244,8 @@ class Schedules:
         return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
 
     async def _standing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
-        """The ticks that a run of another id stands for: with overlap="queue", a tick may have joined the run of an
-        earlier one, which stands for the later tick since."""
+        """Return the ticks that a run with another id belongs to: with overlap="queue", a tick may have joined the run
+        of an earlier tick, and from then on the run has the nominal time of the later one."""
         if schedule.overlap != "queue" or not nominals:
             return {}
         found: dict[float, Decision] = {}
@@ -252,7 +256,7 @@ class Schedules:
         return found
 
     async def prune(self, owner: str, keep: Iterable[str], by: str | None = None) -> Sequence[str]:
-        """Delete what this app declared once and no longer does."""
+        """Delete the schedules of `owner` that are not in `keep`."""
         kept = set(keep)
         gone = [schedule.id for schedule in await self.list() if schedule.owner == owner and schedule.id not in kept]
         await self._client().control(Command.DROP, gone, "no longer in the code", by, Scope.SCHEDULES)
@@ -273,10 +277,12 @@ class Schedules:
     async def _prepare(
         self, schedules: Sequence[Schedule], paused: bool = False
     ) -> tuple[Sequence[Schedule], Sequence[Tick]]:
-        """With their first ticks, by the store's clock, which alone decides what is past. Overdue ticks of a schedule
-        whose times change are not made up: they come back as steps that record them as missed.
+        """Return the schedules with their first ticks by the store's clock, which alone decides what is past.
 
-        A new one is `paused` by the version that it is given: with one, a store takes it as it stands."""
+        If the times of a stored schedule change, its overdue ticks are not made up: they are returned as ticks that
+        record them as missed. A new schedule is `paused` by giving it a version: a store takes a schedule with a
+        version as it is.
+        """
         reply = await self._rows([schedule.id for schedule in schedules])
         stored = {row.id: row for row in reply.items}
         prepared: list[Schedule] = []
@@ -313,7 +319,7 @@ class Schedules:
         return reply
 
     async def _working(self, id: str) -> Reply[Schedule]:
-        """One that makes runs."""
+        """Return the schedule `id`, which must make runs."""
         reply = await self._found(id)
         check_working(reply.items[0])
         return reply
@@ -327,7 +333,7 @@ class Schedules:
         return False
 
     def _saw(self, found: Iterable[Schedule], asked: Sequence[str]) -> None:
-        """What was asked for and is not found is gone."""
+        """Remember the schedules `found`; forget those of `asked` that are not among them."""
         for id in asked:
             self.seen.pop(id, None)
         for schedule in found:
@@ -346,6 +352,6 @@ def check_working(schedule: Schedule) -> None:
 
 
 def _passing(known: Schedule, now: float) -> Iterator[Tick]:
-    with suppress(ValueError):  # its trigger cannot be read here
+    with suppress(ValueError):  # the trigger cannot be read by this version
         if (tick := passed_tick(known, now)) is not None:
             yield tick
