@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rota.flow import Flow, FlowStatus, Step, StepStatus
-    from rota.schedules.plans import PlanReport
+    from rota.schedules.plans import PlanOptions, PlanReport
     from rota.store import Depth
     from rota.task.chain import Chain, ChainHandle
     from rota.task.task import Bound, Task, Using
@@ -94,6 +94,7 @@ __all__ = [
     "NotRunning",
     "NotSimulated",
     "Period",
+    "PlanOptions",
     "PlanReport",
     "QueueFull",
     "Rate",
@@ -161,7 +162,7 @@ _MODULES = {
         "UnknownTask Unstorable UsageError"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
-    "rota.schedules.plans": "PlanReport",
+    "rota.schedules.plans": "PlanOptions PlanReport",
     "rota.store": "Depth",
     "rota.task.chain": "Chain ChainHandle",
     "rota.task.task": "Bound Task Using",

@@ -1,4 +1,4 @@
-"""What an answer is made of, and how it speaks of time."""
+"""The parts of an answer, and how it speaks of time."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from rota.domain.timing import shown
 
 
 class Fact(Struct, frozen=True):
-    """One thing that was looked at. `holds` if it keeps work from starting now."""
+    """One fact that was found. `holds` is True if it keeps work from starting now."""
 
     about: str
     text: str
@@ -16,7 +16,7 @@ class Fact(Struct, frozen=True):
 
 
 class Why(Struct, frozen=True):
-    """The answer in one sentence, and every fact that was looked at, in order."""
+    """The answer in one sentence, and all facts in order."""
 
     subject: str
     kind: str
@@ -34,17 +34,17 @@ class Why(Struct, frozen=True):
 
 
 def first_hold(facts: Iterable[Fact]) -> Fact | None:
-    """The first fact that keeps work from starting."""
+    """Return the first fact that keeps work from starting."""
     return next((fact for fact in facts if fact.holds), None)
 
 
 UNITS = ((86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
 LONG = 200
-"""Characters of an error's text that an answer quotes; the facts quote all of it."""
+"""Characters of an error's text in an answer; the facts quote all of it."""
 
 
 def away(instant: float, now: float) -> str:
-    """`in 5 minutes`, `3 hours ago`."""
+    """Return `in 5 minutes` or `3 hours ago`."""
     seconds = abs(instant - now)
     size, unit = next((pair for pair in UNITS if seconds >= 1.5 * pair[0]), UNITS[-1])
     count = round(seconds / size)
@@ -57,6 +57,6 @@ def at(instant: float, now: float) -> str:
 
 
 def quoted(text: object, limit: int = LONG) -> str:
-    """Text of any length and shape as part of a sentence."""
+    """Return any text as part of a sentence: in one line, with at most `limit` characters."""
     line = " ".join(str(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

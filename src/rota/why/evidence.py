@@ -1,4 +1,4 @@
-"""What the store knows about a task and a key, read once."""
+"""Evidence: what the store knows about a task and a key, read once."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -18,15 +18,18 @@ T = TypeVar("T")
 
 DECISIONS_TOLD = 5
 ENDED = 20
-"""Ended runs among which the last one is looked for: stores list runs by their creation."""
+"""Ended runs that are read to find the one that ended last: stores list runs by their creation."""
 WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
 STARTED = tuple(state for state in State if state.final or state is State.RUNNING)
 
 
 class Evidence(Struct, frozen=True):
-    """`decisions`, `unfinished` and `ended` are about the key, if there is one. `of_task` are the decisions that name
-    no key, and `started` are the newest runs of the task that have started, whatever their key. `first` is the run
-    that waits, and `trail` what it waits for. `done` says of decisions what was done after all."""
+    """What was read about a task, or one key of it.
+
+    `decisions`, `unfinished` and `ended` are about the key, if there is one. `of_task` are the decisions without a key.
+    `started` are the newest runs of the task that have started, with any key. `first` is the waiting run to explain,
+    and `trail` what it waits for. `done` says for a decision which success explains it.
+    """
 
     now: float
     task: str
@@ -46,7 +49,7 @@ class Evidence(Struct, frozen=True):
     done: Mapping[tuple[Reason, str], MarkRow] = {}
 
     def live(self) -> list[WorkerSeen]:
-        """Workers that know the task and were heard of lately."""
+        """Return the live workers that know the task."""
         return [worker for worker in self.fleet.alive if self.task in worker.tasks]
 
     def knowing(self) -> list[WorkerSeen]:
@@ -54,7 +57,7 @@ class Evidence(Struct, frozen=True):
 
     @property
     def waiting(self) -> list[Run]:
-        """Unfinished runs that nobody runs."""
+        """Unfinished runs that are not running."""
         return [run for run in self.unfinished if run.state is not State.RUNNING]
 
     @property
@@ -73,12 +76,12 @@ class Evidence(Struct, frozen=True):
 
     @property
     def due(self) -> list[Run]:
-        """Runs that only want a seat."""
+        """Runs that only need a free seat."""
         return [run for run in self.waiting if run.state is State.QUEUED and run.due_at <= self.now and not run.needs]
 
     @property
     def own_schedules(self) -> list[Schedule]:
-        """The schedules that make runs of the key, or of any key if none is asked about."""
+        """The schedules that make runs of the key, or of any key if there is no key."""
         return [each for each in self.schedules if self.key is None or each.key == self.key]
 
     @property
@@ -88,13 +91,14 @@ class Evidence(Struct, frozen=True):
 
     @property
     def known(self) -> bool:
-        """Has anybody ever said or asked anything of this task?"""
+        """Does the store know anything of this task?"""
         found = (self.spec, self.schedules, self.decisions, self.unfinished, self.ended, self.knowing())
         return any(part is not None and part != [] for part in found)
 
 
 async def gather(store: Reads, task: str, key: str | None, run: Run | None = None) -> Evidence:
-    """A few reads; bounded, whatever the queue's length. `run` is the one in question, if one is."""
+    """Read the evidence in a bounded number of reads, however long the queue is. `run` is the run to explain, if there
+    is one."""
     specs = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
     fleet = await see(store)
     about = RowQuery(task=task, key=key, limit=50)
@@ -125,8 +129,8 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
 
 
 async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:
-    """What is known of the decisions that are told: of one that was refused because it is done, its mark; of one that
-    was late, its last success."""
+    """Return the success that explains a decision: the mark that refused it as done, or the last success of a task that
+    was late."""
     found: dict[tuple[Reason, str], MarkRow] = {}
     for row in decisions[:DECISIONS_TOLD]:
         if row.reason is Reason.ALREADY_DONE:
@@ -140,7 +144,7 @@ async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[
 
 
 async def _in_the_way(store: Reads, task: str, key: str) -> MarkRow:
-    """The success that stands in the way: of this very key, or of it in its latest period."""
+    """Return the success that refuses new runs of `key`: of this key itself, or of the key in its latest period."""
     known = (await store.rows(MarkRow, RowQuery(task=task))).items
     ours = [row for row in known if row.mark and row.mark.succeeded_at and key in (row.key, row.key.rpartition("@")[0])]
     return max(ours, key=lambda row: (row.mark and row.mark.succeeded_at) or 0.0, default=MarkRow(task, key, None))

@@ -1,4 +1,4 @@
-"""From a name to an answer."""
+"""Explain: from a name to an answer."""
 
 from rota.client.fleet import is_stranded, stranded_words
 from rota.domain.decision import Reason
@@ -16,11 +16,12 @@ from rota.why.heads import ended_words, head_of_schedule, head_of_task
 from rota.why.trail import again
 
 WHOLE = 4_000
-"""Characters of an error: all that a run keeps of one."""
+"""Characters of an error: all that a run keeps of it."""
 
 
 async def why(store: Reads, subject: str, key: str | None = None) -> Why:
-    """What keeps a run, a task (or one key of it) or a schedule from running, or what it did last and when next."""
+    """Say what keeps a run, a task, one key of a task, or a schedule from running; if nothing does, what it did last
+    and when it is next."""
     if key is None:
         runs = (await store.runs(RunQuery(ids=[subject]))).runs
         if runs:
@@ -87,8 +88,8 @@ async def _of_run(store: Reads, run: Run) -> Why:
             *facts.about_seats(seen, [run]),
         ]
         otherwise = "nothing holds it up: it starts as soon as a seat is free"
-    held = first_hold(found)
-    return Why(run.id, f"run of {run.task}", otherwise if held is None else held.text, tuple(found))
+    hold = first_hold(found)
+    return Why(run.id, f"run of {run.task}", otherwise if hold is None else hold.text, tuple(found))
 
 
 def _running(run: Run, seen: Evidence) -> list[Fact]:
@@ -123,7 +124,7 @@ def _how_it_ended(attempt: Attempt, now: float) -> str:
 
 
 async def _stopped(store: Reads, run: Run, now: float) -> list[Fact]:
-    """Of a step that was cancelled because its flow has stopped: whose failure that was."""
+    """Return which step's failure has stopped the flow, if `run` was cancelled by that."""
     if run.reason is not Reason.STOPPED or run.member is None:
         return []
     failed = (await store.runs(RunQuery(group=run.member.group, states=[State.FAILED], limit=100))).runs

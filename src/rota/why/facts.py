@@ -15,13 +15,13 @@ from rota.why.evidence import DECISIONS_TOLD, Evidence
 from rota.why.trail import about_needs
 
 SOON = 1.0
-"""Seconds for which a due run may wait without anything being the matter."""
+"""Seconds for which a due run may wait although nothing is wrong."""
 LATE = 5.0
-"""Seconds after which somebody should have fired a due schedule, or started the next run of a rate that is open."""
+"""Seconds after which a due schedule should have fired, or the next run of an open rate should have started."""
 
 
 def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
-    """Who could do it. Nobody holds nothing up where no worker is wanted."""
+    """Say which workers know the task. A missing worker holds nothing up unless one is `wanted`."""
     missing = nobody(seen.task, seen.fleet)
     if missing is not None:
         return Fact("workers", missing, holds=wanted)
@@ -30,7 +30,8 @@ def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
 
 
 def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
-    """Workers that hold these runs and renew them, but do not claim. The store cannot tell the two causes apart."""
+    """Report workers that renew the leases of `runs` but do not claim. The store cannot tell the two possible causes
+    apart."""
     leased = list(runs)
     for worker in seen.fleet.workers:
         if any(is_blocked(worker, run, seen.now) for run in leased):
@@ -39,8 +40,8 @@ def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:
 
 
 def about_stranded(seen: Evidence) -> Iterator[Fact]:
-    """Runs of dead workers: the one that has waited longest for another worker, and how many there are. Where a worker
-    is alive, they hold nothing up: it takes them over within a moment."""
+    """Report runs of dead workers: the one that has waited longest for a rescue, and how many there are. If a worker is
+    alive, they hold nothing up: it rescues them within a moment."""
     runs = seen.stranded
     if not runs:
         return
@@ -50,7 +51,7 @@ def about_stranded(seen: Evidence) -> Iterator[Fact]:
 
 
 def about_seats(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
-    """Due runs wait while every worker that knows their task is full."""
+    """Report that due runs wait because every worker that knows the task is full."""
     seats = [(worker.report.seats, worker.report.leased + worker.report.overdue) for worker in seen.live()]
     late = any(_ready(run) and seen.now - run.due_at > SOON for run in waiting)
     if late and seats and all(0 < total <= taken for total, taken in seats):
@@ -78,14 +79,14 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
         yield Fact("task", f"{words}; set enabled=true and restart its workers", True)
     if spec.paused:
         paused = next((row for row in seen.of_task if row.reason is Reason.PAUSED and row.run is None), None)
-        yield Fact("task", f"{seen.task} is paused{said(paused, seen.now)}; `rota tasks resume {seen.task}`", True)
+        yield Fact("task", f"{seen.task} is paused{decided(paused, seen.now)}; `rota tasks resume {seen.task}`", True)
     if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
         reached = f"{seen.depth.running} of {spec.limit.total} run: the limit is reached"
         yield Fact("limit", reached, bool(seen.waiting))
 
 
 def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:
-    """A rate is open again one interval after the last start at the latest; until then it holds what is due."""
+    """Report a rate. It is open again at most one interval after the last start; until then it holds due runs up."""
     rate = None if seen.spec is None else seen.spec.rate
     if rate is None:
         return
@@ -120,7 +121,7 @@ def about_queue(seen: Evidence) -> Iterator[Fact]:
 
 
 def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
-    """What one queued or paused run waits for."""
+    """Report what one queued or paused run waits for."""
     name = f"run {run.id}"
     if run.state is State.PAUSED:
         yield Fact("run", f"{name} is paused{f': {run.note}' if run.note else ''}; `rota runs resume {run.id}`", True)
@@ -142,7 +143,8 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
 
 
 def unbindable(run: Run) -> list[str]:
-    """What each of the last tries said that could not call the handler, if the very last one could not."""
+    """Return the errors of the last attempts, if the handler could not be called in any of them; empty if the last one
+    was called."""
     found: list[str] = []
     for attempt in reversed(run.attempts):
         if attempt.outcome != Reason.UNBINDABLE:
@@ -152,7 +154,7 @@ def unbindable(run: Run) -> list[str]:
 
 
 def _tried(run: Run) -> str:
-    """How the last try ended, in brackets."""
+    """Return in brackets how the last attempt ended."""
     if not run.attempts:
         return ""
     last = run.attempts[-1]
@@ -164,7 +166,7 @@ def _tried(run: Run) -> str:
 
 
 def about_origin(run: Run) -> Iterator[Fact]:
-    """What it is part of."""
+    """Report which plan or flow `run` belongs to."""
     member, origin = run.member, run.origin
     if origin.kind == "plan":
         yield Fact("plan", f"plan {origin.of} of {origin.period} made it: planning again moves or cancels what waits")
@@ -211,8 +213,8 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
         often = "once" if row.count == 1 else f"{row.count:,} times, first {away(row.first_at, seen.now)}"
         note = f" ({row.note})" if row.note else ""
         by = f" by {row.by}" if row.by else ""
-        said = f"{row.reason}{key}{by}: {often}, last {away(row.last_at, seen.now)}{note}"
-        yield Fact("decided", f"{said}{_explained(row, seen)}")
+        decision = f"{row.reason}{key}{by}: {often}, last {away(row.last_at, seen.now)}{note}"
+        yield Fact("decided", f"{decision}{_explained(row, seen)}")
 
 
 def _explained(row: DecisionCount, seen: Evidence) -> str:
@@ -232,7 +234,7 @@ def _explained(row: DecisionCount, seen: Evidence) -> str:
 
 
 def _undo(row: MarkRow, seen: Evidence) -> str:
-    """What is done once per period is reset by that; what is done once and for all, by its key."""
+    """Return the command that forgets a success: `rota reset` for one of a period, `rota marks clear` for any other."""
     if "@" in row.key or (seen.spec is not None and seen.spec.once is not None):
         return f"`rota reset {row.task} --period {period_of(row.key)}`"
     return f"`rota marks clear {row.task} {row.key}`"
@@ -244,7 +246,7 @@ def about_last(seen: Evidence) -> Iterator[Fact]:
         yield Fact("last run", f"{run.id} {run.state} {away(run.finished_at or 0, seen.now)}{why}")
 
 
-def said(row: DecisionCount | None, now: float) -> str:
+def decided(row: DecisionCount | None, now: float) -> str:
     if row is None:
         return ""
     by = f" by {row.by}" if row.by else ""

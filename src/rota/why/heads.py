@@ -1,4 +1,4 @@
-"""The first line of an answer: what holds it up or, where nothing does, what it did last and when it is next."""
+"""The first line of an answer: what holds the work up; if nothing does, what happened last and when it is next."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ from rota.why.words import REFUSALS, refusal
 
 
 def head_of_task(seen: Evidence, found: Sequence[Fact]) -> str:
-    """The first fact that holds; else whichever of these is true first: it runs, it may start, it ended, it is idle."""
-    held = first_hold(found)
-    if held is not None and seen.working and held.about == "run":
-        return f"{_runs(seen)}; {held.text}"
-    if held is not None:
-        return held.text
+    """Return the first fact that holds; without one, whether the task is running, may start, has ended or is idle."""
+    hold = first_hold(found)
+    if hold is not None and seen.working and hold.about == "run":
+        return f"{_runs(seen)}; {hold.text}"
+    if hold is not None:
+        return hold.text
     if seen.working:
         return _runs(seen)
     if seen.stranded:
@@ -30,9 +30,9 @@ def head_of_task(seen: Evidence, found: Sequence[Fact]) -> str:
 
 
 def head_of_schedule(schedule: Schedule, seen: Evidence, found: Sequence[Fact]) -> str:
-    held = first_hold(found)
-    if held is not None:
-        return held.text
+    hold = first_hold(found)
+    if hold is not None:
+        return hold.text
     if schedule.deadline is not None:
         return f"{deadline_words(schedule, seen.now)}; {next_words(schedule, seen.now)}"
     if refused_ticks(schedule):
@@ -48,7 +48,8 @@ def head_of_schedule(schedule: Schedule, seen: Evidence, found: Sequence[Fact]) 
 
 
 def ended_words(run: Run, now: float, subject: str = "its last run", limit: int = LONG) -> str:
-    """`its last run failed 4 seconds ago (…): ValueError: bad 3`; of the error, at most `limit` characters."""
+    """Return `its last run failed 4 seconds ago (…): ValueError: bad 3`, with at most `limit` characters of the
+    error."""
     became = "was cancelled" if run.state is State.CANCELLED else str(run.state)
     why = run.error or (run.reason if str(run.reason) != str(run.state) else None)
     note = f" ({run.note})" if run.note else ""
@@ -64,15 +65,15 @@ def _runs(seen: Evidence) -> str:
 
 
 def _newest(seen: Evidence) -> str:
-    """What happened last: a run ended, a tick made no run, or a submit was refused."""
+    """Return what happened last: a run ended, a tick made no run, or a submit was refused."""
     refused = [(each, ticks[-1]) for each in seen.own_schedules if (ticks := refused_ticks(each))]
     happened = [
         (tick.nominal, f"schedule {schedule.id}: {refused_words(schedule, seen)}") for schedule, tick in refused
     ]
     if (run := seen.last) is not None:
         happened.append((run.finished_at or 0.0, ended_words(run, seen.now)))
-    told = {(schedule.key, tick.reason) for schedule, tick in refused}  # these decisions are those ticks
-    rows = [row for row in seen.decisions if row.reason in REFUSALS and (row.key, row.reason) not in told]
+    shown = {(schedule.key, tick.reason) for schedule, tick in refused}  # these ticks were counted as decisions, too
+    rows = [row for row in seen.decisions if row.reason in REFUSALS and (row.key, row.reason) not in shown]
     happened += [(row.last_at, _refused(row, seen)) for row in rows]
     return max(happened, default=(0.0, ""))[1]
 

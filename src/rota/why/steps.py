@@ -1,4 +1,4 @@
-"""Why is a step of a flow not done? What its code says of it is known here."""
+"""Why is a step of a flow not done? The code of the flow is known here."""
 
 from rota.domain.timing import shown
 from rota.flow import FlowStatus
@@ -8,7 +8,7 @@ from rota.why.explain import why
 
 
 async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
-    """As for any run, and in words where there is none."""
+    """Explain the run of a step; without a run, the state of the step."""
     step = status.steps[name]
     subject, where = f"{status.flow}/{name}", f"--period {status.period}"
     again = f"`rota flows rerun {status.flow} {name} {where}` does it again"
@@ -31,8 +31,8 @@ async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
             ended = [fact.text for fact in facts if fact.about == "run"]
             others = [fact for fact in facts if fact.about != "run"]
             facts = [Fact("step", f"{'; '.join(ended)}; {again}", holds=True), *others]
-    held = first_hold(facts)
-    return Why(f"{subject}@{status.period}", "step", held.text if held else answer, tuple(facts))
+    hold = first_hold(facts)
+    return Why(f"{subject}@{status.period}", "step", hold.text if hold else answer, tuple(facts))
 
 
 def _before(status: FlowStatus, name: str) -> list[Fact]:

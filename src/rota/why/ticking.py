@@ -8,14 +8,14 @@ from rota.domain.schedule import Firing, Schedule
 from rota.domain.timing import Timing
 from rota.why.answer import Fact, at, away
 from rota.why.evidence import Evidence
-from rota.why.facts import LATE, noted, said
+from rota.why.facts import LATE, decided, noted
 from rota.why.words import refusal
 
 MADE = (Reason.ACCEPTED, Reason.JOINED)
 
 
 def about_schedules(seen: Evidence) -> Iterator[Fact]:
-    """A schedule makes runs later: it holds nothing up while a run waits or runs."""
+    """Report the schedules. A schedule makes runs later: it holds nothing up while a run is queued or running."""
     busy = bool(seen.unfinished)
     for schedule in seen.own_schedules:
         for fact in about_schedule(schedule, seen):
@@ -25,7 +25,7 @@ def about_schedules(seen: Evidence) -> Iterator[Fact]:
 
 def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
     if schedule.paused:
-        words = said(_pause(schedule, seen), seen.now) or noted(schedule.note)
+        words = decided(_pause(schedule, seen), seen.now) or noted(schedule.note)
         yield Fact("schedule", f"{_name(schedule)} is paused{words}; `rota schedules resume {schedule.id}`", True)
     elif schedule.next_at is None:
         yield Fact("schedule", f"{_name(schedule)} ({schedule.trigger}) has no tick left", True)
@@ -38,14 +38,14 @@ def about_schedule(schedule: Schedule, seen: Evidence) -> Iterator[Fact]:
 
 
 def deadline_words(schedule: Schedule, now: float) -> str:
-    """What a deadline looks for, and when it found nothing."""
+    """Return what a deadline looks for, and when it last found no success."""
     late = [firing for firing in schedule.recent if firing.reason is Reason.LATE]
     was = f"it was late last {at(late[-1].nominal, now)}" if late else "it was never late so far"
     return f"it looks whether {_expected(schedule)} was done; {was}"
 
 
 def refused_ticks(schedule: Schedule) -> tuple[Firing, ...]:
-    """The last ticks in a row that made no run; none if the very last one made one."""
+    """Return the last ticks in a row that made no run; empty if the last tick made one."""
     found: list[Firing] = []
     for firing in reversed(schedule.recent):
         if schedule.deadline is not None or firing.reason in MADE:
@@ -55,13 +55,14 @@ def refused_ticks(schedule: Schedule) -> tuple[Firing, ...]:
 
 
 def in_the_way(schedule: Schedule, seen: Evidence) -> Run | None:
-    """The run because of which the last tick made none, if that run still runs."""
+    """Return the running run because of which the last tick made none."""
     last = schedule.recent[-1].reason if schedule.recent else None
     return seen.running[-1] if last is Reason.ALREADY_RUNNING and seen.running else None
 
 
 def refused_words(schedule: Schedule, seen: Evidence) -> str:
-    """`its last 5 ticks made no run, the last one 4 seconds ago (…): an earlier run still ran (already_running)`."""
+    """Return `its last 5 ticks made no run, the last one 4 seconds ago (…): an earlier run still ran
+    (already_running)`."""
     ticks = refused_ticks(schedule)
     last = ticks[-1]
     which = "its last tick" if len(ticks) == 1 else f"its last {len(ticks)} ticks"
@@ -74,7 +75,7 @@ def refused_words(schedule: Schedule, seen: Evidence) -> str:
 
 
 def next_words(schedule: Schedule, now: float) -> str:
-    """When it fires again, in few words."""
+    """Return in few words when the schedule fires again."""
     if schedule.paused:
         return f"{_name(schedule)} is paused"
     if schedule.next_at is None:
@@ -92,7 +93,7 @@ def _last_ticks(schedule: Schedule, seen: Evidence) -> Fact:
 
 
 def _next_tick(schedule: Schedule, nominal: float, seen: Evidence) -> Fact:
-    """Any worker fires a due schedule, whether it knows the task or not."""
+    """Report the next tick. Any worker fires a due schedule, whether it knows the task or not."""
     words = f"{_name(schedule)} ({_words(schedule)})"
     late = seen.now - (nominal if schedule.fires_at is None else schedule.fires_at)
     if late < 0:
@@ -110,8 +111,8 @@ def _expected(schedule: Schedule) -> str:
 
 
 def _pause(schedule: Schedule, seen: Evidence) -> DecisionCount | None:
-    """Who paused it, and when. Schedules and runs of one key share the row of the last pause, which may be another's:
-    then only the note is known, which is the schedule's own."""
+    """Return who paused the schedule, and when. Schedules and runs of one key share the row of the last pause. If that
+    row may belong to another of them, return None: then only the note is known."""
     alike = (schedule.key, True, schedule.note)
     if any((other.key, other.paused, other.note) == alike for other in seen.schedules if other.id != schedule.id):
         return None

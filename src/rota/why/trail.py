@@ -1,4 +1,4 @@
-"""From a waiting run to what it waits for, and on to the root: what has to be done before anything moves."""
+"""Trail: from a waiting run to the runs that it needs, and on to the roots, which have to be done first."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -17,29 +17,29 @@ from rota.store.paging import first_run
 from rota.why.answer import Fact, at, away
 
 LOOKED_AT = 200
-"""Runs that are read on the way up."""
+"""Needs that are followed at most."""
 TOLD = 3
 LONG = 80
-"""Of an error's text: enough to know it by."""
+"""Characters of an error's text in a trail."""
 
 
 class Awaited(Struct, frozen=True):
-    """One thing that a run waits for: the newest run that does it, if there is one."""
+    """One need of the run `by`, and the newest run that can meet it."""
 
     need: str
     by: Run
     run: Run | None
-    held: TaskSpec | None = None
-    """The spec of its task, if the task is paused or disabled."""
+    off: TaskSpec | None = None
+    """The spec of the run's task, if the task is paused or disabled."""
 
     @property
     def is_root(self) -> bool:
-        """Will it never end well by itself?"""
-        return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.held is not None
+        """Does it need a person to be met?"""
+        return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.off is not None
 
 
 async def follow(store: Reads, run: Run) -> list[Awaited]:
-    """All that a run waits for, what is nearest first."""
+    """Return all that `run` waits for, the nearest first."""
     found: list[Awaited] = []
     ahead, seen = deque([run]), set[str]()
     while ahead and len(found) < LOOKED_AT:
@@ -55,13 +55,13 @@ async def follow(store: Reads, run: Run) -> list[Awaited]:
 
 
 async def _with_tasks(store: Reads, found: list[Awaited]) -> list[Awaited]:
-    """Those that could start, if it were not for their tasks."""
-    ready = {one.need: one.run.task for one in found if one.run is not None and _is_ready(one.run)}
+    """Add the specs of paused and disabled tasks to the needs whose runs could start otherwise."""
+    ready = {each.need: each.run.task for each in found if each.run is not None and _is_ready(each.run)}
     if not ready:
         return found
     specs = (await store.rows(TaskSpec, RowQuery(names=sorted(set(ready.values()))))).items
-    held = {spec.name: spec for spec in specs if spec.starts_nothing}
-    return [replace(one, held=held.get(ready.get(one.need, ""))) for one in found]
+    off = {spec.name: spec for spec in specs if spec.starts_nothing}
+    return [replace(each, off=off.get(ready.get(each.need, ""))) for each in found]
 
 
 def _is_ready(run: Run) -> bool:
@@ -69,7 +69,8 @@ def _is_ready(run: Run) -> bool:
 
 
 async def _newest(store: Reads, waiting: Run, need: str) -> Run | None:
-    """What one waits for by name is of its own group: nobody has to look through all runs for it."""
+    """Return the newest run that can meet `need`. A need by name is met in the group of `waiting`, so that only this
+    group is read."""
     named = needs.named(need)
     if named is None:
         query = RunQuery(ids=[need])
@@ -80,7 +81,7 @@ async def _newest(store: Reads, waiting: Run, need: str) -> Run | None:
 
 
 def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact]:
-    """The roots first, for they are the answer; then what it waits for itself."""
+    """Report the roots first, because they are the answer; then what `run` itself waits for."""
     roots = [awaited for awaited in trail if awaited.is_root]
     for root in roots[:TOLD]:
         yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
@@ -94,16 +95,16 @@ def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact
 
 
 def root_words(root: Awaited, now: float) -> str:
-    """What is the matter with it, and what to do."""
+    """Return what is wrong with a root, and what to do."""
     run = root.run
     if run is None:
         named = needs.named(root.need)
         if named is None:
             return "it is forgotten"
         return f"no run of it is known, so it was never started or is forgotten{_start(root.by)}"
-    if root.held is not None and root.held.paused:
+    if root.off is not None and root.off.paused:
         return f"its task {run.task} is paused; `rota tasks resume {run.task}`"
-    if root.held is not None:
+    if root.off is not None:
         return f"its task {run.task} is disabled; set enabled=true and restart its workers"
     match run.state:
         case State.PAUSED:
@@ -118,10 +119,10 @@ def root_words(root: Awaited, now: float) -> str:
 
 
 def again(run: Run, verb: str = "rerun") -> str:
-    """How to do a step once more: by its flow, where it has one that people can name."""
+    """Return the command that does a step again: by its flow, if the flow has a name that people know."""
     member = run.member
     flow, _, period = ("", "", "") if member is None else member.group.rpartition("@")
-    if member is not None and member.step and flow != CHAIN:  # chains have no code that could be asked
+    if member is not None and member.step and flow != CHAIN:  # a chain has no code that could be asked
         which = "" if verb == "start" else f" {member.step}"
         return f"`rota flows {verb} {flow}{which} --period {period}`"
     return f"`rota runs retry {run.id}`"

@@ -19,5 +19,5 @@ REFUSALS = {
 
 
 def refusal(reason: Reason) -> str:
-    """`the queue was full (queue_full)`."""
+    """Return `the queue was full (queue_full)`."""
     return f"{REFUSALS[reason]} ({reason})" if reason in REFUSALS else str(reason)
