@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
-from rota.domain.decision import Reason
+from rota.domain import needs
+from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Cooldown
 from rota.domain.lifecycle import (
     Discarded,
@@ -331,6 +332,29 @@ class BehindContract(Staged):
         assert (again.id, again.failures) == (running.id, 1)
         await stage.settle(settlement_of(again, Succeeded()))
         assert (await stage.take()).id == second.id
+
+    async def test_a_join_keeps_no_need_that_its_own_step_has_met(self, stage: Stage) -> None:
+        """The run ahead is released, and too late when the next equal run comes: that put expires it, which meets the
+        need of the run behind, and joins the run behind."""
+        await stage.put(new_run(unique="queued", key="k", expires_after=20))
+        running = await stage.take()
+        await stage.put(second := self.behind())
+        await stage.settle(settlement_of(running, Released()))
+        stage.wait(30)
+        assert await stage.admit(self.behind()) == Decision(second.id, Reason.JOINED)
+        assert (await stage.see(running)).reason is Reason.EXPIRED
+        assert (await stage.see(second)).needs == ()
+        assert (await stage.take()).id == second.id
+
+    async def test_cooldowns_know_an_end_that_another_run_waited_for(self, stage: Stage) -> None:
+        """A skipped run leaves no mark, but a run that waited for any end of its key has seen one."""
+        await stage.put(new_run(unique="queued", key="k", cooldowns=(Cooldown(0, 60),)))
+        running = await stage.take()
+        second = new_run(unique="queued", key="k", behind=True, cooldowns=(Cooldown(0, 60),))
+        await stage.put(new_run("other", needs=[needs.ended(GREET, "k")]), second)
+        await stage.put(new_run("another", needs=[needs.ended(GREET, "k")]))
+        await stage.settle(settlement_of(running, Skipped("nothing to do")))
+        assert (await stage.see(second)).due_at == ((await stage.see(running)).finished_at or 0.0) + 60
 
     async def test_the_rules_of_rest_are_judged_again_when_the_one_ahead_has_ended(self, stage: Stage) -> None:
         rest = (Cooldown(0, 60), Cooldown(2, 3600, Reason.BREAKER))

@@ -72,12 +72,12 @@ def ends(row: Row) -> list[str]:
 
 
 def meet_needs(book: Book, met: Sequence[str]) -> None:
-    for row in book.rows.values():
-        found = [need for need in row.needs if need in met]
-        if row.final or not found:
-            continue
-        for need in found:
-            _remember(book, need)
+    waiting = [row for row in book.rows.values() if not row.final and any(need in met for need in row.needs)]
+    for row in waiting:
+        for need in row.needs:
+            if need in met:
+                _remember(book, need)
+    for row in waiting:
         row.needs = tuple(need for need in row.needs if need not in met)
         if not row.needs and row.cooldowns:
             before, row.due = row.due, _rested(book, row)

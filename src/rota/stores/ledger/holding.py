@@ -23,8 +23,11 @@ def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
     """Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost."""
     found = book.holders(task, unique_key)
     late = [run for run in found if rules.too_late(run, book.now)]
+    if not late:
+        return list(found)
     expire(book, late)
-    return [run for run in found if run not in late]
+    # Read again: one of the others may have waited for the end of a run that has just expired.
+    return [run for run in book.holders(task, unique_key) if run.state is not State.CANCELLED]
 
 
 def expire(book: Book, late: Sequence[RunHead]) -> None:
@@ -78,14 +81,13 @@ def release(book: Book, ended: RunHead) -> None:
 
 
 def meet_needs(book: Book, met: Sequence[str]) -> None:
-    """Those that waited for nothing else may start."""
-    for run in book.waiters(met):
+    """Those that waited for nothing else may start. The ends are remembered first, because cooldowns are judged by
+    them: the order of the runs that wait makes no difference."""
+    waiting = [run for run in book.waiters(met) if not run.state.final and not set(met).isdisjoint(run.needs)]
+    for need in {need for run in waiting for need in run.needs if need in met}:
+        _remember_end(book, need)
+    for run in waiting:
         left = tuple(need for need in run.needs if need not in met)
-        if run.state.final or left == run.needs:
-            continue
-        for need in run.needs:
-            if need in met:
-                _remember_end(book, need)
         due_at = run.due_at
         if run.cooldowns and not left:
             due_at = after(cooled_down_at(run.cooldowns, book.mark(run.task, run.mark_key), due_at), 0)
