@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.app.app import Rota
     from rota.app.status import Health, LoopStatus, Status, TaskStatus
+    from rota.client.client import Client
     from rota.client.handle import RunHandle
+    from rota.client.portal import Portal
     from rota.client.tick_outcomes import TickOutcome
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
     from rota.domain.period import Period
     from rota.domain.policy import Limit, Rate, Retry
     from rota.domain.results import StatusReport, status_dict
-    from rota.domain.run import Run, State
+    from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
     from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
-    from rota.domain.user_key import UserKey
+    from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
     from rota.engine.hooks import Event
     from rota.engine.steps import Inputs
@@ -56,18 +58,22 @@ if TYPE_CHECKING:
     )
     from rota.flow import Flow, FlowStatus, Step, StepStatus
     from rota.schedules.plans import PlanOptions, PlanReport
-    from rota.store import Depth
+    from rota.schedules.schedules import Schedules
+    from rota.store import Backend, Depth
     from rota.task.chain import Chain, ChainHandle
+    from rota.task.options import TaskOptions
     from rota.task.task import Bound, Task, Using
     from rota.why import Fact, Why
 
 __all__ = [
     "Activity",
     "At",
+    "Backend",
     "Bound",
     "Breaker",
     "Chain",
     "ChainHandle",
+    "Client",
     "Context",
     "Cron",
     "DailyAt",
@@ -93,9 +99,11 @@ __all__ = [
     "NoStore",
     "NotRunning",
     "NotSimulated",
+    "Note",
     "Period",
     "PlanOptions",
     "PlanReport",
+    "Portal",
     "QueueFull",
     "Rate",
     "Reason",
@@ -113,6 +121,7 @@ __all__ = [
     "Schedule",
     "ScheduleNotFound",
     "ScheduleTaken",
+    "Schedules",
     "SchemaTooNew",
     "Snooze",
     "State",
@@ -125,6 +134,7 @@ __all__ = [
     "StoreUnavailable",
     "Task",
     "TaskError",
+    "TaskOptions",
     "TaskStatus",
     "TickOutcome",
     "Trigger",
@@ -132,6 +142,7 @@ __all__ = [
     "Unstorable",
     "UsageError",
     "UserKey",
+    "UserParts",
     "Using",
     "Weekly",
     "Why",
@@ -139,6 +150,10 @@ __all__ = [
 ]
 
 _MODULES = {
+    "rota.task.options": "TaskOptions",
+    "rota.schedules.schedules": "Schedules",
+    "rota.client.portal": "Portal",
+    "rota.client.client": "Client",
     "rota.app.app": "Rota",
     "rota.app.status": "Health LoopStatus Status TaskStatus",
     "rota.client.handle": "RunHandle",
@@ -148,10 +163,10 @@ _MODULES = {
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry",
     "rota.domain.results": "StatusReport status_dict",
-    "rota.domain.run": "Run State",
+    "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",
     "rota.domain.triggers": "At Cron DailyAt Every Monthly Trigger Weekly",
-    "rota.domain.user_key": "UserKey",
+    "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",
     "rota.engine.hooks": "Event",
     "rota.engine.steps": "Inputs",
@@ -163,7 +178,7 @@ _MODULES = {
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",
-    "rota.store": "Depth",
+    "rota.store": "Backend Depth",
     "rota.task.chain": "Chain ChainHandle",
     "rota.task.task": "Bound Task Using",
     "rota.why": "Fact Why",

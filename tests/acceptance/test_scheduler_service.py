@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Cron, Every, Reason, Rota, ScheduleNotFound, State
+from rota.app.core import core_of
 from rota.domain.decision import DecisionCount
 from rota.store import RowQuery
 from rota.stores.memory import MemoryBackend
@@ -21,6 +22,7 @@ from tests.requirement import requirement
 SERVICE = """
 import sys
 from rota import Rota
+from rota.app.core import core_of
 
 app = Rota()
 
@@ -172,7 +174,7 @@ async def test_1_4_an_instance_has_a_random_name_that_no_other_has() -> None:
 @requirement("1.5", "A lease of 30 seconds is renewed for as long as its handler works.")
 def test_1_5_a_lease_of_thirty_seconds_is_renewed_while_its_handler_works() -> None:
     app = Rota("memory://")
-    assert (app.tuning.lease, app.tuning.renew_every) == (30.0, 10.0)
+    assert (core_of(app).tuning.lease, core_of(app).tuning.renew_every) == (30.0, 10.0)
 
     @app.task
     async def long() -> None:

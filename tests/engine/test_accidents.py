@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rota import Retry, Rota, RunCancelled, RunFailed, StoreCorrupt, StoreUnavailable, Unstorable
+from rota.app.core import core_of
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
 
@@ -91,7 +92,7 @@ async def test_a_handler_that_ignores_a_cancel_is_settled_without_it(monkeypatch
         await run.cancel()
         with pytest.raises(RunCancelled):
             await run.result(timeout=10)
-        assert app.engine.overdue == 1, "it still takes a seat, and is shown"
+        assert core_of(app).engine.overdue == 1, "it still takes a seat, and is shown"
         release.set()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, InvalidArguments, Rota, RunCancelled, RunFailed, State
+from rota.app.core import core_of
 
 
 async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> None:
@@ -26,11 +27,11 @@ async def test_a_timed_out_thread_is_settled_at_once_and_keeps_its_seat() -> Non
         with pytest.raises(RunFailed, match="took longer"):
             await run.result(timeout=10)
         waiting = await quick.submit()
-        assert app.engine.overdue == 1
+        assert core_of(app).engine.overdue == 1
         assert (await waiting.refresh()).state is State.QUEUED, "its only seat is taken"
         release.set()
         assert await waiting.result(timeout=10) == "done"
-        assert app.engine.overdue == 0
+        assert core_of(app).engine.overdue == 0
 
 
 async def test_a_coroutine_that_ignores_its_timeout_is_settled_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,7 @@ async def test_a_turn_that_is_no_longer_wanted_goes_to_the_next() -> None:
 PROGRAM = """
 import asyncio, logging, os, sys, threading, time
 from rota import Context, Rota
+from rota.app.core import core_of
 
 logging.basicConfig(level=logging.INFO)
 app = Rota(sys.argv[1], grace=float(sys.argv[2]))
@@ -267,7 +268,7 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def interrupt():
-    while app.engine._stopped is None:
+    while core_of(app).engine._stopped is None:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from rota import Activity, Context, Event, Period, Retry, Rota
+from rota.app.core import core_of
 from rota.engine.events import Announcer
 from rota.engine.janitor import Janitor
 from rota.store import Retention
@@ -55,7 +56,7 @@ async def test_an_event_says_how_long_a_call_took_and_which_it_was() -> None:
         assert last.seconds >= 0
         assert last.ended_at is not None
         assert before - 1 < last.ended_at < time.time() + 1
-        assert (last.worker, last.origin, last.key) == (app.engine.name, "submit", "7")
+        assert (last.worker, last.origin, last.key) == (core_of(app).engine.name, "submit", "7")
         assert events[0].seconds is None
 
 
@@ -103,7 +104,7 @@ async def test_a_sweep_tells_of_what_it_finds_too_late() -> None:
 
     late = await soon.using(expires=0).submit()
     store = await app.client().store()
-    janitor = Janitor(store, 3600, Retention(), Announcer(store, app.hooks))
+    janitor = Janitor(store, 3600, Retention(), Announcer(store, core_of(app).hooks))
     sweeping = asyncio.create_task(janitor.run())
     (event,) = await heard.wait(1)
     assert (event.run and event.run.id, event.reason) == (late.id, "expired")
@@ -136,7 +137,7 @@ async def test_whoever_cancels_a_run_in_the_queue_tells_its_hooks_once() -> None
         await begun.wait()
         await running.cancel()
         last = (await heard.wait(4))[-1]
-        assert (last.run and last.run.id, last.worker) == (running.id, app.engine.name)
+        assert (last.run and last.run.id, last.worker) == (running.id, core_of(app).engine.name)
         await app.client().ended_here([running.id])  # as if its worker had been faster than the reply to the cancel
     assert len(heard.events) == 4
 

@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from rota import Every, Rota
+from rota.app.core import core_of
 from rota.client.fleet import is_alive
 from rota.store import ClaimRequest, Report, WorkerSeen
 from rota.stores.memory import MemoryBackend
@@ -42,7 +43,7 @@ async def test_a_start_tells_of_schedules_that_left_the_code(caplog: pytest.LogC
     other.task(name="theirs", schedule=Every(3600))(lambda: None)
     after.task(name="tick", schedule=Every(3600))(lambda: None)
     for app in (before, other):
-        await app.declare_schedules()
+        await core_of(app).declare_schedules()
     async with after:
         pass
     (told,) = warnings(caplog)
@@ -55,7 +56,7 @@ async def test_a_schedule_that_left_the_code_is_told_of_once_and_not_at_every_ti
     backend = MemoryBackend()
     before, after = Rota(backend, name="shop"), Rota(backend, name="shop")
     before.task(name="beat", schedule=Every(60))(lambda: None)
-    await before.declare_schedules()
+    await core_of(before).declare_schedules()
     await (await before.client().store()).put([new_run("beat", key="schedule:beat", unique="active")])
     async with asyncio.timeout(20), after:
         for n in range(1, 4):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rota import Every, Period, Reason, Rota, RunHandle, State
+from rota.app.core import core_of
 from rota.client.retrying import PAUSES
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -79,7 +80,7 @@ CALLS: dict[str, Callable[[Stage], Awaitable[object]]] = {
     "schedules.backfill": lambda stage: stage.app.schedules.backfill("beat", LONG_AGO, LONG_AGO + timedelta(minutes=2)),
     "schedules.delete": lambda stage: stage.app.schedules.delete("beat"),
     "schedules.prune": lambda stage: stage.app.schedules.prune("", []),
-    "schedules.declare": lambda stage: stage.app.declare_schedules(),
+    "schedules.declare": lambda stage: core_of(stage.app).declare_schedules(),
     "flow.start": lambda stage: stage.flow.start(),
     "flow.recheck": lambda stage: stage.flow.recheck(),
     "flow.rerun": lambda stage: stage.flow.rerun("first"),

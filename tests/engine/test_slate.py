@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Rota
+from rota.app.core import core_of
 from rota.domain.run import Lease
 from rota.domain.tuning import Tuning
 from rota.engine.heart import Heart
@@ -64,8 +65,8 @@ async def sleeper(folder: Path, slate: Slate) -> AsyncGenerator[tuple[Sleeper, F
     async with app:
         await slow.submit()
         await started.wait()
-        (lease,) = app.engine._seats.leases()
-        found = Sleeper(backend, app.engine._seats, slate)
+        (lease,) = core_of(app).engine._seats.leases()
+        found = Sleeper(backend, core_of(app).engine._seats, slate)
         try:
             yield found, backend, lease
         finally:

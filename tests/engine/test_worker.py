@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rota import Context, Retry, Rota, RunFailed, State
+from rota.app.core import core_of
 from rota.store import Hint, WorkerSeen
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.store import MemoryStore
@@ -126,7 +127,7 @@ async def test_a_stumbling_loop_is_restarted_and_seen(caplog: pytest.LogCaptureF
     async with app:
         run = await quick.submit()
         assert await run.result(timeout=10) == "done"
-        worker = next(loop for loop in app.engine.loops if loop.name == "worker")
+        worker = next(loop for loop in core_of(app).engine.loops if loop.name == "worker")
         assert worker.alive
         assert (worker.restarts, worker.error) == (1, "RuntimeError: a bug")
     assert "the worker loop failed and is restarted" in caplog.text

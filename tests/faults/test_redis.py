@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 
 from rota import Every, Limit, Rota, StoreUnavailable
+from rota.app.core import core_of
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import State
 from rota.store import ClaimRequest, RunQuery, Store
@@ -208,9 +209,9 @@ async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: 
             return app
 
         first = release()
-        await first.declare_schedules()
+        await core_of(first).declare_schedules()
         store = await first.client().store()
-        await store.declare(first.specs())
+        await store.declare(core_of(first).registry.specs())
         await first.submit_many([first.tasks["work"].bind(n) for n in range(140)])
         await store.claim(ClaimRequest("dead", 1, ["work"], 10, 0.001))  # and it dies
         await first.client().close()
@@ -242,7 +243,7 @@ async def test_a_worker_starts_although_a_full_server_refuses_its_schedules(
         @app.task(schedule=Every(60))
         async def beat() -> None: ...
 
-        await app.declare_schedules()
+        await core_of(app).declare_schedules()
         await work.submit()
         app.backend.skew += 3600
         late = Rota(app.backend, name="shop")

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import DailyAt, Event, InvalidOptions, Monthly, Period, Reason, Rota, Weekly
+from rota.app.core import core_of
 from rota.domain.decision import DecisionCount
 from rota.store import RowQuery
 from rota.testing import simulate
@@ -159,7 +160,7 @@ def test_what_is_wrong_with_it_is_said_when_the_app_starts(options: dict[str, ob
     app = Rota("memory://")
     app.task(name="report", **options)(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidOptions, match=why):
-        app.declared()
+        core_of(app).registry.declared()
 
 
 def test_an_expectation_of_the_wrong_kind_is_refused_where_it_is_written() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import InvalidOptions, Retry, Rota, Snooze, State
+from rota.app.core import core_of
 from rota.client.drain import drained
 from rota.errors import DrainTimeout
 from rota.testing import StoreClock, drain
@@ -67,7 +68,7 @@ async def test_what_a_running_engine_has_in_hand_is_waited_for() -> None:
         run = await slow.submit()
         await begun.wait()
         store = await app.client().store()
-        other = app.build_engine()
+        other = core_of(app).build_engine()
         await other.start()
         assert await drained(store, other, ["slow"]), "the other engine has nothing to do"
         assert not await drained(store, other, ["slow"], everywhere=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rota import InvalidOptions, Period, Rota, ScheduleTaken
+from rota.app.core import core_of
 from rota.domain.decision import DecisionCount, Reason
 from rota.store import RowQuery
 from rota.testing import Simulation, simulate
@@ -102,7 +103,7 @@ def test_what_the_code_expects_is_not_taken_away_by_a_schedule_of_its_name() -> 
     scene = Scene(expect="07:00")
 
     async def puts(simulation: Simulation) -> None:
-        await scene.app.declare_schedules()
+        await core_of(scene.app).declare_schedules()
         schedules = scene.app.schedules
         await schedules.put("report", "daily 05:00", scene.report.bind())
         await schedules.delete("report")
@@ -136,9 +137,9 @@ def test_a_deadline_follows_its_task_to_a_new_name() -> None:
         before = Rota("memory://", tz="UTC", name=scene.app.settings.name)
         before.task(name="old", expect="07:00")(lambda: None)
         await scene.app.schedules.delete("expect:report")
-        await scene.app.schedules.declare(before.declared())
+        await scene.app.schedules.declare(core_of(before).registry.declared())
         assert await scene.ids() == ["expect:old"]
-        await scene.app.declare_schedules()
+        await core_of(scene.app).declare_schedules()
         assert await scene.ids() == ["expect:report"]
 
     scene.play(1, starts)

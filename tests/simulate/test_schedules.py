@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import Context, Cron, DailyAt, Every, InvalidOptions, Retry, Rota, State
+from rota.app.core import core_of
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import CatchUp
 from rota.store import RowQuery
@@ -404,10 +405,10 @@ def test_a_renamed_task_takes_its_schedule_along() -> None:
     new.task(name="new", schedule=Every(hours=1), aliases=["old"])(lambda: None)
 
     async def scenario(simulation: Simulation) -> None:
-        await new.schedules.declare(old.declared())  # what stands in the store since the last release
+        await new.schedules.declare(core_of(old).registry.declared())  # what stands in the store since the last release
         before = (await new.schedules.get("old")).next_at
         await asyncio.sleep(600)
-        await new.declare_schedules()
+        await core_of(new).declare_schedules()
         (schedule,) = await new.schedules.list()
         assert (schedule.id, schedule.next_at) == ("new", before)
 
@@ -425,5 +426,6 @@ def test_a_renamed_task_takes_its_schedule_along() -> None:
     ],
 )
 def test_policies_that_can_never_work_are_refused_where_they_are_written(options: dict[str, Any], says: str) -> None:
+    chosen: Any = {"name": "nightly", "schedule": DailyAt(3), **options}
     with pytest.raises(InvalidOptions, match=f"(?s)nightly.*{says}"):
-        Rota("memory://").task(name="nightly", **{"schedule": DailyAt(3), **options})(lambda: None)
+        Rota("memory://").task(**chosen)(lambda: None)

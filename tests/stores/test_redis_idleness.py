@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota import Rota, Task
+from rota.app.core import core_of
 from rota.stores.redis import backend, subscriber
 from rota.stores.redis.scripts import script
 from storekit.servers import RedisServer, valkey_of_wheel
@@ -67,8 +68,8 @@ async def test_an_idle_worker_sends_less_than_a_command_in_three_seconds(monkeyp
     monkeypatch.setattr(subscriber, "SILENCE", subscriber.SILENCE / FASTER)
     with RedisServer(valkey_of_wheel()) as server:
         app = Rota(at(server.url, "n"))
-        usual = app.tuning
-        app.tuning = replace(usual, lease=usual.lease / FASTER, sweep=usual.sweep / FASTER)
+        usual = core_of(app).tuning
+        core_of(app).tuning = replace(usual, lease=usual.lease / FASTER, sweep=usual.sweep / FASTER)
 
         @app.task
         async def greet() -> None: ...

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from rota import Every, Limit, Rota
+from rota.app.core import core_of
 from rota.cli.doctor.store_checks import store_checks
 from rota.domain.guards import Mark
 from rota.domain.run import State
@@ -161,14 +162,14 @@ async def test_a_bad_schedule_holds_up_nobody_and_a_declaration_takes_its_place(
     @app.task(schedule=Every(3600))
     async def other() -> None: ...
 
-    await app.declare_schedules()
+    await core_of(app).declare_schedules()
     await place.spoil("schedule", "beat")
     async with place.backend.open() as store:
         assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["other"]
         place.backend.skew += 3600
         claim = await store.claim(ClaimRequest("ada", 1, ["beat"], 1, 30))
         assert [schedule.id for schedule in claim.schedules] == ["other"]
-        await app.declare_schedules()
+        await core_of(app).declare_schedules()
         assert [schedule.id for schedule in (await store.rows(Schedule)).items] == ["beat", "other"]
     await app.client().close()
 
@@ -180,7 +181,7 @@ async def test_the_sweep_goes_on_beside_rows_that_cannot_be_read(place: Place, b
     @app.task(schedule=Every(3600))
     async def beat() -> None: ...
 
-    await app.declare_schedules()
+    await core_of(app).declare_schedules()
     async with place.backend.open() as store:
         stage = Stage(place.backend, store)
         await place.spoil("spec", bad)

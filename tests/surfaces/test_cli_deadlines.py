@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rota import DailyAt, Every, Period, Rota, Trigger
+from rota.app.core import core_of
 from rota.domain.firing import deadline_tick, late
 from rota.domain.schedule import Schedule
 from rota.store import Store, bucket
@@ -37,7 +38,7 @@ def start(app: Rota, rota: Called, ago: float = 0.0) -> None:
     async def declare() -> None:
         app.backend.skew = -ago
         async with app.client():
-            await app.declare_schedules()
+            await core_of(app).declare_schedules()
 
     asyncio.run(declare())
     app.backend.skew = 0.0

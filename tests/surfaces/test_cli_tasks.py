@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from rota import Retry, Rota
+from rota.app.core import core_of
 from rota.domain.spec import TaskSpec
 from tests.requirement import requirement
 from tests.surfaces.called import Called
@@ -50,7 +51,7 @@ def test_a_task_that_the_settings_here_disable_says_so_before_its_workers_do(pro
     async def started() -> None:
         app = Rota(f"sqlite:///{project.database}")
         app.task(name="trip")(lambda: None)
-        await (await app.client().store()).declare(app.specs())
+        await (await app.client().store()).declare(core_of(app).registry.specs())
         await app.stop()
 
     asyncio.run(started())

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rota import Rota, State
+from rota.app.core import core_of
 from rota.client.transfer import move
 from rota.store import RunQuery
 from rota.stores.memory import MemoryBackend
@@ -26,7 +27,7 @@ async def test_a_flow_that_is_half_done_goes_on_in_another_store(rota: Called) -
     old, new = Day(rota), Day(rota)
     old.failing.add("left")
     period = await asyncio.to_thread(old.work)
-    new.app.backend = new.app.client().backend = MemoryBackend()
+    core_of(new.app).use(MemoryBackend())
     async with opened(old.app), opened(new.app):
         moved = await move(await old.app.client().store(), await new.app.client().store())
         assert (moved.runs, moved.schedules) == (1, 1)
@@ -75,4 +76,4 @@ def test_the_command_moves_deadlines_with_the_rest(rota: Called, tmp_path: Path)
 
 async def declare(app: Rota) -> None:
     async with app.client():
-        await app.declare_schedules()
+        await core_of(app).declare_schedules()

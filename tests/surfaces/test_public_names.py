@@ -1,9 +1,12 @@
 """The public names of rota: which exist, where they come from, and what `import rota` loads."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -13,7 +16,8 @@ USED = """
 Activity Breaker Context Cron DailyAt Every Limit Period Rate Retry Rota UserKey
 Discard RetryAfter Snooze TaskError
 Bound Chain ChainHandle Decision Depth Event Fact Flow Health Inputs PlanReport Reason Run RunHandle Schedule State
-Status Step Task TickOutcome Trigger Using Why
+Status Step Task TaskOptions TickOutcome Trigger Using Why
+Backend Client Note Portal Schedules UserParts
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
 StoreError StoreUnavailable UnknownTask Unstorable UsageError
@@ -53,3 +57,67 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
     assert {name for name in loaded if name.partition(".")[0] == "rota"} == LOADED
     assert not {"asyncio", "logging", "msgspec", "sqlite3"} & set(loaded), "these are loaded when a name needs them"
+
+
+ATTRIBUTES = {
+    "Rota": """
+        backend bound_to clear client current depths flow flows handle health on pause plan plan_sync portal resume
+        running schedules settings start start_sync status stop stop_sync submit submit_many task tasks touch why
+    """,
+    "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
+    "Using": "bind submit submit_sync",
+    "Bound": "task",
+}
+"""What a user's editor offers on these objects. rota's own packages reach the rest by `core_of`, `definition_of` and
+`call_of`, so a new name in this list is one that users are meant to call."""
+
+
+def test_an_app_and_a_task_show_only_what_is_meant_for_users() -> None:
+    app = rota.Rota("memory://")
+    task = app.task(name="job")(lambda: None)
+    shown = {"Rota": app, "Task": task, "Using": task.using(), "Bound": task.bind()}
+
+    for name, value in shown.items():
+        public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
+        assert public == sorted(ATTRIBUTES[name].split()), name
+
+
+INTERNAL = {"Activity.guards", "Flow.codes", "Flow.specs", "Run.lease", "Chain.of", "Chain.then"}
+"""Methods for rota's own packages, and those whose annotations cannot be resolved at run time."""
+MADE_BY_ROTA = {"Bound", "Chain", "ChainHandle", "Client", "Context", "Flow", "RunHandle", "Schedules", "Task", "Using"}
+"""Classes that users do not call: what they are made of is internal."""
+
+
+SPEAK_THE_PORT = {"Backend", "Client", "Schedules"}
+"""Classes whose methods also take and return the values of a store, which `rota.store` exports."""
+
+
+def named(annotation: object) -> Iterator[type]:
+    """The classes of rota that an annotation names."""
+    for part in (annotation, get_origin(annotation), *get_args(annotation)):
+        if inspect.isclass(part) and part.__module__.startswith("rota."):
+            yield part
+        elif part is not annotation and part is not get_origin(annotation):
+            for inner in part if isinstance(part, list) else [part]:
+                yield from named(inner)
+
+
+def signatures(name: str) -> Iterator[tuple[str, Callable[..., object]]]:
+    """The public functions of an exported name."""
+    value = getattr(rota, name)
+    if inspect.isfunction(value):
+        yield name, value
+    for attribute, member in vars(value).items() if inspect.isclass(value) else ():
+        function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        constructor = attribute == "__init__" and name not in MADE_BY_ROTA
+        if inspect.isfunction(function) and (constructor or not attribute.startswith("_")):
+            yield f"{name}.{attribute}", function
+
+
+@pytest.mark.parametrize("name", [name for name in rota.__all__ if name not in SPEAK_THE_PORT])
+def test_what_a_public_signature_names_is_exported(name: str) -> None:
+    exported = [getattr(rota, each) for each in rota.__all__]
+    for where, function in signatures(name):
+        if where not in INTERNAL:
+            missing = {kind for hint in get_type_hints(function).values() for kind in named(hint)} - set(exported)
+            assert not missing, f"{where} names {missing}: export it from rota, or underscore the method"

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from rota import Every, Limit, Period, Rota
+from rota.app.core import core_of
 from rota.domain.lifecycle import (
     Cancelled,
     Crashed,
@@ -352,7 +353,7 @@ async def test_a_schedule_without_a_tick_left_and_a_deadline(scene: Scene) -> No
     async def report() -> None: ...
 
     await (await scene.store()).declare([definition_of(report).spec])
-    await app.declare_schedules()
+    await core_of(app).declare_schedules()
     await (await scene.store()).claim(ClaimRequest("bob", 1, ["report"], 1, 30))
     assert (await scene.told("expect:report")).startswith(
         "it looks whether report was done; it was never late so far; "

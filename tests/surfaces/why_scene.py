@@ -1,6 +1,7 @@
 """A stage for questions of why: an app on a store whose clock a test moves, and workers that are claims."""
 
 from rota import Activity, Breaker, Every, Limit, Rate, Retry, Rota
+from rota.app.core import core_of
 from rota.domain.firing import due_tick
 from rota.domain.lifecycle import Failed, Outcome, Succeeded, settlement_of
 from rota.domain.run import Failure
@@ -52,7 +53,7 @@ class Scene:
 
     async def publish(self) -> None:
         await (await self.store()).declare([definition_of(task).spec for task in self.app.tasks.values()])
-        await self.app.declare_schedules()
+        await core_of(self.app).declare_schedules()
 
     async def work(self, free: int = 10, report: Report | None = None) -> list[str]:
         """A worker claims; it ends nothing."""

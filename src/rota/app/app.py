@@ -1,64 +1,55 @@
-"""Rota: the composition root. It collects tasks, gives out the client, and runs the engine."""
+"""Rota: one app. It collects tasks and flows, submits and follows runs, and starts and stops the engine."""
 
-import logging
 import math
 import time
-import uuid
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from rota.app.life import AsyncOnly, Life
-from rota.app.registry import Definitions
+from rota.app.core import Core
+from rota.app.life import AsyncOnly
+from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
 from rota.client.handle import RunHandle
-from rota.client.leftovers import UnknownNames, tell_leftovers
+from rota.client.leftovers import UnknownNames
 from rota.client.portal import Portal
-from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision
+from rota.domain.flow import OnFailure
 from rota.domain.intake import check_name
+from rota.domain.once import Once
 from rota.domain.results import FailOn
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
-from rota.domain.tuning import Tuning
-from rota.engine.hooks import Event, EventName, Hooks
-from rota.engine.slate import RenewerAt
-from rota.engine.steps import FlowCode
+from rota.domain.triggers import Trigger
+from rota.engine.context import Context
+from rota.engine.hooks import Event, EventName
 from rota.engine.supervisor import Resources, Supervisor
-from rota.engine.world import REAL, World
-from rota.errors import InvalidOptions, NotRunning, StoreError, StoreUnavailable, UnknownTask, UsageError
+from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask
+from rota.flow import Flow, StepArgs
 from rota.schedules.plans import Planning
-from rota.schedules.schedules import Schedules
-from rota.settings import load, passed_over, unknown_tasks
-from rota.store import Backend, Command, Declared, Depth, Reads, RowQuery, RunQuery, Scope
-from rota.stores import connect
-from rota.task import Bound, Task, call_of, definition_of
+from rota.settings import load
+from rota.store import Backend, Command, Depth, Reads, RowQuery, RunQuery, Scope
+from rota.task import Bound, Task, TaskOptions, call_of, definition_of
 from rota.task.remote import RemoteTask
 from rota.task.submitter import unavailable
 from rota.why import Why, why
 
-log = logging.getLogger("rota")
-
 P = ParamSpec("P")
 R = TypeVar("R")
-
-Coro = Coroutine[Any, Any, R]
-AnyTask = Task[..., ..., Any, Any]
 SPEC_MEMORY = 5.0
-"""Seconds for which what is published of a task elsewhere is taken for true."""
+"""Seconds after which the published spec of a task whose code is elsewhere is read again."""
 
 
-class Rota(Definitions, Planning, AsyncOnly):
+class Rota(Planning, AsyncOnly):
     """One app: its tasks and the store they live in.
 
-    What is not said here comes from `ROTA_*` variables, then from rota.toml or `[tool.rota]` in pyproject.toml.
-    `url` is by default an SQLite file in `.rota/` beside the project file; a Backend is taken as it is.
-    `namespace` keeps apps apart on one Redis or PostgreSQL; in memory, every app has a store of its own anyway.
-    `async with app:` runs the engine; submitting needs nothing but the app. `resources` is an async context manager
-    that is entered once per worker process; handlers find what it gives as `ctx.resources`.
-    `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own and is no step
-    of a flow that has one: `fail_on=status_dict` reads `{"status": "failed", "message": "no data"}`.
+    A setting that is not given here comes from a `ROTA_*` variable, then from rota.toml or `[tool.rota]` in
+    pyproject.toml. `url` is by default an SQLite file in `.rota/` beside the project file. `namespace` separates apps
+    that share one Redis or PostgreSQL server. `async with app:` runs the engine; a submit needs only the app.
+    `resources` is an async context manager that each worker process enters once; handlers find its value as
+    `ctx.resources`. `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own
+    and is no step of a flow that has one: `fail_on=status_dict` reads `{"status": "failed", "message": "no data"}`.
     """
 
     _current: ClassVar["Rota | None"] = None
@@ -80,7 +71,7 @@ class Rota(Definitions, Planning, AsyncOnly):
     ) -> None:
         if namespace is not None and not (url is None or isinstance(url, str)):
             raise InvalidOptions(f"namespace={namespace!r}: a Backend is taken as it is; name it in the URL instead")
-        self.settings = load(
+        settings = load(
             url=url if url is None or isinstance(url, str) else url.url,
             namespace=namespace,
             name=name,
@@ -91,66 +82,111 @@ class Rota(Definitions, Planning, AsyncOnly):
             patience=patience,
             enabled=enabled,
         )
-        self.tuning = self.settings.tuning
-        self.store_url: str | None = None
-        """The URL of the store with its secrets; None if a Backend was given."""
-        self.renewer: RenewerAt | None = None  # who keeps the leases while a call holds the interpreter
-        if url is None or isinstance(url, str):
-            self.store_url = self.settings.store_url
-            self.backend = connect(self.store_url)
-        else:
-            self.backend = url
-        super().__init__(fail_on)
-        self.schedules = Schedules(self.client, self.settings.tz)
-        self.portal = Portal()
-        self._resources = resources
-        self.hooks = Hooks()
-        self._client = self._new_client(self.backend)
+        self._core = core = Core(settings, None if isinstance(url, str) else url, resources, fail_on)
+        self._submitter, self._formats = core.submitter, core.registry.formats
         self._unknown_names = UnknownNames()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
-        self._life = Life(lambda: self.portal, lambda: self._client, lambda: self.tuning.grace)
+        self.settings = settings
+        self.schedules = core.schedules
         Rota._current = self
 
     @classmethod
     def current(cls) -> "Rota":
-        """The app of this process: the one made or started last."""
+        """The app of this process: the app that was created or started last."""
         if cls._current is None:
             raise NotRunning("no app has been made in this process; create one with Rota()")
         return cls._current
 
-    # -- reacting --------------------------------------------------------------------------------------------------
+    @property
+    def tasks(self) -> Mapping[str, AnyTask]:
+        """The tasks that the code of this app defines, by name; a flow is a task too."""
+        return self._core.registry.tasks
 
-    async def declare_schedules(self) -> dict[str, Declared]:
-        """What a start does for the schedules of this app's code."""
-        renamed = {task.name: list(task.aliases) for task in self.tasks.values()}
-        renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
-        return await self.schedules.declare(self.declared(), renamed)
+    @property
+    def flows(self) -> Mapping[str, Flow]:
+        """The flows that the code of this app defines, by name."""
+        return self._core.registry.flows
+
+    @property
+    def portal(self) -> Portal:
+        """Runs async code from synchronous code: `app.portal.call(app.health)`."""
+        return self._core.portal
+
+    @property
+    def backend(self) -> Backend:
+        """The store of this app, not opened; `rota.testing.StoreClock` takes it."""
+        return self._core.backend
+
+    # -- defining --------------------------------------------------------------------------------------------------
+
+    @overload
+    def task(
+        self, fn: Callable[Concatenate[Context, P], Coro[R]], /
+    ) -> Task[Concatenate[Context, P], P, Coro[R], R]: ...
+    @overload
+    def task(self, fn: Callable[P, Coro[R]], /) -> Task[P, P, Coro[R], R]: ...
+    @overload
+    def task(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[Concatenate[Context, P], P, R, R]: ...
+    @overload
+    def task(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
+    @overload
+    def task(self, **options: Unpack[TaskOptions]) -> Decorator: ...
+    def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`. TaskOptions describes each option."""
+
+        def define(fn: Callable[..., Any]) -> AnyTask:
+            return self._core.registry.define(fn, options)
+
+        return define if fn is None else define(fn)
+
+    def flow(
+        self,
+        name: str,
+        *,
+        once: Once,
+        recheck: Trigger | str | None = None,
+        on_failure: OnFailure = "block",
+        description: str = "",
+        fail_on: FailOn | None = None,
+        args: StepArgs = None,
+    ) -> Flow:
+        """Define a flow: steps that follow each other, once per period.
+
+        `recheck` says when a period starts, in the zone of `once`. A recheck also starts the steps of the period that
+        were lost, have failed or are new. Without `recheck`, call `flow.start`. `fail_on` judges the results of steps
+        whose tasks have no `fail_on`. `args` are arguments for all steps, or a function that returns them: a step takes
+        those that it has parameters for, unless its own `args` or the step before it give them.
+        """
+        return self._core.registry.define_flow(name, once, recheck, on_failure, description, fail_on, args)
 
     def on(self, event: EventName, hook: Callable[[Event], Any]) -> None:
-        """Call `hook(event)` when something happens in this process: plain or async, never in anyone's way."""
+        """Call `hook(event)` when `event` happens in this process. The hook is a plain or async function; it runs
+        beside the work and delays no run."""
         try:
-            self.hooks.add(event, hook)
+            self._core.hooks.add(event, hook)
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
 
     # -- submitting and following ----------------------------------------------------------------------------------
 
     async def submit(self, task: str, *args: Any, **kwargs: Any) -> RunHandle[Any]:
-        """Submit by name, without the code: what workers published of the task says how. A task that nobody has
-        published takes keyword arguments only, as they are; its run waits for a worker that knows it, which is logged
-        as a warning with the name that was probably meant."""
-        known = self.names().get(task) or await self._remote(self._client, task)
+        """Submit by name. If the task's code is not here, the spec that workers published says how to call the task.
+
+        A task that no worker has published takes only keyword arguments, which are not checked. Its run waits for a
+        worker that knows the task, and a warning names the task that was probably meant.
+        """
+        known = self._core.registry.names().get(task) or await self._remote(self._core.client, task)
         if isinstance(known, RemoteTask) and not known.spec.executor:
-            await self._unknown_names.tell(self._client, task, self.names())
+            await self._unknown_names.tell(self._core.client, task, self._core.registry.names())
         return await known.submit(*args, **kwargs)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:
-        """Touch by name, without the code. Never raises for a task that is unknown, disabled or has no activity: it
-        says no, and why."""
+        """Touch by name. For a task that is unknown, disabled or has no activity, the decision is false and its
+        `reason` says why."""
         try:
-            known: AnyTask | RemoteTask | None = self.names().get(task)
+            known: AnyTask | RemoteTask | None = self._core.registry.names().get(task)
             if known is None:  # the store is asked once and without retries, because nobody waits for a touch
-                known = await self._remote(await self._client.store(), task)
+                known = await self._remote(await self._core.client.store(), task)
         except StoreError as error:
             return unavailable(task, error)
         return await known.touch(*args, **kwargs)
@@ -162,59 +198,52 @@ class Rota(Definitions, Planning, AsyncOnly):
         if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
             found = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
             spec = found[0] if found else None
-            if spec is not None:  # names that nobody published come from outside, and are not kept
+            if spec is not None:  # unknown names are not kept, because callers outside may send any number of them
                 self._specs_seen[task] = (spec, time.monotonic())
         return RemoteTask(spec or TaskSpec(task), self._submitter)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
-        """Many runs in one step; one handle per call, in order.
+        """Submit many calls in one atomic step; returns one handle per call, in order.
 
-        Raises before any is made if one has bad arguments. One that a guard refuses does not stop the others: its
-        handle is false, and raises Refused when it is used.
+        A call that a guard refuses does not stop the others: its handle is false, and raises Refused when it is used.
         """
         once = any(call_of(bound).once is not None for bound in calls)
-        now = await self._client.now() if once else 0.0
+        now = await self._core.client.now() if once else 0.0
         runs = [call_of(bound).to_run_at(now) for bound in calls]
-        decisions = (await self._client.put(runs)).items
+        decisions = (await self._core.client.put(runs)).items
         return [definition_of(bound.task).handle(decision) for bound, decision in zip(calls, decisions, strict=True)]
 
     def handle(self, id: str, task: str | None = None) -> RunHandle[Any]:
-        """Follow any run by its id; its result comes typed if the task is named and known here."""
+        """Follow a run by its id. If `task` names a task of this app, the result has the type that the task returns."""
         if task is None:
-            return RunHandle(self._client, id)
-        if task not in self.names():
+            return RunHandle(self._core.client, id)
+        if task not in self._core.registry.names():
             raise UnknownTask(f"no task {task} is defined here")
-        return self.names()[task].handle(id)
-
-    def _new_client(self, backend: Backend) -> Client:
-        client = Client(backend, self.hooks.refused, self.is_disabled, self.portal, self.hooks)
-        client.patience = self.settings.patience
-        return client
+        return self._core.registry.names()[task].handle(id)
 
     def client(self) -> Client:
-        """Only submitting and reading: `async with app.client():` opens the store here, without an engine."""
-        self._life.notice_forks()
-        return self._client
+        """A client that submits and reads: `async with app.client():` opens the store here, without an engine."""
+        return self._core.noticing_client()
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the engine on this event loop; harmless if it runs already. With `enabled` off, only a client."""
-        await self._life.start(self._started)
+        """Start the engine on this event loop, unless it runs already. With `enabled=False`, the app stays a client."""
+        await self._core.life.start(self._started)
 
     def start_sync(self) -> None:
-        """The same from synchronous code (Django, Flask, a script): the engine runs on a thread of its own, until
-        `stop_sync` or the end of the process. Start it after a fork: a forked child has no engine."""
-        self._life.start_sync(self.start)
+        """`start` from synchronous code (Django, Flask, a script): the engine runs on a thread of its own, until
+        `stop_sync` or the end of the process. Call `start_sync` after a fork: a forked child has no engine."""
+        self._core.life.start_sync(self.start)
 
     def stop_sync(self, grace: float | None = None) -> None:
-        """`stop` from synchronous code, from any thread; also for an engine that an event loop of another thread
+        """`stop` from synchronous code, from any thread; also stops an engine that another thread's event loop
         started."""
-        self._life.stop_sync(grace)
+        self._core.life.stop_sync(grace)
 
     @contextmanager
     def running(self, grace: float | None = None) -> Generator[Self]:
-        """`with app.running():` runs the engine in synchronous code; it is stopped when the block ends."""
+        """`with app.running():` runs the engine in synchronous code and stops the engine when the block ends."""
         self.start_sync()
         try:
             yield self
@@ -222,84 +251,24 @@ class Rota(Definitions, Planning, AsyncOnly):
             self.stop_sync(grace)
 
     async def _started(self) -> Supervisor | None:
-        if not self.settings.enabled:
-            log.info("the engine is switched off (enabled=false): this process only submits")
-            return None
-        for sentence in unknown_tasks(self.settings, self.tasks):
-            log.warning(sentence)
-        for sentence in passed_over(self.settings):
-            log.info(sentence)
-        engine = self.build_engine()
-        try:
-            await self.declare_schedules()
-        except StoreUnavailable as error:
-            if not error.passing:
-                raise
-            # A full server refuses what grows and still lets runs be worked off: whoever does that makes room.
-            log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
-            engine.declare_late(self.declare_schedules)
-        owner = None if self.settings.source("name") == "default" else self.settings.name  # others have that name too
-        declared = {schedule.id for schedule in self.declared()}
-        engine.undeclared |= await tell_leftovers(self._client, self.names(), owner, declared)
-        await engine.start()
-        Rota._current = self
+        engine = await self._core.start_engine()
+        if engine is not None:
+            Rota._current = self
         return engine
-
-    def build_engine(
-        self,
-        name: str | None = None,
-        backend: Backend | None = None,
-        tuning: Tuning | None = None,
-        hooks: Hooks | None = None,
-        resources: Resources | None = None,
-        world: World = REAL,
-    ) -> Supervisor:
-        """An engine for this app's tasks, not started. What is not given is the app's own."""
-        names = self.names()
-        return Supervisor(
-            name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
-            backend or self.backend,
-            {name: definition_of(task).handler() for name, task in names.items()},
-            self.specs(),
-            tuning or self.tuning,
-            hooks or self.hooks,
-            resources or self._resources,
-            world,
-            FlowCode(
-                {name: code for flow in self.flows.values() for name, code in flow.codes().items()},
-                self.formats.written,
-            ),
-            self.renewer if backend is None else None,
-        )
 
     @contextmanager
     def bound_to(self, url: str | Backend = "memory://") -> Generator[Self]:
-        """For tests: until the block ends, the app lives in this store, and its own is left alone."""
-        backend = connect(url) if isinstance(url, str) else url
-        if self._life.running is not None:
-            raise UsageError("the engine is running; bind the app to another store before it starts")
-        before = self.backend, self._client, self.portal
-        self.backend, self.portal = backend, Portal()
-        self._client = self._new_client(backend)
-        try:
+        """For tests: use the store at `url` until the block ends; the app's own store stays as it is."""
+        with self._core.bound_to(url):
             yield self
-        finally:
-            self.portal.close(self._client.close)
-            self.backend, self._client, self.portal = before
 
     async def stop(self, grace: float | None = None) -> None:
-        """Stop claiming, wait up to `grace` seconds for running handlers, give back the rest. Twice is fine, and so is
-        an event loop other than the one that the engine runs on.
+        """Stop claiming runs, wait up to `grace` seconds for running handlers, and give the other runs back.
 
-        The app is stopped afterwards, also where `resources` or a store fails to close: then that error is raised."""
-        await self._life.stop(grace)
-
-    @property
-    def engine(self) -> Supervisor:
-        engine = self._life.running
-        if engine is None:
-            raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
-        return engine
+        `stop` may be called twice, and from another event loop than the engine's. If `resources` or a store fails to
+        close, the app is stopped all the same, and `stop` raises that error.
+        """
+        await self._core.life.stop(grace)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -311,47 +280,50 @@ class Rota(Definitions, Planning, AsyncOnly):
     # -- seeing and steering ---------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """This process: is the engine running, what has it in hand, which loops are alive, when comes what next."""
-        return status_of(self._life.engine, self.tasks, dict(self.schedules.seen))  # a copy: another thread may read
+        """The state of this process: its engine, its running tasks, its loops, and the next ticks of its schedules."""
+        seen = dict(self.schedules.seen)  # a copy, because another thread may add to it
+        return status_of(self._core.life.engine, self.tasks, seen)
 
     async def health(self) -> Health:
-        """Truthy if the store answers and, where an engine was started, it has claimed lately."""
-        return await health_of(self._life.engine, self._client)
+        """The health of this process: true if the store answers and the engine, if started, has claimed lately."""
+        return await health_of(self._core.life.engine, self._core.client)
 
     async def why(self, subject: str, key: str | None = None) -> Why:
-        """What keeps a task (or one key of it), a schedule or a run from running; `str(answer)` says it all."""
-        return await why(self._client, subject, key)
+        """Why a task (or one `key` of the task), a schedule or a run does not run; print the answer to read it."""
+        return await why(self._core.client, subject, key)
 
     async def depths(self) -> dict[str, Depth]:
-        """Unfinished runs per task, exactly; 0 for a task that is known, here or by what workers published, and has
-        none."""
-        known = {*self.tasks, *(spec.name for spec in (await self._client.rows(TaskSpec)).items)}
-        found = {depth.task: depth for depth in (await self._client.depths()).items}
+        """The exact numbers of unfinished runs of every task that this app defines, a worker published or the store
+        has runs of."""
+        known = {*self.tasks, *(spec.name for spec in (await self._core.client.rows(TaskSpec)).items)}
+        found = {depth.task: depth for depth in (await self._core.client.depths()).items}
         return {name: found.get(name) or Depth(name, 0, 0) for name in sorted({*known, *found})}
 
     async def clear(self, task: str) -> int:
-        """End all waiting runs of a task; how many there were. Running ones go on."""
+        """Cancel all waiting runs of a task and return their number. Running runs continue."""
         total = 0
-        waiting = await self._waiting(task) if self.hooks.wanted("cancelled") else []
-        while ended := sum((await self._client.control(Command.DROP, self._all_names(task), of=Scope.TASKS)).items):
+        waiting = await self._waiting(task) if self._core.hooks.wanted("cancelled") else []
+        names = self._all_names(task)
+        while ended := sum((await self._core.client.control(Command.DROP, names, of=Scope.TASKS)).items):
             total += ended
-        await self._client.ended_here(waiting)
+        await self._core.client.ended_here(waiting)
         return total
 
     async def _waiting(self, task: str) -> list[str]:
         states = (State.QUEUED, State.PAUSED)
         queries = [RunQuery(task=name, states=states, limit=1000) for name in self._all_names(task)]
-        return [run.id for query in queries async for run in self._client.all_runs(query)]
+        return [run.id for query in queries async for run in self._core.client.all_runs(query)]
 
     async def pause(self, task: str, note: str | None = None) -> bool:
-        """Start no more runs of a task anywhere, until it is resumed; submits are still taken."""
-        return any((await self._client.control(Command.PAUSE, self._all_names(task), note, of=Scope.TASKS)).items)
+        """Start no more runs of a task in any process, until `resume`; submits still make runs."""
+        return any((await self._core.client.control(Command.PAUSE, self._all_names(task), note, of=Scope.TASKS)).items)
 
     async def resume(self, task: str, note: str | None = None) -> bool:
-        return any((await self._client.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
+        """Let runs of a paused task start again; returns whether the task was paused."""
+        return any((await self._core.client.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
 
     def _all_names(self, task: str) -> list[str]:
-        known = self.names().get(task)
+        known = self._core.registry.names().get(task)
         if known is not None:
             return [known.name, *known.aliases]
         try:

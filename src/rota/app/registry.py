@@ -1,12 +1,10 @@
-"""What an app defines: its tasks and its flows, and what follows from them before anything runs."""
+"""Registry: the tasks and flows that the code of an app defines, and the schedules and specs that follow from them."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec.structs import replace
 
-from rota.client.client import Client
-from rota.client.portal import Portal
 from rota.domain.flow import OnFailure
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
@@ -26,10 +24,11 @@ from rota.task.kinds import check_options_of
 P = ParamSpec("P")
 R = TypeVar("R")
 Coro = Coroutine[Any, Any, R]
+AnyTask = Task[..., ..., Any, Any]
 
 
 class Decorator(Protocol):
-    """`@app.task(...)`: the four shapes a task function may have."""
+    """What `@app.task(...)` returns: a decorator for each of the four shapes of a task function."""
 
     @overload
     def __call__(
@@ -43,51 +42,68 @@ class Decorator(Protocol):
     def __call__(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
 
 
-class Definitions:
-    """The part of an app that its code speaks to while it is imported."""
+class Registry:
+    """The tasks and flows of one app. Every mistake in their options is raised here, when the code is imported."""
 
-    settings: Settings
-    portal: Portal
-    _client: Client
-
-    def __init__(self, fail_on: FailOn | None = None) -> None:
+    def __init__(self, settings: Settings, submitter: Submitter, fail_on: FailOn | None = None) -> None:
+        """`fail_on` is for the tasks that have none of their own."""
         try:
             self.fail_on = check_fail_on(fail_on)
         except TypeError as error:
             raise InvalidOptions(str(error)) from None
-        self.tasks: dict[str, Task[..., ..., Any, Any]] = {}
+        self.tasks: dict[str, AnyTask] = {}
         self.flows: dict[str, Flow] = {}
-        self._submitter = Submitter(lambda: self._client, lambda: self.portal)
         self.formats = Formats()
-        """How this app writes its periods, by the `format` of those that its code names."""
+        """How the app writes its periods: the `format` of each kind of period that the code names."""
+        self._settings = settings
+        self._submitter = submitter
 
-    @overload
-    def task(
-        self, fn: Callable[Concatenate[Context, P], Coro[R]], /
-    ) -> Task[Concatenate[Context, P], P, Coro[R], R]: ...
-    @overload
-    def task(self, fn: Callable[P, Coro[R]], /) -> Task[P, P, Coro[R], R]: ...
-    @overload
-    def task(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[Concatenate[Context, P], P, R, R]: ...
-    @overload
-    def task(self, fn: Callable[P, R], /) -> Task[P, P, R, R]: ...
-    @overload
-    def task(self, **options: Unpack[TaskOptions]) -> Decorator: ...
-    def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Define a task: `@app.task`, or `@app.task(retry=Retry(5), timeout=30)`."""
+    def define(self, fn: Callable[..., Any], options: dict[str, Any]) -> AnyTask:
+        """The task of `@app.task(**options)`, with the changes that the settings make to its options."""
+        name = str(options.get("name") or getattr(fn, "__name__", fn))
+        check_options_of(name, options)
+        return self._add(fn, self._settings.override(name).over(cast("TaskOptions", options)), self.fail_on)
 
-        def define(fn: Callable[..., Any]) -> Task[..., ..., Any, Any]:
-            name = str(options.get("name") or getattr(fn, "__name__", fn))
-            check_options_of(name, options)
-            return self._add(fn, self.settings.override(name).over(cast("TaskOptions", options)), self.fail_on)
+    def define_flow(
+        self,
+        name: str,
+        once: Once,
+        recheck: Trigger | str | None,
+        on_failure: OnFailure,
+        description: str,
+        fail_on: FailOn | None,
+        args: StepArgs,
+    ) -> Flow:
+        """The flow of `app.flow(...)`, and the task of the same name that starts and heals its periods."""
+        tz = self._settings.tz
+        try:
+            kind = once.in_zone(tz) if isinstance(once, Period) else check_once(once)
+            self.formats.learn(kind)
+            flow = Flow(
+                name,
+                kind,
+                client=self._submitter.client,
+                portal=self._submitter.portal,
+                known=self.tasks.get,
+                formats=self.formats,
+                on_failure=on_failure,
+                fail_on=check_fail_on(fail_on),
+                args=args,
+            )
+            trigger = trigger_of(recheck)
+            if trigger is not None and isinstance(kind, Period):
+                trigger = trigger.in_zone(kind.tz or tz)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptions(f"flow {name}: {error}") from None
+        options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
+        self._add(flow.handler(), options)
+        self.flows[name] = flow
+        return flow
 
-        return define if fn is None else define(fn)
-
-    def _add(
-        self, fn: Callable[..., Any], options: TaskOptions, fail_on: FailOn | None = None
-    ) -> Task[..., ..., Any, Any]:
-        definition = Definition(fn, options, self._submitter, self.settings.tz, fail_on)
-        task: Task[..., ..., Any, Any] = Task(fn, definition)
+    def _add(self, fn: Callable[..., Any], options: TaskOptions, fail_on: FailOn | None = None) -> AnyTask:
+        settings = self._settings
+        definition = Definition(fn, options, self._submitter, settings.tz, fail_on)
+        task: AnyTask = Task(fn, definition)
         for name in (task.name, *task.aliases):
             if name in self.names():
                 raise DuplicateTask(
@@ -97,52 +113,12 @@ class Definitions:
             self.formats.learn(definition.once)
         except ValueError as error:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
-        definition.schedule(self.settings.tz, self.settings.name)  # raises if the schedule cannot be made
+        definition.schedule(settings.tz, settings.name)  # raises if the schedule cannot be made
         self.tasks[task.name] = task
         return task
 
-    def flow(
-        self,
-        name: str,
-        *,
-        once: Once,
-        recheck: Trigger | str | None = None,
-        on_failure: OnFailure = "block",
-        description: str = "",
-        fail_on: FailOn | None = None,
-        args: StepArgs = None,
-    ) -> Flow:
-        """Define a flow: steps that follow each other, once per period. `recheck` is when a period is started and, if
-        something of it was lost, failed or is new, healed; it takes the period's zone. Without it, call `start`.
-        `fail_on` judges what its steps return, where their tasks have no `fail_on` of their own. `args` are arguments
-        for all steps, or a function that gives them: a step takes those that it has parameters for, unless its own
-        `args` or the step before it give them."""
-        try:
-            kind = once.in_zone(self.settings.tz) if isinstance(once, Period) else check_once(once)
-            self.formats.learn(kind)
-            flow = Flow(
-                name,
-                kind,
-                client=lambda: self._client,
-                portal=lambda: self.portal,
-                known=self.tasks.get,
-                formats=self.formats,
-                on_failure=on_failure,
-                fail_on=check_fail_on(fail_on),
-                args=args,
-            )
-            trigger = trigger_of(recheck)
-            if trigger is not None and isinstance(kind, Period):
-                trigger = trigger.in_zone(kind.tz or self.settings.tz)
-        except (TypeError, ValueError) as error:
-            raise InvalidOptions(f"flow {name}: {error}") from None
-        options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
-        self._add(flow.handler(), options)
-        self.flows[name] = flow
-        return flow
-
-    def names(self) -> dict[str, Task[..., ..., Any, Any]]:
-        """Tasks by all the names they answer to, aliases among them."""
+    def names(self) -> dict[str, AnyTask]:
+        """The tasks by their names and by their aliases."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
     def is_disabled(self, name: str) -> bool:
@@ -153,11 +129,12 @@ class Definitions:
         return task is not None and not task.enabled
 
     def declared(self) -> list[Schedule]:
-        """The schedules and deadlines that this app's code declares, without where they stand."""
-        found = (definition_of(task).schedule(self.settings.tz, self.settings.name) for task in self.tasks.values())
+        """The schedules and deadlines that the code declares, without their next ticks."""
+        tz, owner = self._settings.tz, self._settings.name
+        found = (definition_of(task).schedule(tz, owner) for task in self.tasks.values())
         declared = [schedule for schedule in found if schedule is not None]
-        return [*declared, *deadlines(self.tasks.values(), self.flows.values(), self.settings.tz, self.settings.name)]
+        return [*declared, *deadlines(self.tasks.values(), self.flows.values(), tz, owner)]
 
     def specs(self) -> list[TaskSpec]:
-        """What a start publishes of this app's tasks, under all their names."""
+        """The specs that a worker publishes when it starts: one for each name and alias of a task."""
         return [replace(definition_of(task).spec, name=name) for name, task in self.names().items()]

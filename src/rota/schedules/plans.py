@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.client.client import Client
-from rota.client.portal import Portal
 from rota.domain import codec
 from rota.domain.decision import Decision, Reason
 from rota.domain.flow import check_flow_name
@@ -22,7 +21,7 @@ from rota.domain.triggers.zones import find_zone
 from rota.domain.written import Formats
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.store import Plan, RunQuery
-from rota.task import Bound, call_of
+from rota.task import Bound, Submitter, call_of
 
 log = logging.getLogger("rota")
 
@@ -285,9 +284,8 @@ class Planner:
 class Planning:
     """The part of an app that plans."""
 
-    portal: Portal
-    formats: Formats
-    _client: Client
+    _submitter: Submitter
+    _formats: Formats
 
     async def plan(self, name: str, items: Iterable[Item], **options: Unpack[PlanOptions[Item]]) -> PlanReport:
         """Put one run per item, `offset` seconds from the item's time, all in one step of the store.
@@ -300,7 +298,7 @@ class Planning:
 
     def plan_sync(self, name: str, items: Iterable[Item], **options: Unpack[PlanOptions[Item]]) -> PlanReport:
         """`plan` from synchronous code; raises where an event loop runs."""
-        return self.portal.call(self._prepare(name, items, **options))
+        return self._submitter.portal().call(self._prepare(name, items, **options))
 
     def _prepare(
         self,
@@ -318,9 +316,9 @@ class Planning:
         tz: str | None = None,
     ) -> Callable[[], Awaitable[PlanReport]]:
         """Read the items here and now, in the caller's thread; return the call that puts their runs."""
-        planner = Planner(name, period, grace, offset, tz, self.formats)
+        planner = Planner(name, period, grace, offset, tz, self._formats)
         wanted = planner.wanted(items, call, at, key, where)
-        return lambda: planner.put(self._client, wanted, skip_past)
+        return lambda: planner.put(self._submitter.client(), wanted, skip_past)
 
 
 def _report(wanted: list[Wanted], answers: list[Decision], seen: Mapping[str, Seen]) -> PlanReport:

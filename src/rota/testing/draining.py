@@ -3,6 +3,7 @@
 import asyncio
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.client.drain import drained, first_due, first_leased
 from rota.errors import DrainTimeout
 from rota.store import Reads
@@ -18,12 +19,12 @@ async def drain(app: Rota, *, timeout: float = 10.0) -> None:
     DrainTimeout if a run is still due or running after `timeout` seconds. A handler that fails does not raise here: its
     run holds the error.
     """
-    tasks = app.names()
-    engine = app.build_engine()
+    tasks = core_of(app).registry.names()
+    engine = core_of(app).build_engine()
     client = app.client()
     async with client:
         heard = await client.news(0)
-        await app.declare_schedules()
+        await core_of(app).declare_schedules()
         await engine.start()
         try:
             async with asyncio.timeout(timeout):

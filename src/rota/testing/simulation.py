@@ -10,9 +10,10 @@ from contextvars import Context, copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.client.portal import stand_in
 from rota.client.session import Session
 from rota.domain.ids import uuid7
@@ -89,10 +90,12 @@ class Simulation:
         self._ids = random.Random(f"{seed} ids")
         self._loop = VirtualLoop()
         self._began = self._loop.time()
-        self._tuning = replace(app.tuning, rescue=FAR, sweep=SWEEP)
-        pause = min(MemoryBackend.poll, app.tuning.rescue_every)
+        tuning = core_of(app).tuning
+        self._tuning = replace(tuning, sweep=SWEEP)
+        force_setattr(self._tuning, "rescue", FAR)  # past its check: a simulated worker is woken when a lease lapses
+        pause = min(MemoryBackend.poll, tuning.rescue_every)
         self._backend = VirtualBackend(self._wall, pause)
-        self._hooks = app.hooks.adapted(self._adapt_hook)
+        self._hooks = core_of(app).hooks.adapted(self._adapt_hook)
         self._world = World(
             monotonic=self._loop.time, stopwatch=self._loop.time, threads=False, adapt=self._adapt_handler
         )
@@ -204,10 +207,10 @@ class Simulation:
         """One more worker, on a context by which everything that it starts can be told."""
         self._hired += 1
         name = f"worker-{self._hired}"
-        engine = self.app.build_engine(
+        engine = core_of(self.app).build_engine(
             name, self._backend, self._tuning, self._hooks, self._resources, world=self._world
         )
-        await self.app.declare_schedules()
+        await core_of(self.app).declare_schedules()
         context = self._root.copy()
         context.run(owner.set, name)
         context.run(doing.set, "resources=")

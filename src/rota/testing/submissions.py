@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.domain.arguments import encode_result
 from rota.domain.run import Run
 from rota.errors import InvalidArguments
@@ -43,7 +44,7 @@ async def _runs(app: Rota) -> list[Run]:
 
 
 def _fits(app: Rota, run: Run, task: AnyTask | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    known = app.names().get(task) if isinstance(task, str) else task
+    known = core_of(app).registry.names().get(task) if isinstance(task, str) else task
     names = (task,) if isinstance(task, str) else (task.name, *task.aliases)
     if run.task not in names:
         return False
@@ -87,7 +88,7 @@ def _listed(app: Rota, runs: list[Run]) -> str:
 
 
 def _told(app: Rota, run: Run) -> str:
-    task = app.names().get(run.task)
+    task = core_of(app).registry.names().get(run.task)
     try:
         named = msgspec.json.decode(run.args) if task is None else _arguments(task, run.args)
     except (TypeError, ValueError):

@@ -4,6 +4,7 @@ import pytest
 from msgspec import UNSET
 
 from rota import Rota
+from rota.app.core import core_of
 from rota.domain.policy import Limit, Rate, Retry
 from rota.errors import InvalidOptions
 from rota.settings import LimitOverride, RateOverride, RetryOverride, TaskOverride, explain, load, unknown_tasks
@@ -211,7 +212,7 @@ def test_an_operator_can_move_a_schedule(rota_toml: Write) -> None:
     rota_toml('[tasks.nightly]\nschedule = "daily 04:30"\ncatch_up = "skip"\ngrace = "10m"\n')
     app = Rota("memory://")
     app.task(name="nightly", schedule="daily 03:00")(lambda: None)
-    (schedule,) = app.declared()
+    (schedule,) = core_of(app).registry.declared()
     assert (schedule.trigger, schedule.catch_up, schedule.grace) == ("daily 04:30 UTC", "skip", 600.0)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.demo.board import Board
 from rota.cli.demo.tasks import demo_app
 from rota.cli.options.parameters import Shared
@@ -69,7 +70,7 @@ class Demo:
             with stop_signals() as stop:
                 await self.board.look(client)  # before anything can end: what ends unseen would not be counted
                 await self.app.start()
-                stop.hurry = self.app.engine.hurry
+                stop.hurry = core_of(self.app).engine.hurry
                 await self._play(client, stop, seconds)
         finally:
             await self.app.stop()

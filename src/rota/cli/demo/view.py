@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rota.app.core import core_of
 from rota.cli.demo.board import Board
 from rota.cli.render.text import clean, one_line, span
 from rota.cli.runs.view import last_seconds, outcome, state_text
@@ -27,7 +28,7 @@ TASK_STYLE = {"quick": "cyan", "slow": "magenta", "flaky": "yellow", "delayed": 
 def scene(demo: "Demo", width: int, height: int) -> RenderableType:
     """One frame that fills the terminal and no more."""
     board = demo.board
-    tasks, seats = len(board.tallies), demo.app.tuning.concurrency
+    tasks, seats = len(board.tallies), core_of(demo.app).tuning.concurrency
     head = _head(demo, width)
     foot = _foot(demo)
     pulse: RenderableType = _pulse(board, width)

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.deploy.diff_view import change_page
 from rota.cli.forecast.timetable import read_timetable
 from rota.cli.options.parameters import Flag, Shared
@@ -94,12 +95,14 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     """What it found before; done when this returns, but for what it may not touch."""
     found = await _difference(target, app)
     async with app.client() as client:
-        await client.declare(app.specs())
-        await app.declare_schedules()
+        await client.declare(core_of(app).registry.specs())
+        await core_of(app).declare_schedules()
         moves = [moved_tick(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
         await client.fire([move for move in moves if move is not None])
         if prune:
-            await app.schedules.prune(app.settings.name, [schedule.id for schedule in app.declared()], who())
+            await app.schedules.prune(
+                app.settings.name, [schedule.id for schedule in core_of(app).registry.declared()], who()
+            )
     return found
 
 

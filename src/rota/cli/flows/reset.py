@@ -1,12 +1,13 @@
 """`rota reset`: a period as if it had not been done."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.flows.view import healed_words
 from rota.cli.options.names import check_known, known_somewhere
 from rota.cli.options.parameters import Flag, Shared
@@ -62,7 +63,7 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
     app = target.app() if target.reference is not None else None
     if downstream and app is None:
         raise InvalidOptions("--downstream: what follows from a step stands in the code; say which app with -A")
-    period = period if app is None else app.formats.read(period)
+    period = period if app is None else core_of(app).registry.formats.read(period)
     async with target.client() as client:
         wanted = await _marks(app, client, target, name, period, downstream)
         edits = [MarkRow(row.task, row.key, None) for row in wanted]
@@ -76,7 +77,7 @@ async def _reset(target: Target, name: str, period: str, downstream: bool) -> Re
 async def _marks(
     app: Rota | None, client: Client, target: Target, name: str, period: str, downstream: bool
 ) -> list[MarkRow]:
-    flows = {} if app is None else app.flows
+    flows: Mapping[str, Flow] = {} if app is None else app.flows
     if name in flows:
         return list(_of_steps(flows[name], flows[name].steps, _of(flows[name], period)))
     check_known([name], await known_somewhere(client, target), "app or store")

@@ -1,6 +1,7 @@
 """What the code declares and what the store keeps, read together at one moment of the store's clock."""
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.target import Target
 from rota.cli.schedules.find import opened
 from rota.client.client import Client
@@ -29,9 +30,9 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
         now=published.now,
         tz=app.settings.tz if app else target.tz(),
         owner=app.settings.name if app else "",
-        declared=app.declared() if app else [],
+        declared=core_of(app).registry.declared() if app else [],
         stored={schedule.id: schedule for schedule in schedules},
-        specs=app.specs() if app else [],
+        specs=core_of(app).registry.specs() if app else [],
         published={spec.name: spec for spec in published.items},
         durations=usual_durations(stats.items),
         seats=seats,

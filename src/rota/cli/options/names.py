@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from rota.app.core import core_of
 from rota.cli.options.target import Target
 from rota.client.client import Client
 from rota.domain.spec import TaskSpec
@@ -31,5 +32,5 @@ async def known_somewhere(client: Client, target: Target) -> set[str]:
     known = {spec.name for spec in (await client.rows(TaskSpec)).items}
     known.update(depth.task for depth in (await client.depths()).items)
     if target.reference is not None:
-        known.update(target.app().names())
+        known.update(core_of(target.app()).registry.names())
     return known

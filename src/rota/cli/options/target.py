@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import rota
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.client.client import Client
 from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidOptions, RotaError
@@ -76,9 +77,9 @@ class Target:
         app = load(self.reference)
         own = _own.setdefault(app, app.backend)
         if self.url is not None:
-            app.store_url = self._store_url(self.url)
-            own = connect(app.store_url)
-        app.backend = app.client().backend = self._found(own)
+            core_of(app).store_url = url = self._store_url(self.url)
+            own = connect(url)
+        core_of(app).use(self._found(own))
         return app
 
     def backend(self) -> Backend:

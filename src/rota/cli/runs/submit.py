@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.arguments import Given, gather, gather_for
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.names import unknown
@@ -81,12 +82,14 @@ def submit(
         key=key,
         unique=unique,
     )
-    if app is not None and task in app.names():
+    if app is not None and task in core_of(app).registry.names():
         made = _known(app, task, values, args, options)
     elif unknown_ok:
         made = _unchecked(task, gather(values, args, {}), options)
     else:
-        raise UnknownTask(f"{unknown(task, app.names() if app else ())} (--unknown-ok takes any name)")
+        raise UnknownTask(
+            f"{unknown(task, core_of(app).registry.names() if app else ())} (--unknown-ok takes any name)"
+        )
     client = app.client() if app else Client(target.backend())
     if sys.stderr.isatty() and not show.json and target.takes_default(app):
         show.note(f"into {client.backend.url}, the default store")
@@ -101,7 +104,7 @@ def submit(
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Call:
     """Checked against the task's own parameters, with its policy and its key."""
-    task = app.names()[name]
+    task = core_of(app).registry.names()[name]
     given = gather_for(task, list(values), args)
     return definition_of(task).call(tuple(given.positional), given.named, options)
 

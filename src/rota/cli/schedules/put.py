@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.arguments import gather, gather_for
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.instants import clock, read_instant
@@ -109,7 +110,7 @@ async def _put(
 
 async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
     """Checked against the task's own parameters if the app knows it, else by what was published of it."""
-    known = app.names() if app else {}
+    known = core_of(app).registry.names() if app else {}
     if call.task in known:
         task = known[call.task]
         typed = gather_for(task, call.values, call.args)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.arguments import gather_for
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Shared
@@ -50,8 +51,8 @@ def call(
         Its arguments as name=value; a value that reads as JSON is JSON, except where the task takes text.
     """
     app = target.app()
-    check_known([task], app.names())
-    chosen = app.names()[task]
+    check_known([task], core_of(app).registry.names())
+    chosen = core_of(app).registry.names()[task]
     given = gather_for(chosen, list(values), args)
     own = definition_of(chosen)
     made = own.call(tuple(given.positional), given.named)

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
+from rota.app.core import core_of
 from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import LOOK, Flag, More, Shared
 from rota.cli.options.target import Target
@@ -51,10 +52,9 @@ def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
     """List the app's tasks, and tasks that only the store knows."""
     app = target.app()
     rows = target.run(_rows(target))
-    strangers = [name for name in rows if name not in app.names()]
-    views = [
-        task_view(name, app.names().get(name), rows.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)
-    ]
+    known = core_of(app).registry.names()
+    strangers = [name for name in rows if name not in known]
+    views = [task_view(name, known.get(name), rows.get(name), app.flows.get(name)) for name in (*app.tasks, *strangers)]
     records = [record(view) if show.json else record(view) | _texts(view) for view in views]
     show.records(records, COLUMNS, "The app has no tasks yet; define one with @app.task.")
     if strangers and show.terminal and not show.json:

@@ -1,6 +1,7 @@
 """Tasks that the code or the settings here disable: who says so, and what to do about it."""
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.target import Target
 from rota.domain.spec import TaskSpec
 from rota.settings.model import fold
@@ -11,7 +12,7 @@ from rota.why import Fact, Why
 
 def refused_words(app: Rota | None, task: str) -> str:
     """Why a submit of a disabled task made no run, and how to let it make one."""
-    if app is not None and app.is_disabled(task):
+    if app is not None and core_of(app).registry.is_disabled(task):
         return f"{task} is disabled ({said_by(app, task)}), so that no run was made; set enabled to true there"
     return (
         f"{task} is disabled by the code or the settings of its workers, so that no run was made; "
@@ -21,7 +22,7 @@ def refused_words(app: Rota | None, task: str) -> str:
 
 def said_by(app: Rota, task: str) -> str:
     """`rota.toml, line 4`; `its code` where no setting says it."""
-    name = app.names()[task].name if task in app.names() else task
+    name = core_of(app).registry.names()[task].name if task in core_of(app).registry.names() else task
     wanted = {f"tasks.{each}.enabled" for each in (name, fold(name))}
     found = [row.source for row in effective(app.settings) if row.name in wanted and row.value is False]
     return found[0] if found else "its code"
@@ -33,7 +34,7 @@ async def compared(answer: Why, task: str, store: Reads, target: Target) -> Why:
         return answer
     app = target.app()
     published = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
-    if not app.is_disabled(task) or any(not spec.enabled for spec in published):
+    if not core_of(app).registry.is_disabled(task) or any(not spec.enabled for spec in published):
         return answer
     text = (
         f"{task} is disabled here ({said_by(app, task)}): submits from here are refused; "

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.worker.signals import Stop
 from rota.client.drain import drained
 
@@ -14,6 +15,6 @@ async def until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
     client = app.client()
     heard = await client.news(0)
     while not stop.asked.is_set():
-        if await drained(client, app.engine, tasks):
+        if await drained(client, core_of(app).engine, tasks):
             return
         heard = await client.news(LOOK_AGAIN, heard)

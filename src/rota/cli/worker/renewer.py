@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.render.logs import Level
 from rota.cli.worker.children import FIRST_PAUSE, LAST_PAUSE, ending
 from rota.domain.backoff import Backoff
@@ -41,7 +42,8 @@ def store_url(app: Rota) -> str | None:
     """With its secrets, for a process that opens the same store; None if there is no such thing."""
     if isinstance(app.backend, SqliteBackend):
         return app.backend.url  # wherever the process is started
-    return None if app.store_url is None or app.store_url.startswith("memory:") else app.store_url
+    url = core_of(app).store_url
+    return None if url is None or url.startswith("memory:") else url
 
 
 def renewer_for(app: Rota, address: str | None) -> RenewerAt | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Flag, Shared
@@ -79,7 +80,7 @@ def worker(
     logs = (log_format or app.settings.log_format, level or app.settings.log_level)
     told = show if has_banner(*logs) else None
     if processes == 1:
-        app.renewer = renewer_for(app, renewer)
+        core_of(app).renewer = renewer_for(app, renewer)
         run_on(loop, work(app, told, logs, split(tasks), burst, tethered))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
@@ -104,8 +105,8 @@ def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) ->
             f"the engine is switched off here (enabled=false from {source}), so this worker would do nothing; "
             "switch it on, or start the worker elsewhere"
         )
-    check_known(split(tasks), app.names())
-    app.tuning = _tuned(app.tuning, **tuning)
+    check_known(split(tasks), core_of(app).registry.names())
+    core_of(app).tuning = _tuned(core_of(app).tuning, **tuning)
     return app
 
 
@@ -127,14 +128,14 @@ async def work(
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
-        own, begun = app.renewer is None and can_renew(app), asyncio.Event()
+        own, begun = core_of(app).renewer is None and can_renew(app), asyncio.Event()
         async with renewing(logs if own else None, begun) as address:
-            app.renewer = app.renewer or renewer_for(app, address)
+            core_of(app).renewer = core_of(app).renewer or renewer_for(app, address)
             names = await _start(app, only)
             begun.set()
-            stop.hurry = app.engine.hurry
+            stop.hurry = core_of(app).engine.hurry
             try:
-                seats = plural(app.tuning.concurrency, "seat")
+                seats = plural(core_of(app).tuning.concurrency, "seat")
                 ends = "ends when all is done" if burst else "Ctrl-C stops"
                 if show is not None:
                     show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
@@ -157,14 +158,15 @@ async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Sh
 
 async def _start(app: Rota, only: Collection[str]) -> list[str]:
     """Starts the engine, for these tasks alone if any are named; the app itself goes on knowing all of them."""
-    every = app.tasks
+    registry = core_of(app).registry
+    every = registry.tasks
     if only:
-        app.tasks = {task.name: task for name, task in app.names().items() if name in only}
+        registry.tasks = {task.name: task for name, task in registry.names().items() if name in only}
     try:
         await app.start()
-        return list(app.names())
+        return list(registry.names())
     finally:
-        app.tasks = every
+        registry.tasks = every
 
 
 def _tuned(tuning: Tuning, **given: float | None) -> Tuning:

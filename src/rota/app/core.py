@@ -1,0 +1,156 @@
+"""Core: the parts of one app, for rota's own packages: the command line, simulations and `drain`. Not for users."""
+
+import logging
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rota.app.life import Life
+from rota.app.registry import Registry
+from rota.client.client import Client
+from rota.client.leftovers import tell_leftovers
+from rota.client.portal import Portal
+from rota.domain.deadline import deadline_id
+from rota.domain.results import FailOn
+from rota.domain.tuning import Tuning
+from rota.engine.hooks import Hooks
+from rota.engine.slate import RenewerAt
+from rota.engine.steps import FlowCode
+from rota.engine.supervisor import Resources, Supervisor
+from rota.engine.world import REAL, World
+from rota.errors import NotRunning, StoreUnavailable, UsageError
+from rota.schedules.schedules import Schedules
+from rota.settings import Settings, passed_over, unknown_tasks
+from rota.store import Backend, Declared
+from rota.stores import connect
+from rota.task import Submitter, definition_of
+
+if TYPE_CHECKING:
+    from rota.app.app import Rota
+
+log = logging.getLogger("rota")
+
+
+def core_of(app: "Rota") -> "Core":
+    """The core of an app. Users have no use for it, so `Rota` shows it to no one but rota's own packages."""
+    return app._core  # pyright: ignore[reportPrivateUsage]
+
+
+class Core:
+    """What `Rota` is made of. The parts that `bound_to` replaces are read through functions, never kept elsewhere."""
+
+    def __init__(
+        self, settings: Settings, backend: Backend | None, resources: Resources | None, fail_on: FailOn | None
+    ) -> None:
+        """Without a `backend`, the settings name the store."""
+        self.settings = settings
+        self.tuning = settings.tuning
+        self.store_url = settings.store_url if backend is None else None
+        """The URL of the store with its secrets; None if the app was given a Backend."""
+        self.renewer: RenewerAt | None = None
+        """The process that renews the leases while a call holds the interpreter."""
+        self.hooks = Hooks()
+        self.resources = resources
+        self.portal = Portal()
+        self.submitter = Submitter(lambda: self.client, lambda: self.portal)
+        self.registry = Registry(settings, self.submitter, fail_on)
+        self.backend = connect(settings.store_url) if backend is None else backend
+        self.client = self._new_client(self.backend)
+        self.life = Life(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
+        self.schedules = Schedules(self.noticing_client, settings.tz)
+
+    def _new_client(self, backend: Backend) -> Client:
+        client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
+        client.patience = self.settings.patience
+        return client
+
+    def noticing_client(self) -> Client:
+        """The client; in a forked child, the first call also logs what became of the parent's engine."""
+        self.life.notice_forks()
+        return self.client
+
+    @property
+    def engine(self) -> Supervisor:
+        """The engine that runs in this process; raises NotRunning if none runs."""
+        engine = self.life.running
+        if engine is None:
+            raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
+        return engine
+
+    def use(self, backend: Backend) -> None:
+        """Move the app to another store, before anything of it is opened."""
+        self.backend = self.client.backend = backend
+
+    @contextmanager
+    def bound_to(self, url: str | Backend) -> Generator[None]:
+        """Use another store until the block ends, with a client and a portal of its own."""
+        backend = connect(url) if isinstance(url, str) else url
+        if self.life.running is not None:
+            raise UsageError("the engine is running; bind the app to another store before it starts")
+        before = self.backend, self.client, self.portal
+        self.backend, self.portal = backend, Portal()
+        self.client = self._new_client(backend)
+        try:
+            yield
+        finally:
+            self.portal.close(self.client.close)
+            self.backend, self.client, self.portal = before
+
+    async def declare_schedules(self) -> dict[str, Declared]:
+        """Write the schedules and deadlines of the code into the store, as a start of the engine does."""
+        renamed = {task.name: list(task.aliases) for task in self.registry.tasks.values()}
+        renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
+        return await self.schedules.declare(self.registry.declared(), renamed)
+
+    async def start_engine(self) -> Supervisor | None:
+        """Build and start the engine of this process; None if the settings switch it off."""
+        settings, registry = self.settings, self.registry
+        if not settings.enabled:
+            log.info("the engine is switched off (enabled=false): this process only submits")
+            return None
+        for sentence in unknown_tasks(settings, registry.tasks):
+            log.warning(sentence)
+        for sentence in passed_over(settings):
+            log.info(sentence)
+        engine = self.build_engine()
+        try:
+            await self.declare_schedules()
+        except StoreUnavailable as error:
+            if not error.passing:
+                raise
+            # A full server refuses writes that need memory and still lets workers finish runs, which frees memory.
+            log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
+            engine.declare_late(self.declare_schedules)
+        owner = None if settings.source("name") == "default" else settings.name  # other apps have the default name too
+        declared = {schedule.id for schedule in registry.declared()}
+        engine.undeclared |= await tell_leftovers(self.client, registry.names(), owner, declared)
+        await engine.start()
+        return engine
+
+    def build_engine(
+        self,
+        name: str | None = None,
+        backend: Backend | None = None,
+        tuning: Tuning | None = None,
+        hooks: Hooks | None = None,
+        resources: Resources | None = None,
+        world: World = REAL,
+    ) -> Supervisor:
+        """An engine for the tasks of the app, not started. Each argument that is not given is the app's own."""
+        registry = self.registry
+        return Supervisor(
+            name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
+            backend or self.backend,
+            {name: definition_of(task).handler() for name, task in registry.names().items()},
+            registry.specs(),
+            tuning or self.tuning,
+            hooks or self.hooks,
+            resources or self.resources,
+            world,
+            FlowCode(
+                {name: code for flow in registry.flows.values() for name, code in flow.codes().items()},
+                registry.formats.written,
+            ),
+            self.renewer if backend is None else None,
+        )
