@@ -64,7 +64,7 @@ def status_of(
     engine: Supervisor | None, tasks: Mapping[str, Task[..., ..., Any, Any]], schedules: Mapping[str, Schedule]
 ) -> Status:
     works = engine if engine is not None and engine.alive else None
-    held = works.running if works else {}
+    running = works.running if works else {}
     nexts = {id: _next(schedule) for id, schedule in schedules.items() if schedule.deadline is None}
     return Status(
         running=works is not None,
@@ -74,7 +74,7 @@ def status_of(
         tasks={
             name: TaskStatus(
                 works is not None and task.enabled,
-                held.get(name, 0),
+                running.get(name, 0),
                 min((at for id, at in nexts.items() if at is not None and schedules[id].task == name), default=None),
             )
             for name, task in tasks.items()

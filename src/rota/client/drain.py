@@ -30,8 +30,8 @@ async def drained(store: Reads, engine: Supervisor, tasks: Collection[str], ever
 
 async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
     """Return a due run of `tasks`, None if there is none."""
-    held = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
-    waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in held]
+    off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
+    waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in off]
     for task in waiting:
         async with aclosing(pages(store, RunQuery(states=[State.QUEUED], task=task, limit=PAGE))) as found:
             async for page in found:

@@ -15,6 +15,7 @@ from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError
 from rota.store import OFFER_AGAIN, Fired, MarkRow, RowQuery, RunQuery, Store
+from rota.store.paging import row_pages
 
 log = logging.getLogger("rota")
 
@@ -169,20 +170,14 @@ class Ticks:
     async def _follow_zones(self) -> None:
         """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies
         now."""
-        after = ""
-        while True:
-            try:
-                found = (await self._store.rows(Schedule, RowQuery(after=after, limit=PAGE))).items
-            except StoreError as error:
-                log.warning("cannot look whether ticks have moved with their zones: %s", error)
-                return
-            moved = [(schedule, tick) for schedule in found if (tick := self._move(schedule))]
-            for schedule, tick in moved:
-                log.info("schedule %s moves: next %s", schedule.id, shown(tick.then))
-            await self._fire(moved)
-            if not found:
-                return
-            after = found[-1].id
+        try:
+            async for page in row_pages(self._store, Schedule, RowQuery(limit=PAGE)):
+                moved = [(schedule, tick) for schedule in page.items if (tick := self._move(schedule))]
+                for schedule, tick in moved:
+                    log.info("schedule %s moves: next %s", schedule.id, shown(tick.then))
+                await self._fire(moved)
+        except StoreError as error:
+            log.warning("cannot look whether ticks have moved with their zones: %s", error)
 
     def _move(self, schedule: Schedule) -> Tick | None:
         try:

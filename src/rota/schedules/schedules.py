@@ -101,16 +101,15 @@ class Schedules:
     ) -> Sequence[Schedule]:
         """Put schedules that are made already. A schedule that is put without `expect` loses its deadline."""
         both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
+        ids = [schedule.id for schedule in schedules]
         if paused:
-            # Existing schedules: they must not fire before the put.
-            await self._pause([schedule.id for schedule in schedules])
+            await self._pause(ids)  # existing schedules: they must not fire before the put
         await self._put(both, paused)
         if paused:
-            # Schedules that somebody else has added meanwhile.
-            await self._pause([schedule.id for schedule in schedules])
+            await self._pause(ids)  # schedules that somebody else has added meanwhile
         if expect is None:
-            await self._drop_deadlines([schedule.id for schedule in schedules])
-        return await self._read([schedule.id for schedule in schedules])
+            await self._drop_deadlines(ids)
+        return await self._read(ids)
 
     async def _pause(self, ids: Sequence[str]) -> None:
         await self._client().control(Command.PAUSE, ids, of=Scope.SCHEDULES)
@@ -291,8 +290,8 @@ class Schedules:
             known = stored.get(schedule.id)
             try:
                 first = with_first_tick(schedule, reply.now, known)
-                stands = paused and known is None and schedule.deadline is None
-                prepared.append(replace(first, version=1, since=reply.now, paused=True) if stands else first)
+                pausing = paused and known is None and schedule.deadline is None
+                prepared.append(replace(first, version=1, since=reply.now, paused=True) if pausing else first)
             except ValueError as error:
                 raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
             if known is not None and known.owner == schedule.owner and not schedule.same_times(known):
