@@ -1,4 +1,4 @@
-"""The command `rota`: what it exits with, and how it says what went wrong."""
+"""The entry point of the command `rota`: its exit codes, and its error messages on stderr."""
 
 import io
 import os
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One command, and its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage."""
     from rota.cli.render.logs import hush_interrupts, warnings_to_stderr
     from rota.cli.tree import launch
 
@@ -39,7 +39,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the exit would complain again
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else Python reports the broken pipe again at exit
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -52,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _argument_hint(arguments: Sequence[str], option: str) -> str | None:
-    """How an argument of a task is written, for whoever wrote `--name Ada`."""
+    """The hint `name=Ada` for a user who wrote `--name Ada`; None if `option` cannot be an argument of a task."""
     command = next((word for word in arguments if word in CALLS), None)
     if command is None or not option.startswith("--"):
         return None

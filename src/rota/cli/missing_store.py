@@ -1,4 +1,4 @@
-"""What each command makes of an SQLite store that is not there yet. A command that only reads creates nothing."""
+"""What each command does if the SQLite file does not exist yet. A command that only reads creates no file."""
 
 from collections.abc import Callable
 from typing import Any

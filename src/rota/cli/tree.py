@@ -1,4 +1,4 @@
-"""All commands in one tree, and the options that every one of them takes."""
+"""The tree of all commands, and the options that every command takes."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -92,7 +92,7 @@ def with_options(
     json: Annotated[bool, Flag, Parameter(help="Answer in JSON.")] = False,
     debug: Annotated[bool, Flag, Parameter(help="Show tracebacks [ROTA_DEBUG=1].")] = False,
 ) -> int:
-    """Read the options that may stand anywhere, then the command itself."""
+    """Read the options of every command, then run the command."""
     del debug  # read by rota.cli.run, which also sees errors of this parse
     command, bound, shared = app.parse_args(tokens, exit_on_error=False, print_error=False)
     made = {"target": Target(reference, url, missing_for(command)), "show": Show(json)}
@@ -101,6 +101,6 @@ def with_options(
 
 
 def launch(arguments: Sequence[str]) -> int:
-    """Run one command line; a command that returns nothing went well."""
+    """Run one command line and return its exit code; a command that returns None exits with 0."""
     code = app.meta(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
     return code if isinstance(code, int) else 0

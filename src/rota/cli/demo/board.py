@@ -1,4 +1,4 @@
-"""What the demo shows, gathered from the store: only what this demo saw happen counts."""
+"""What the demo shows, read from the store. It counts only runs that ended while this demo ran."""
 
 from collections import Counter, deque
 
@@ -11,13 +11,13 @@ NEWEST = 200
 LEFTOVERS = 500
 ENDED_KEPT = 50
 DONE_KEPT = 5000
-"""Ids of ended runs remembered, so that none counts twice while it is among the newest."""
+"""How many ids of ended runs are remembered, so that no run counts twice while it is among the newest."""
 WINDOW = 10
-"""Seconds over which the throughput is taken."""
+"""Seconds over which the throughput is averaged."""
 
 
 class Tally(Struct):
-    """One task since the demo began."""
+    """The counts of one task since the demo began."""
 
     queued: int = 0
     running: int = 0
@@ -39,7 +39,7 @@ class Board:
         self._moments: deque[float] = deque(maxlen=DONE_KEPT)
 
     async def look(self, store: Reads) -> list[Run]:
-        """Read the store; the runs that have ended since the last look, in that order."""
+        """Read the store and return the runs that have ended since the last look, in the order of their ends."""
         if self.began is None:
             leftovers = await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING], limit=LEFTOVERS))
             self.began = leftovers.now

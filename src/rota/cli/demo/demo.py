@@ -1,4 +1,4 @@
-"""`rota demo`: a small app that works before your eyes."""
+"""`rota demo`: a small app with live output in the terminal."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from rota.settings import project_folder
 
 FRAME = 0.25
 ENOUGH = 100
-"""Waiting runs beyond which the submitter rests."""
+"""The number of waiting runs at which the submitter stops submitting."""
 LOG_LINES = 20
 
 
@@ -51,7 +51,7 @@ def demo(
 
 
 class Demo:
-    """One showing: the engine, the submitter and the view, on one loop."""
+    """One demo: the engine, the submitter and the view, on one event loop."""
 
     def __init__(self, app: Rota, submit: Callable[[], Awaitable[object]], rate: float, show: Show) -> None:
         self.app = app
@@ -63,12 +63,14 @@ class Demo:
         self._show = show
 
     async def run(self, seconds: float | None) -> None:
-        """Until a signal or the time is up; then everything under way is let end."""
+        """Run until a signal comes or the time is up; then let running handlers end."""
         route(_Tail(self.log), logging.WARNING)
         client = Client(self.app.backend)
         try:
             with stop_signals() as stop:
-                await self.board.look(client)  # before anything can end: what ends unseen would not be counted
+                await self.board.look(
+                    client
+                )  # before any run can end: an end that the board did not see does not count
                 await self.app.start()
                 stop.hurry = core_of(self.app).engine.hurry
                 await self._play(client, stop, seconds)
@@ -82,14 +84,14 @@ class Demo:
         view = self._watch if self._show.terminal else self._report
         finished = asyncio.Event()
         viewer = asyncio.create_task(view(client, finished), name="demo view")
-        told = asyncio.create_task(stop.asked.wait(), name="demo waits for a signal")
+        asked = asyncio.create_task(stop.asked.wait(), name="demo waits for a signal")
         try:
-            await asyncio.wait((submitter, viewer, told), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((submitter, viewer, asked), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.stopping = True
-            for task in (submitter, told):
+            for task in (submitter, asked):
                 task.cancel()
-            await asyncio.wait((submitter, told))
+            await asyncio.wait((submitter, asked))
             await self.app.stop()
             finished.set()
             await viewer
@@ -103,7 +105,7 @@ class Demo:
             await asyncio.sleep(min(random.expovariate(self._rate), 5 / self._rate))
 
     async def _watch(self, client: Client, finished: asyncio.Event) -> None:
-        """The living view."""
+        """Redraw the view until the demo ends."""
         from rich.live import Live
 
         from rota.cli.demo.view import scene
@@ -118,7 +120,7 @@ class Demo:
         await self.board.look(client)
 
     async def _report(self, client: Client, finished: asyncio.Event) -> None:
-        """For pipes and logs: a line per second."""
+        """Print a line per second, for pipes and logs."""
         self._show.line(f"rota demo on {self.app.backend.url}")
         while True:
             last = finished.is_set()
@@ -136,7 +138,7 @@ class Demo:
 
 
 def report(board: Board, ended: list[Run]) -> str:
-    """One second in one line."""
+    """The state of the demo in one line."""
     tasks = Counter(f"{run.task} {run.state}" for run in ended)
     what = ", ".join(f"{count} {task}" for task, count in sorted(tasks.items()))
     return (
@@ -146,7 +148,7 @@ def report(board: Board, ended: list[Run]) -> str:
 
 
 class _Tail(logging.Handler):
-    """Keeps the latest lines for the view, so that nothing writes across it."""
+    """Keeps the latest log lines for the view, so that no log line breaks the view."""
 
     def __init__(self, lines: deque[str]) -> None:
         super().__init__(logging.WARNING)

@@ -1,5 +1,4 @@
-"""The demo's tasks: one that is quick, one that is slow, one that fails now and then, one that comes later,
-and one that its schedule brings."""
+"""The demo's tasks: a quick one, a slow one, one that sometimes fails, one with a delay, and one with a schedule."""
 
 import asyncio
 import random
@@ -17,7 +16,7 @@ CITIES = ("Lisbon", "Nairobi", "Osaka", "Oslo", "Paris", "Quito", "Toronto")
 
 
 class ServerBusy(Exception):
-    """What the flaky task meets."""
+    """The error that the flaky task raises."""
 
 
 async def quick(name: str) -> str:
@@ -58,7 +57,7 @@ async def regular(ctx: Context) -> str:
 
 
 def demo_app(url: str) -> tuple[Rota, Callable[[], Awaitable[RunHandle[object]]]]:
-    """The demo's app, and a way to submit one of its tasks at random."""
+    """The demo's app, and a function that submits one of its tasks at random."""
     app = Rota(url, concurrency=6, lease=5.0, grace=10.0)
     greet = app.task(quick)
     read = app.task(slow)

@@ -1,4 +1,4 @@
-"""`rota diff` and `rota sync`: what a start of this code would change in the store, seen and done."""
+"""`rota diff` and `rota sync`: show, or apply, what a start of this code would change in the store."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,7 +13,7 @@ from rota.cli.forecast.timetable import read_timetable
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.options.user import who
-from rota.cli.render.show import Column, Show
+from rota.cli.render.show import Show, columns
 from rota.cli.render.text import plural
 from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
 from rota.domain.firing import moved_tick
@@ -22,16 +22,9 @@ from rota.views.changes import change_view, owed_view
 from rota.views.forecast import Timetable
 
 CHANGES = 3
-"""The exit code where there are changes."""
+"""The exit code if there are changes."""
 
-COLUMNS = [
-    Column("change"),
-    Column("of"),
-    Column("id"),
-    Column("fields"),
-    Column("next_before"),
-    Column("next_after"),
-]
+COLUMNS = columns("change", "of", "id", "fields", "next_before", "next_after")
 
 
 class Difference(Struct, frozen=True):
@@ -45,7 +38,7 @@ def diff(*, target: Shared[Target], show: Shared[Show]) -> int:
 
     Schedules that are added, changed or moved to other times, those that the app once declared and no longer does
     (undeclared: only rota sync --prune removes them), those that belong to someone else (taken), and tasks. Runs that
-    overdue schedules would make at once are told too, but are no change.
+    overdue schedules would make at once are shown too, but do not count as changes.
     """
     found = target.run(_difference(target, target.app()))
     _tell(show, found)
@@ -60,8 +53,8 @@ def sync(
 ) -> int:
     """Put what the code says into the store, as a start would, and show what that changed.
 
-    Nothing is run. Schedules keep their pause and, where their times are the same, their next tick. With --prune,
-    schedules are deleted that are in the store under this app's name but not in its code. Exits with 1 if one of the
+    No task runs. Schedules keep their pause and, if their times are the same, their next tick. --prune deletes
+    schedules that are in the store under this app's name but not in its code. Exits with 1 if one of the
     code's schedules belongs to someone else.
     """
     app = target.app()
@@ -92,7 +85,7 @@ async def _difference(target: Target, app: Rota) -> Difference:
 
 
 async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
-    """What it found before; done when this returns, but for what it may not touch."""
+    """Apply the changes and return them. Schedules that belong to someone else are left alone."""
     found = await _difference(target, app)
     async with app.client() as client:
         await client.declare(core_of(app).registry.specs())

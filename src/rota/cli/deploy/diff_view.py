@@ -1,4 +1,4 @@
-"""How a difference looks: a line per change, and a line per field that is said otherwise."""
+"""How a difference looks: a line per change, and a line per field that differs."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ WORDS = {
 def change_page(
     changes: Sequence[Change], owed: Sequence[Owed], table: Timetable, done: bool = False
 ) -> RenderableType:
-    """What would be changed, or was."""
+    """The changes that a start would make; with `done`, those that were made."""
     parts: list[RenderableType] = []
     for change in changes:
         parts += _lines(change, table, _words(change, table, done))
@@ -61,7 +61,7 @@ def _field_line(field: Field) -> Text:
 
 
 def _next_lines(change: Change, table: Timetable) -> list[Text]:
-    """Where the next fire moves to; an added one has only where it will be."""
+    """How the next tick moves; an added schedule has only a new one, an undeclared schedule only an old one."""
     before, after = _at(change.next_before, table), _at(change.next_after, table)
     match change.kind:
         case "added":

@@ -1,4 +1,4 @@
-"""`rota lint`: what may be wrong with the schedules and with the tasks that are done once, before it shows at night."""
+"""`rota lint`: what may be wrong with schedules, and with tasks that are done once."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from rota.cli.forecast.cron import finding_lines
 from rota.cli.forecast.timetable import read_timetable
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
-from rota.cli.render.show import Column, Show
+from rota.cli.render.show import Show, columns
 from rota.cli.render.text import one_line, plural
 from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.schedule import Schedule
@@ -21,14 +21,7 @@ from rota.domain.triggers import Trigger
 from rota.views.forecast import Timetable
 from rota.views.schedules import policy_of, words_of
 
-COLUMNS = [
-    Column("schedule"),
-    Column("level"),
-    Column("code"),
-    Column("message"),
-    Column("hint"),
-    Column("task"),
-]
+COLUMNS = columns("schedule", "level", "code", "message", "hint", "task")
 
 
 class Linted(Struct, frozen=True):
@@ -42,25 +35,25 @@ def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
 
     Clock changes, uneven steps, days that are not meant, schedules that never fire, fires closer than a run usually
     takes, policies that contradict each other; tasks that may return a failure which nothing reads, and so count as
-    done. Those of other apps are left to them.
+    done. Schedules of other apps are left out.
     """
     app = target.app() if target.reference is not None else None
     table = target.run(read_timetable(target, app))
     found = list(linted(table))
     tasks = [] if app is None else list(lint_tasks(app))
     records = [_record(each.schedule, finding) for each in found for finding in each.findings]
-    records += [_told(finding) | {"schedule": None, "task": task, "trigger": None} for task, finding in tasks]
+    records += [_fields(finding) | {"schedule": None, "task": task, "trigger": None} for task, finding in tasks]
     show.records(records, COLUMNS, render=lambda: _page(found, tasks))
     return int(any(finding.level == "error" for each in found for finding in each.findings))
 
 
 def linted(table: Timetable) -> Iterator[Linted]:
-    """What the code says wins over what the store has of the same name."""
+    """The findings of each schedule. A schedule of the code replaces the stored one of the same name."""
     declared = {schedule.id: schedule for schedule in table.declared}
     ours = {id: known for id, known in table.stored.items() if not table.owner or known.owner in ("", table.owner)}
     for id, schedule in sorted((ours | declared).items()):
         if id in ours and ours[id].ended and ours[id].trigger == schedule.trigger:
-            continue  # it has done what it was for
+            continue  # it has ended and never fires again
         yield Linted(schedule, _findings(schedule, table))
 
 
@@ -87,10 +80,10 @@ def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
 
 
 def _record(schedule: Schedule, finding: Finding) -> dict[str, object]:
-    return {"schedule": schedule.id, "task": schedule.task, "trigger": schedule.trigger} | _told(finding)
+    return {"schedule": schedule.id, "task": schedule.task, "trigger": schedule.trigger} | _fields(finding)
 
 
-def _told(finding: Finding) -> dict[str, object]:
+def _fields(finding: Finding) -> dict[str, object]:
     return {"level": finding.level, "code": finding.code, "message": finding.message, "hint": finding.hint}
 
 

@@ -1,4 +1,4 @@
-"""What lint finds in the code of tasks: verdicts that are returned and never read."""
+"""What lint finds in the code of tasks: a returned status that nothing reads."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def unread_status(task: str, of: str) -> Finding:
 
 
 def returns_status(fn: Callable[..., Any]) -> bool:
-    """By its annotation, a TypedDict with a status, or by its source where that can be read."""
+    """Whether the function is annotated with a TypedDict that has a status, or its source returns such a dict."""
     kind = type_hints(fn).get("return")
     if is_typeddict(kind) and "status" in kind.__annotations__:
         return True

@@ -1,4 +1,4 @@
-"""`rota migrate`: the store's schema brought up to date."""
+"""`rota migrate`: bring the store's schema up to date."""
 
 import asyncio
 import sqlite3
@@ -14,7 +14,7 @@ from rota.stores.sqlite.connection import LOCK_PATIENCE, connect, migrate, plain
 
 
 def migrate_store(*, target: Shared[Target], show: Shared[Show]) -> None:
-    """Bring the store's schema up to date; says which it was and which it is."""
+    """Bring the store's schema up to date; print the version before and after."""
     backend = target.backend()
     before, after = _migrate(backend)
     if show.json:
@@ -31,7 +31,7 @@ def _migrate(backend: Backend) -> tuple[int | None, int | None]:
     if isinstance(backend, SqliteBackend):
         return _migrate_file(backend.path)
     if backend.url.startswith("postgresql:"):
-        from rota.stores.postgres import PostgresBackend  # its driver may be absent
+        from rota.stores.postgres import PostgresBackend  # imported here because the driver may not be installed
 
         if isinstance(backend, PostgresBackend):
             return asyncio.run(backend.migrate())

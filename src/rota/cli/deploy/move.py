@@ -1,4 +1,4 @@
-"""`rota move`: everything that waits goes to another store."""
+"""`rota move`: move everything that waits to another store."""
 
 import asyncio
 from typing import Annotated
@@ -28,9 +28,9 @@ def move_store(
 ) -> None:
     """Move schedules with their next ticks, queued and paused runs, and marks from one store to another.
 
-    What is moved is gone from the old store. Stop its workers first, or let them finish, and what submits: what runs
-    stays and ends where it is. A run that had been tried before begins afresh. Interrupted, it can be run again. A
-    namespace or schema goes into the URLs.
+    What is moved is gone from the old store. First stop its workers and whatever submits to it: running runs are not
+    moved. A run that had been tried before begins afresh. If the command is interrupted, run it again. Write a
+    namespace or schema into the URLs.
     """
     if source == target:
         raise InvalidOptions("--from and --to are the same store")
@@ -92,7 +92,8 @@ async def _move(source: str, target: str, although_alive: bool) -> Moved:
 
 
 async def _check_nobody_works(old: Store, source: str) -> None:
-    """A live worker starts what is about to go, and puts back the schedules of its code when it restarts."""
+    """Raise if a worker of the old store is alive: it would start runs that are being moved, and declare its schedules
+    again when it restarts."""
     seen = await old.rows(WorkerSeen)
     alive = [worker for worker in seen.items if is_alive(worker, seen.now)]
     if alive:
@@ -104,7 +105,7 @@ async def _check_nobody_works(old: Store, source: str) -> None:
 
 
 def _left(source: str) -> Backend:
-    """The store to leave, which is not made if it is missing."""
+    """The store to move from; a missing SQLite file is not created."""
     backend = connect(source)
     if isinstance(backend, SqliteBackend):
         backend.create = False

@@ -1,4 +1,4 @@
-"""`rota settings`: what holds here, and who said it."""
+"""`rota settings`: each setting, its value and its source."""
 
 from typing import Annotated
 
@@ -53,8 +53,7 @@ def _settings(target: Target) -> Settings:
 
 
 def _unknown(target: Target, settings: Settings) -> dict[str, str]:
-    """What the settings change of tasks that the app does not have. With --url, an app that cannot be imported is no
-    hindrance."""
+    """Overrides of tasks that the app does not have. With --url, an app that cannot be imported is ignored."""
     try:
         return {} if target.reference is None else unknown_overrides(settings, target.app().tasks)
     except RotaError:

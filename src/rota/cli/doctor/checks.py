@@ -19,7 +19,7 @@ from rota.settings import unknown_tasks
 PYTHON = (3, 11)
 TRIPS = 5
 FAR = 0.02
-"""Seconds for a round trip to a server: beyond, verbs are bound by the way."""
+"""Seconds of a round trip beyond which the network limits the speed of the verbs."""
 
 
 class Verdict(StrEnum):
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 class Check(Struct, frozen=True):
-    """One finding. `blocks` says that what builds on it need not be looked at."""
+    """One finding. `blocks` says that checks which depend on this one are left out."""
 
     name: str
     verdict: Verdict
@@ -51,7 +51,7 @@ def good(name: str, detail: str) -> Check:
 
 
 async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
-    """The way to a server and back, a few times."""
+    """The time of a round trip, from a few tries."""
     times: list[float] = []
     for _ in range(TRIPS):
         began = time.perf_counter()
@@ -65,7 +65,7 @@ async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
 
 
 def program_checks() -> Iterator[Check]:
-    """Python and rota themselves."""
+    """The versions of Python and rota."""
     python = platform.python_version()
     if sys.version_info >= PYTHON:
         yield good("python", f"{python} on {platform.system()} {platform.machine()}")
@@ -75,7 +75,7 @@ def program_checks() -> Iterator[Check]:
 
 
 def app_check(target: Target) -> Check:
-    """Can the app be imported, and has it tasks?"""
+    """Whether the app can be imported and has tasks."""
     try:
         if target.reference is None:
             cure = 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'

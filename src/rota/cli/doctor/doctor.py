@@ -53,7 +53,7 @@ def doctor(
 
 
 def examine(target: Target) -> Iterator[Check]:
-    """All checks, in the order in which one depends on the other."""
+    """All checks; a check comes after those that it depends on."""
     yield from program_checks()
     app = app_check(target)
     yield app
@@ -85,12 +85,12 @@ def _mend_clock(backend: Backend, show: Show) -> None:
 
 
 def place_checks(backend: Backend) -> list[Check]:
-    """What can be said of a file or a server before a store is opened there."""
+    """Checks of a file or a server that need no open store."""
     if isinstance(backend, SqliteBackend):
         return list(file_checks(backend.path))
     scheme = urlsplit(backend.url).scheme
     if scheme in REDIS:
-        from rota.cli.doctor.redis_checks import redis_checks  # its driver may be absent, as the other's below
+        from rota.cli.doctor.redis_checks import redis_checks  # imported here because the driver may not be installed
         from rota.stores.redis import RedisBackend
 
         if isinstance(backend, RedisBackend):
@@ -105,7 +105,7 @@ def place_checks(backend: Backend) -> list[Check]:
 
 
 def _lines(checks: Sequence[Check]) -> RenderableType:
-    """Verdict, name and finding; advice on a line of its own, where it is needed."""
+    """The verdict, name and finding of each check; its advice, if any, on a line below."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="bold")

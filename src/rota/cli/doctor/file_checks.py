@@ -1,4 +1,4 @@
-"""Checks of an SQLite file that need no open store: rights, room, and what the file says of itself."""
+"""Checks of an SQLite file that need no open store: rights, free space, schema and settings."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 
 
 def file_checks(path: str) -> Iterator[Check]:
-    """The file from outside, then its schema, then its settings."""
+    """Check the file itself, then its schema, then its settings."""
     file = Path(path).absolute()
     yield _sqlite()
     yield _folder(file)
@@ -45,7 +45,7 @@ def _sqlite() -> Check:
 
 
 def _folder(file: Path) -> Check:
-    """The nearest folder that exists is the one in which something will be made."""
+    """Check the nearest folder above `file` that exists: missing folders are created there."""
     folder = next(parent for parent in file.parents if parent.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         advice = f"let this user (uid {_uid()}) write there, or name another place (ROTA_URL)"
@@ -87,7 +87,7 @@ def _file_size(file: Path) -> Check:
 
 
 def _schema(file: Path) -> Check:
-    """Read without opening the store, which would migrate it."""
+    """Read the schema without opening the store, because opening migrates it."""
     try:
         with (
             plain_errors(str(file)),

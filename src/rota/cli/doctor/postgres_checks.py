@@ -1,4 +1,4 @@
-"""Checks of a PostgreSQL: who answers, whether a pooler stands between, what survives, and what this user may do."""
+"""Checks of a PostgreSQL: the server, a pooler in between, durability, and the rights of this user."""
 
 import asyncio
 import uuid
@@ -14,7 +14,7 @@ from rota.stores.postgres.schema import FUNCTIONS, newest, schema_version
 
 OLDEST = 140000
 PROOF = 3.0
-"""Seconds in which a message to oneself has to arrive."""
+"""Seconds in which a NOTIFY to oneself has to arrive."""
 NAMED = 5
 DOCS = "docs/postgresql.md has the grants"
 
@@ -52,7 +52,7 @@ WHY = {
 
 
 async def postgres_checks(backend: PostgresBackend) -> list[Check]:
-    """The server first, then what stands between, then the schema; nothing is migrated."""
+    """Check the server, then a pooler in between, then the schema; nothing is migrated."""
     try:
         async with _connected(backend.address.dsn) as connection:
             return await _examined(backend, connection)
@@ -109,7 +109,7 @@ def _pooler(backend: PostgresBackend, pooled: bool) -> Check:
 
 
 async def _hints(backend: PostgresBackend, connection: Connection, pooled: bool) -> Check:
-    """A message on a channel of its own, heard where hints would be."""
+    """Send a NOTIFY on a channel of its own, and listen as a store listens for hints."""
     address = backend.address
     if pooled and not address.listen_dsn:
         return Check("hints", Verdict.WARN, "looked for every half to two seconds", "see pooler")
@@ -140,7 +140,7 @@ def _persistence(settings: dict[str, str]) -> Check:
 
 
 async def _schema(backend: PostgresBackend, connection: Connection) -> list[Check]:
-    """Read without opening the store, which would migrate it."""
+    """Read the schema without opening the store, because opening migrates it."""
     schema = backend.address.schema
     (may,) = await connection.fetch(MAY, schema)
     if not may["there"]:

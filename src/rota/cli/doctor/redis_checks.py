@@ -1,4 +1,4 @@
-"""Checks of a Redis or Valkey: who answers, what it keeps, what it throws away, and what this user may do there."""
+"""Checks of a Redis or Valkey: the server, persistence, eviction, and the rights of this user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -53,7 +53,7 @@ TRIED: dict[str, str] = {
     "sinter": "",
     "publish": "v",
 }
-"""What the scripts call, each with words that do no harm after the name of a key that is gone at the end."""
+"""The commands that the scripts call, each with harmless arguments for a key that is deleted at the end."""
 
 TRY = """
 local refused = {}
@@ -77,7 +77,7 @@ return refused
 
 
 async def redis_checks(backend: RedisBackend) -> list[Check]:
-    """The server, then what it does with what it is given; the first that blocks is the last."""
+    """Check the server, then persistence and eviction, then rights; stop at the first check that blocks."""
     client = RedisClient(backend.address)
     try:
         checks = [await _server(backend, client)]
@@ -163,7 +163,7 @@ async def _memory(client: RedisClient) -> Check:
 
 
 async def _permissions(client: RedisClient) -> Check:
-    """Every command that a verb may use, on a key that is not there before and after."""
+    """Try every command that a verb uses, on a key that exists neither before nor after."""
     words = [word for command in TRIED.items() for word in command]
     try:
         answer: Any = await client.send("EVAL", TRY, 1, f"{client.address.root}doctor", *words)
@@ -184,7 +184,7 @@ async def _hints(client: RedisClient) -> Check:
 
 
 def _doubt(backend: RedisBackend) -> Verdict:
-    """Where `strict=true` makes a store refuse the server, nothing works."""
+    """An error if `strict=true` makes a store refuse the server, else a warning."""
     return Verdict.FAIL if backend.address.strict else Verdict.WARN
 
 
@@ -195,7 +195,7 @@ async def _facts(client: RedisClient, part: str) -> Mapping[str, str]:
 
 
 async def _setting(client: RedisClient, name: str) -> str | None:
-    """None where nobody may ask: managed servers have no CONFIG."""
+    """A server setting; None if CONFIG is forbidden, as on managed servers."""
     try:
         answer: Any = await client.send("CONFIG", "GET", name)
     except StoreError:

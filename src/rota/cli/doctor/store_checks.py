@@ -1,4 +1,4 @@
-"""Checks of an open store, whichever it is: does it answer, take writes, and is anyone working?"""
+"""Checks of an open store of any kind: does it answer, does it take writes, is a worker alive?"""
 
 import statistics
 import time
@@ -25,7 +25,7 @@ NAMED_ROWS: tuple[type[TaskSpec | Schedule | WorkerSeen], ...] = (TaskSpec, Sche
 
 
 async def store_checks(backend: Backend) -> list[Check]:
-    """Reads, an empty write, and what the depths and leases tell."""
+    """Check reads, an empty write, depths, leases and workers."""
     try:
         async with backend.open() as store:
             checks = [await _latency(backend, store)]
@@ -86,7 +86,7 @@ async def _depths(store: Store) -> Check:
 
 
 def _stranded(fleet: Fleet, running: Sequence[Run]) -> Check:
-    """Runs of dead workers. A live worker takes such a run over within a lease; without one, they only wait."""
+    """Runs of dead workers. A live worker takes over such a run within a lease; without one, the runs only wait."""
     alive = fleet.alive
     patience = max((worker.report.lease or SILENT for worker in alive), default=0.0)
     late = [fleet.now - (run.until or 0.0) for run in running if is_stranded(run, fleet.now - patience)]
@@ -98,12 +98,12 @@ def _stranded(fleet: Fleet, running: Sequence[Run]) -> Check:
 
 
 async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
-    """What waits for a task that no live worker knows, waits for ever; without any worker, no schedule fires."""
+    """Warn of runs whose task no live worker knows, and of schedules if no worker is alive."""
     there = fleet.alive
     detail = f"{plural(len(there), 'live worker')}, {plural(sum(w.report.seats for w in there), 'seat')}"
     if leaving := {worker.name for worker in stopping(fleet.workers, running, fleet.now)}:
-        held = sum(run.worker in leaving for run in running)
-        detail = f"{detail}; {len(leaving)} stopping with {plural(held, 'run')} in hand"
+        unfinished = sum(run.worker in leaving for run in running)
+        detail = f"{detail}; {len(leaving)} stopping with {plural(unfinished, 'run')} in hand"
     known = {task for worker in there for task in worker.tasks}
     off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
@@ -119,7 +119,7 @@ async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
 
 
 async def _active(store: Store) -> str:
-    """The schedules that have a tick ahead, in words."""
+    """The names of some schedules that have a tick ahead; empty if there is none."""
     found = (await store.rows(Schedule, RowQuery(limit=MOST))).items
     names = [one_line(each.id) for each in found if each.next_at is not None and not each.paused]
     more = f" and {plural(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""
@@ -135,7 +135,7 @@ async def _paused(store: Store) -> Check:
 
 
 async def _legible(store: Store) -> Check:
-    """Rows that this version cannot read are left out everywhere else."""
+    """Report rows that this version cannot read; all other reads leave them out."""
     with gathered() as odd:
         for kind in NAMED_ROWS:
             async for _ in row_pages(store, kind, RowQuery(limit=MOST)):

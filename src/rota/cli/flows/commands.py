@@ -1,4 +1,4 @@
-"""`rota flows`: how a day of dependent work stands, why a step waits, and doing it again."""
+"""`rota flows`: the state of periods and steps, why a step waits, and start, rerun, reset and backfill."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -115,7 +115,7 @@ def why_flow(
 
 @flows.command
 def start(flow: FlowName, /, *, period: PeriodName = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Start a period: put all its steps. What is done or under way stays as it is; what has failed is made anew."""
+    """Start a period: put all its steps. Steps that are done or under way stay as they are; failed ones start again."""
 
     async def put() -> tuple[str, Mapping[str, Decision]]:
         async with opened_app(target) as (app, _):
@@ -193,7 +193,7 @@ def backfill(
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Start every period from one to another; what of them is done stays as it is. More than 20 need a yes."""
+    """Start every period from one to another; steps that are done stay as they are. More than 20 periods need a yes."""
 
     async def put() -> Mapping[str, Mapping[str, Decision]]:
         async with opened_app(target) as (app, _):

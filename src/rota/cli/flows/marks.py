@@ -1,4 +1,4 @@
-"""`rota marks`: what is remembered as done, and a hand on it."""
+"""`rota marks`: list, set and clear what is remembered as done."""
 
 from typing import Annotated
 

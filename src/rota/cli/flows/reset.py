@@ -1,4 +1,4 @@
-"""`rota reset`: a period as if it had not been done."""
+"""`rota reset`: forget that a period was done."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
@@ -27,7 +27,7 @@ ALL = 10_000_000
 
 
 class Reset(Struct, frozen=True):
-    """What was forgotten, and who does it again."""
+    """The marks that were cleared, and sentences that say what runs the work again."""
 
     marks: list[MarkRow]
     then: list[str]
@@ -99,18 +99,20 @@ def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[MarkRow
 
 
 async def _then(app: Rota, client: Client, cleared: list[MarkRow], name: str, period: str) -> list[str]:
-    """Who does it again: for each flow that has something to do, its recheck or a start; else whoever submits."""
-    said: list[str] = []
+    """What runs the work again: for each flow with cleared steps, its recheck or a start; else the next submit."""
+    sentences: list[str] = []
     async with app.client():
         for flow in app.flows.values():
             keys = {key_of(flow.name, step, period) for step in flow.steps}
             if any(row.key in keys for row in cleared):
-                said.append(f"{flow.name}: {healed_words(await flow_period(client, flow, app.settings.tz, period))}")
-    return said or [f"the next submit or tick of {name} in {period} runs it again"]
+                sentences.append(
+                    f"{flow.name}: {healed_words(await flow_period(client, flow, app.settings.tz, period))}"
+                )
+    return sentences or [f"the next submit or tick of {name} in {period} runs it again"]
 
 
 def _has(flow: Flow, period: str) -> bool:
-    """Is this a name of one of its periods?"""
+    """Whether `period` is a name of one of the flow's periods."""
     try:
         return not isinstance(flow.once, Period) or bool(flow.once.check(period))
     except ValueError:

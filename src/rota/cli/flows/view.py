@@ -35,7 +35,7 @@ SAID: dict[StepState, str] = {"absent": "not started"}
 CELL = 6
 GAP = 2
 WORDS_FROM = 24
-"""Columns that the words about the last period need."""
+"""Columns that the text about the last period needs."""
 NAME_SHOWN = 30
 
 
@@ -82,7 +82,7 @@ def recheck_text(standing: FlowPeriod) -> Text:
 
 
 class Grid:
-    """One row per step, one column per period; as many of the last periods as there is room for."""
+    """One row per step, one column per period; as many of the last periods as fit the terminal."""
 
     def __init__(self, standing: FlowPeriod, statuses: Sequence[FlowStatus]) -> None:
         self.standing = standing
@@ -128,7 +128,7 @@ class Grid:
 
 
 def depths(status: FlowStatus) -> dict[str, int]:
-    """How many steps lie one behind the other before each."""
+    """The number of steps in the longest chain before each step."""
     found: dict[str, int] = {}
     for name, step in status.steps.items():
         found[name] = max((found[parent] + 1 for parent in step.after), default=0)
@@ -136,7 +136,7 @@ def depths(status: FlowStatus) -> dict[str, int]:
 
 
 def period_label(standing: FlowPeriod, period: str) -> str:
-    """Two short lines."""
+    """The name of a period in two short lines."""
     once = standing.flow.once
     if not isinstance(once, Period):
         return f"\n{one_line(period)[-CELL:]}"
@@ -153,11 +153,13 @@ def period_label(standing: FlowPeriod, period: str) -> str:
 
 
 def step_words(step: StepStatus, now: float) -> Text:
-    """What stands behind a glyph."""
+    """The text beside the glyph of a step."""
     since = "" if step.since is None else coarse(max(0.0, now - step.since))
     match step.state:
         case "done":
-            own = step.run is not None and step.run.state is State.SUCCEEDED  # not set by hand since
+            own = (
+                step.run is not None and step.run.state is State.SUCCEEDED
+            )  # the mark was the mark was not set by hand since
             took = f" in {span(step.seconds)}" if own and step.seconds is not None else ""
             words = f"done {since} ago{took}"
         case "running":
@@ -178,14 +180,14 @@ def step_words(step: StepStatus, now: float) -> Text:
 
 
 def legend(states: Iterable[StepState]) -> Text:
-    """Of those that are to be seen."""
+    """The meaning of each glyph that the grid shows."""
     seen = set(states)
     parts = [state_text(state) for state in LOOK if state in seen]
     return Text("   ").join(parts)
 
 
 def closing(standing: FlowPeriod) -> list[Text]:
-    """What to do next, where there is something to do."""
+    """What to do next; empty if there is nothing to do."""
     flow, period, healed = standing.flow.name, standing.status.period, standing.healing
     bad = [step for step in standing.status.steps.values() if step.state in ("failed", "cancelled")]
     lines: list[str] = []
@@ -199,7 +201,7 @@ def closing(standing: FlowPeriod) -> list[Text]:
 
 
 def healed_words(standing: FlowPeriod) -> str:
-    """Who does what is missing of a period, and when."""
+    """What starts the missing steps of a period, and when."""
     flow, period = standing.flow.name, standing.status.period
     start = f"`rota flows start {flow} --period {period}`"
     if (healed := standing.healing) is not None:
@@ -238,7 +240,7 @@ def blocking(record: Record) -> list[str]:
 
 
 def period_page(standing: FlowPeriod, records: Sequence[Record]) -> RenderableType:
-    """One period, a line per step."""
+    """One period with a line per step."""
     status = standing.status
     head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {standing.zone} time", "dim"))
     done = Text(f"{standing.count('done', 'skipped')} of {len(status.steps)} done", style="dim")
@@ -247,7 +249,7 @@ def period_page(standing: FlowPeriod, records: Sequence[Record]) -> RenderableTy
 
 
 def wall_time(at: float | None, standing: FlowPeriod | None) -> str:
-    """The time of day; the day as well, where it is another than the store's."""
+    """The time of day; with the date if it is not today by the store's clock."""
     if at is None or standing is None:
         return ""
     zone = ZoneInfo(standing.zone)

@@ -1,4 +1,4 @@
-"""`rota cron`: a trigger explained: in words, its next fires, and what may be wrong with it."""
+"""`rota cron`: explain a trigger: in words, its next fires, and what may be wrong with it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def cron(
     """Explain a trigger: in words, when it fires next, and what may be wrong with it.
 
     Takes a cron expression in quotes, or any other trigger: every 15m, daily 09:00, weekly mon,thu 09:00 Europe/Paris.
-    A trigger that names no zone goes by the one of the app or the project, as in the app itself.
+    A trigger that names no zone has the zone of the app or the project.
 
     Parameters
     ----------
@@ -69,8 +69,14 @@ def cron(
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]
     findings = lint(LintTarget(trigger=trigger, zone=tz), now)
     if show.json:
-        told = {"text": str(trigger), "words": trigger.describe(), "zone": zone.key, "from": _utc(now), "fires": fires}
-        show.value(told | {"findings": [asdict(finding) for finding in findings]})
+        answer = {
+            "text": str(trigger),
+            "words": trigger.describe(),
+            "zone": zone.key,
+            "from": _utc(now),
+            "fires": fires,
+        }
+        show.value(answer | {"findings": [asdict(finding) for finding in findings]})
     elif show.terminal:
         show.line(f"{trigger.describe()}\n{trigger}\n")
         show.records(fires, COLUMNS, "It does not fire.")

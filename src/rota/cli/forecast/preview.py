@@ -1,4 +1,4 @@
-"""`rota preview`: a calendar of what will fire, where schedules meet, and what it will take."""
+"""`rota preview`: a calendar of what will fire, which schedules meet, and how many seats are busy."""
 
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ from rota.cli.forecast.timetable import read_timetable
 from rota.cli.forecast.view import calendar
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
-from rota.cli.render.show import Column, Show
+from rota.cli.render.show import Show, columns
 from rota.cli.render.text import iso
 from rota.domain.forecast import DAY, forecast
 from rota.errors import InvalidOptions
@@ -17,7 +17,7 @@ from rota.views.forecast import forecast_lines, forecast_view
 
 LONGEST = 366
 
-COLUMNS = [Column("at"), Column("schedule"), Column("task"), Column("meets"), Column("kind"), Column("step")]
+COLUMNS = columns("at", "schedule", "task", "meets", "kind", "step")
 
 
 def preview(
@@ -30,8 +30,8 @@ def preview(
     """Show when schedules will fire: those the app's code declares, as if it were started now, and those in the store.
 
     By day and hour of the app's zone, with schedules that meet in the same minute and the seats that will be busy,
-    going by how long runs usually took in the last two days. A flow is told once per period, with its steps and when
-    they can be expected; deadlines are told beside it. Nothing is called and nothing is changed.
+    estimated from the usual durations of the last two days. A flow is shown once per period, with its steps and when
+    they can be expected, and with its deadlines. Nothing is called and nothing is changed.
     """
     if not 1 <= days <= LONGEST:
         raise InvalidOptions(f"--days {days}: from 1 to {LONGEST}")

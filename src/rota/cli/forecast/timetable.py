@@ -1,4 +1,4 @@
-"""What the code declares and what the store keeps, read together at one moment of the store's clock."""
+"""Read what the code declares and what the store keeps, at one moment of the store's clock."""
 
 from rota.app.app import Rota
 from rota.app.core import core_of
@@ -41,7 +41,7 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
 
 
 async def _shape(client: Client, flow: Flow, now: float) -> FlowShape:
-    """With its period of now, if that has begun."""
+    """The flow's steps, and its current period if that has begun."""
     period = period_at(flow.once, now)
     runs = (await client.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
     return FlowShape(flow.name, flow.once, flow.specs, frozenset([period] if runs else ()))

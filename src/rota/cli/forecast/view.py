@@ -1,4 +1,4 @@
-"""How the calendar looks: a row per day, a column per hour; what meets, and what it takes, below."""
+"""How the calendar looks: a row per day, a column per hour; below, schedules that meet and busy seats."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -20,14 +20,14 @@ from rota.views.schedules import words_of, zone_of
 WIDTH = 3
 SHOWN = 8
 LEAST = 0.05
-"""Seats that are worth a figure."""
+"""Fewer busy seats than this are not shown."""
 CROWDED = 10
 FULL = 0.8
 """The share of the seats beyond which an hour is crowded."""
 
 
 def calendar(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> RenderableType:
-    """Everything, in as many lines as it needs."""
+    """The whole calendar."""
     if not chosen:
         return Text("No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
     days = _days(found, ZoneInfo(table.tz))
@@ -92,7 +92,7 @@ def _of(seats: int) -> str:
 
 
 def _flows(table: Timetable, found: Forecast) -> list[RenderableType]:
-    """Of each flow the first period that is to start, step by step, and how many come behind it."""
+    """For each flow, the next period with its steps, and the number of periods that follow."""
     parts: list[RenderableType] = []
     for name in dict.fromkeys(period.flow for period in found.flows):
         periods = [period for period in found.flows if period.flow == name]
@@ -141,7 +141,7 @@ def _steps(period: PeriodStart, zone: ZoneInfo, durations: Mapping[str, float]) 
 
 
 def _expected(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
-    """Each deadline once: what should be done by then, and when it is looked for next."""
+    """Each deadline once: what should be done by then, and when its next tick is."""
     known = {schedule.id: schedule for schedule in chosen}
     first: dict[str, float] = {}
     for each in found.deadlines:
@@ -175,7 +175,7 @@ def _meetings(table: Timetable, found: Forecast) -> list[RenderableType]:
 
 
 def _told(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
-    """What the figures rest on, and what they leave out."""
+    """What the figures are based on, and what they leave out."""
     lines: list[str] = []
     meeting = sorted({fire.schedule for fire in found.fires if fire.meets})
     if meeting:

@@ -19,14 +19,14 @@ Hints = Mapping[str, Any]
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What a call is given, by position and by name."""
+    """The arguments of a call, by position and by name."""
 
     positional: list[object]
     named: dict[str, object]
 
 
 def gather_for(task: Task[..., ..., Any, Any], pairs: Sequence[str], document: str | None) -> Given:
-    """Everything that was given for a task whose code is here."""
+    """Read the arguments for `task`; refuse names that the task does not take."""
     given = gather(pairs, document, type_hints(task.fn))
     parameters = definition_of(task).signature.parameters.parameters
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -39,7 +39,7 @@ def gather_for(task: Task[..., ..., Any, Any], pairs: Sequence[str], document: s
 
 
 def gather(pairs: Sequence[str], document: str | None, hints: Hints) -> Given:
-    """Everything that was given, once each."""
+    """Read the arguments of `pairs` and of `document`; refuse a name that is given twice."""
     given = _document(document)
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -52,7 +52,7 @@ def gather(pairs: Sequence[str], document: str | None, hints: Hints) -> Given:
 
 
 def _value(text: str, hint: Any) -> object:
-    """JSON if it reads as JSON, unless the parameter takes text."""
+    """`text` read as JSON, if it is JSON and the parameter does not take text."""
     if takes_text(hint, text):
         return text
     try:
@@ -62,7 +62,7 @@ def _value(text: str, hint: Any) -> object:
 
 
 def takes_text(hint: Any, text: str) -> bool:
-    """Is `5` the text "5" for this annotation? Where None is welcome too, `null` is None."""
+    """Whether `5` is the text "5" for this annotation. If the annotation allows None, `null` is None."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
         return takes_text(typing.get_args(hint)[0], text)

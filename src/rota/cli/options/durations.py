@@ -1,4 +1,4 @@
-"""Spans of time as people type them."""
+"""Durations as people type them."""
 
 from rota.domain.triggers.durations import parse_duration
 from rota.errors import InvalidOptions

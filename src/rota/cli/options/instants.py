@@ -1,4 +1,4 @@
-"""Instants on wall clocks: those that people type, and those they read."""
+"""Instants on wall clocks, as people type and read them."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ YEARS = range(1970, 9000)
 
 
 def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
-    """ISO 8601; by the clock of the zone, unless it names its own."""
+    """Read ISO 8601; `zone` is the zone of a text that names none."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -20,7 +20,7 @@ def read_instant(text: str, option: str, zone: ZoneInfo) -> datetime:
 
 
 def read_end(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:
-    """The same for the end of a time: a date alone means the whole of that day, or what of it has passed."""
+    """Read the end of a range: a date alone means the end of that day, for today the time until now."""
     begins = read_instant(text, option, zone)
     try:
         day = date.fromisoformat(text)
@@ -33,13 +33,13 @@ def read_end(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:
 
 
 def clock(instant: float, now: float) -> str:
-    """In local time, as logs have it: `Mon 16 Nov 09:00+01:00`, with seconds and the year where they matter."""
+    """`instant` in local time, as in logs: `Mon 16 Nov 09:00+01:00`; with seconds and year where needed."""
     moment, today = datetime.fromtimestamp(instant).astimezone(), datetime.fromtimestamp(now).astimezone()
     return f"{_day_and_time(moment, today)}{moment.isoformat()[-6:]}"
 
 
 def wall(instant: float, zone: ZoneInfo, now: float) -> str:
-    """On the wall clock of a zone: `Mon 16 Nov 09:00 CET`, with seconds and the year where they matter."""
+    """`instant` in `zone`: `Mon 16 Nov 09:00 CET`; with seconds and year where needed."""
     moment, today = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(now, zone)
     return f"{_day_and_time(moment, today)} {moment:%Z}"
 

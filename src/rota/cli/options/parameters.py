@@ -1,4 +1,4 @@
-"""What the commands share: the headings of the help, and parameters that are not typed by users."""
+"""What commands share: the headings of the help, and parameters that users do not type."""
 
 from typing import Annotated, TypeVar
 
@@ -7,13 +7,13 @@ from cyclopts import Group, Parameter
 T = TypeVar("T")
 
 Shared = Annotated[T, Parameter(parse=False)]
-"""Made once from the global options and handed to each command that names it."""
+"""Made once from the global options, and passed to each command that has the parameter."""
 
 Flag = Parameter(negative="", show_default=False)
-"""An option that is said or not said."""
+"""An option without a value."""
 
 More = Annotated[str, Parameter(help="More of them.")]
-"""Each of those that follow the first."""
+"""Each value after the first."""
 
 WORK = Group("Run work", sort_key=1)
 LOOK = Group("Look and steer", sort_key=2)

@@ -1,4 +1,4 @@
-"""Finding the app and the store that a command is about."""
+"""The target of a command: the app and the store."""
 
 import asyncio
 import importlib
@@ -33,22 +33,22 @@ from rota.stores.sqlite.files import no_store
 T = TypeVar("T")
 
 _own: WeakKeyDictionary[Rota, Backend] = WeakKeyDictionary()
-"""The store that each app has by itself."""
+"""The store of each app before `--url` replaced it."""
 
 
 class Missing(Enum):
-    """What a command makes of an SQLite store that is not there yet."""
+    """What a command does if the SQLite file does not exist yet."""
 
     REFUSED = "refused"
-    """It reads or changes what is there: nothing is."""
+    """The command fails: it reads or changes what is stored."""
     EMPTY = "empty"
-    """It has something to say without a store: what the code declares."""
+    """The command uses an empty store: it can show what the code declares."""
     CREATED = "created"
-    """It puts something into it."""
+    """The command creates the file: it stores something."""
 
 
 OURS = Path(rota.__file__).parent
-"""Lines in here tell users nothing."""
+"""Lines of tracebacks in this folder are not shown to users."""
 
 
 class Target:
@@ -64,7 +64,7 @@ class Target:
 
     @property
     def reference(self) -> str | None:
-        """-A, else ROTA_APP, else the project file's."""
+        """The app as `module:attribute`: of -A, else of ROTA_APP, else of the project file."""
         return self.given or app_reference()
 
     def app(self) -> Rota:
@@ -83,16 +83,16 @@ class Target:
         return app
 
     def backend(self) -> Backend:
-        """The store alone: of `--url`, else of the app, else of ROTA_URL or the project folder.
+        """The store: of `--url`, else of the app, else of ROTA_URL or the project folder.
 
-        `--url` names a server, and the app its place there, unless the URL names that too.
+        A `--url` without a namespace takes the namespace of the app.
         """
         if self.url is not None:
             return self._found(connect(self._store_url(self.url)))
         return self.app().backend if self.reference else self._found(connect(default_url()))
 
     def takes_default(self, app: Rota | None) -> bool:
-        """Whether nobody has named the store."""
+        """Whether the store is the default one: no option, setting or code names it."""
         return self.url is None and (app.settings if app else settings()).source("url") == "default"
 
     def _store_url(self, url: str) -> str:
@@ -100,13 +100,13 @@ class Target:
         return settings(url=url, namespace=app and app.settings.namespace).store_url
 
     def tz(self) -> str:
-        """The zone of what names none: as the app has it, where it says which store; else as the project has it."""
+        """The default time zone: the app's, unless `--url` names the store; else the project's."""
         return load(self.reference).settings.tz if self.reference and self.url is None else settings().tz
 
     def said_tz(self) -> str | None:
-        """The zone that the app or the project gives for what names none; None if neither gives one.
+        """The default time zone, if the app or the project sets one; else None.
 
-        An app that cannot be imported gives none: this is for commands that work without one.
+        An app that cannot be imported is ignored, because some commands work without an app.
         """
         try:
             found = load(self.reference).settings if self.reference else settings()
@@ -116,7 +116,7 @@ class Target:
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client, None]:
-        """A client of that store, closed at the end."""
+        """A client of the store, closed at the end."""
         client = Client(self.backend())
         try:
             yield client
@@ -124,9 +124,9 @@ class Target:
             await client.close()
 
     def run(self, work: Coroutine[Any, Any, T], code: bool = False) -> T:
-        """Run a command's coroutine. The app is imported before the event loop runs, since its module may run one.
+        """Run a command's coroutine. The app is imported before the event loop runs, because its module may run one.
 
-        `code` says that the command looks into the app, if there is one, even where `--url` names the store.
+        `code` says that the command needs the app, if there is one, even if `--url` names the store.
         """
         try:
             if self.reference and (code or self.url is None or lacks_namespace(self.url)):
@@ -137,7 +137,7 @@ class Target:
         return asyncio.run(work)
 
     def _found(self, backend: Backend) -> Backend:
-        """That store, or the one to use while it is not there."""
+        """`backend`, or an empty store if its file is missing and the command allows that."""
         if not isinstance(backend, SqliteBackend):
             return backend
         backend.create = self.missing is Missing.CREATED
@@ -150,7 +150,7 @@ class Target:
 
 
 def check_shared(backend: Backend) -> None:
-    """What is put has to outlast the command."""
+    """Refuse a store that ends with this command."""
     if backend.url.startswith("memory:"):
         raise InvalidOptions("memory:// ends with this command; name a store that a worker shares (--url, ROTA_URL)")
 
@@ -158,7 +158,7 @@ def check_shared(backend: Backend) -> None:
 def load(reference: str) -> Rota:
     """The app that `module:attribute` names; the attribute is `app` if none is named.
 
-    Never for the first time inside a running event loop: see `Target.run`.
+    The first import must not happen inside a running event loop: see `Target.run`.
     """
     module_name, _, attribute = reference.partition(":")
     attribute = attribute or "app"
@@ -195,10 +195,10 @@ def _in_a_loop() -> bool:
 
 
 def _make_importable() -> None:
-    """As with `python -m`: what lies here can be imported, and what lies beside the project file.
+    """Add the working directory and the project folder to `sys.path`, as `python -m` does.
 
-    Where the project lies above, the working directory may be another user's. Its modules then come last, so that they
-    take the place of no module of the project.
+    If the project folder is above the working directory, the latter may belong to another user. Its modules then come
+    last, so that they replace no module of the project.
     """
     here, project = Path.cwd(), project_folder()
     for folder in (project, here):
@@ -208,7 +208,7 @@ def _make_importable() -> None:
 
 
 def _not_found(reference: str, missing: str) -> str:
-    """Where a module was looked for, and which one is there instead."""
+    """The message for a missing module: where it was looked for, with a suggestion."""
     here = dict.fromkeys((Path.cwd(), project_folder()))
     names = [file.stem for folder in here for file in folder.glob("*.py")]
     where = " or ".join(map(str, here))
@@ -217,7 +217,7 @@ def _not_found(reference: str, missing: str) -> str:
 
 
 def _import_failed(reference: str, error: BaseException) -> str:
-    """What went wrong and in which line of the user's code; what settings say wrongly has its own place."""
+    """The message for a failed import: the error, and the line of the user's code, unless settings are wrong."""
     place, trace, last = "", error.__traceback__, ""
     while trace is not None:
         file, last = trace.tb_frame.f_code.co_filename, str(trace.tb_frame.f_globals.get("__name__", ""))

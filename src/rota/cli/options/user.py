@@ -1,11 +1,11 @@
-"""Who asks: for the record that every command leaves."""
+"""The user who runs the command, for the record of decisions."""
 
 import getpass
 import socket
 
 
 def who() -> str:
-    """Who sits here."""
+    """`user@host`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name

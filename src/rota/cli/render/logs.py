@@ -1,4 +1,4 @@
-"""What a command logs: its options, and warnings of commands that have no log of their own."""
+"""Logging of commands: the options of `rota worker`, and warnings of commands that do not log."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ Quiet = Annotated[bool, Flag, Parameter(name=("--quiet", "-q"), help="The same a
 
 
 def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | None:
-    """What the options say of the level; None if they say nothing."""
+    """The level that the options choose; None if they choose none."""
     if (level is not None) + verbose + quiet > 1:
         raise InvalidOptions("--log-level, --verbose and --quiet each say what is logged; give one of them")
     if verbose:
@@ -37,12 +37,12 @@ def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | Non
 
 
 def log_options(level: Level | None, form: LogForm | None) -> dict[str, object]:
-    """The same options for a worker process of its own."""
+    """The same options for a child process."""
     return {"log-level": level, "log-format": form}
 
 
 def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None, pid: bool = False) -> None:
-    """All that this process logs, as options or else settings say."""
+    """Log to stderr, with the level and form of the options, else of the settings."""
     form_said = form is not None or settings.source("log_format") != "default"
     setup = LogSetup(
         level=logging.getLevelNamesMapping()[(level or settings.log_level).upper()],
@@ -56,16 +56,16 @@ def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None,
 
 
 def has_banner(form: str, level: str) -> bool:
-    """May a plain line on stdout say that the worker is up? JSON lines are read by programs, which often merge stdout
-    and stderr; and who asks for warnings alone asks for silence."""
+    """Whether a plain line on stdout may say that the worker is up. Programs that read JSON lines often merge stdout
+    and stderr; and a user who asks for warnings alone wants no banner."""
     return form == "text" and level in ("debug", "info")
 
 
 class _Notes(logging.Handler):
-    """Warnings of a command that has no log of its own, as `rota: …` on stderr."""
+    """Writes warnings as `rota: …` to stderr, for commands that do not log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Not where a log shows them."""
+        """Drop a record that a log handler already shows."""
         return not logging.getLogger().handlers
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -75,7 +75,7 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def warnings_to_stderr() -> Generator[None]:
-    """While a command runs, what `rota` warns of is told in one line each."""
+    """While this is open, write each warning of `rota` to stderr in one line."""
     logger, notes = logging.getLogger("rota"), _Notes(logging.WARNING)
     logger.addHandler(notes)
     try:
@@ -85,8 +85,8 @@ def warnings_to_stderr() -> Generator[None]:
 
 
 def hush_interrupts() -> None:
-    """A second Ctrl-C that comes before the first is through breaks into some task of the event loop, and asyncio
-    complains that nobody has asked for the exception of that task."""
+    """Drop asyncio's complaint about an exception that was never retrieved. A second Ctrl-C during the handling of the
+    first interrupts some task of the event loop, and causes that complaint."""
     logging.getLogger("asyncio").addFilter(_is_no_interrupt)
 
 
@@ -95,7 +95,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 
 def route(handler: logging.Handler, level: int) -> None:
-    """All that `rota` logs goes to this handler and nowhere else."""
+    """Send all log records of `rota` to `handler` alone."""
     logger = logging.getLogger("rota")
     logger.handlers = [handler]
     logger.setLevel(level)

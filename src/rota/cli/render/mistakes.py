@@ -1,4 +1,4 @@
-"""What a command line lacks, or has too much of, in one sentence that says what to write."""
+"""Wrong command lines: one sentence that says what is missing or unknown, and what to write."""
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
@@ -7,7 +7,7 @@ from rota.domain.suggestion import closest
 
 
 def words_for(error: CycloptsError) -> str | None:
-    """The sentence for a mistake that the parser tells in its own terms; None for all others."""
+    """The sentence for a mistake that the parser would describe in its own terms; None for all others."""
     command = " ".join(error.command_chain or ())
     if type(error) is MissingArgumentError:
         return _missing(command, error)
@@ -23,8 +23,8 @@ def _missing(command: str, error: MissingArgumentError) -> str | None:
     about = one_line(argument.parameter.help or "").rstrip(".")
     about = f" ({about[:1].lower()}{about[1:]})" if about else ""
     given = error.keyword or next((token.keyword for token in argument.tokens if token.keyword), None)
-    what = f"{argument.name} is missing" if given is None else f"{given} needs a value"
-    return f"{command}: {what}{about}; see rota {command} --help" if command else f"{what}{about}"
+    problem = f"{argument.name} is missing" if given is None else f"{given} needs a value"
+    return f"{command}: {problem}{about}; see rota {command} --help" if command else f"{problem}{about}"
 
 
 def _unused(command: str, error: UnusedCliTokensError) -> str | None:
@@ -40,6 +40,6 @@ def _unused(command: str, error: UnusedCliTokensError) -> str | None:
 
 
 def _commands(error: CycloptsError) -> list[str]:
-    """The commands below the one that was called."""
+    """The subcommands of the command that was called."""
     app = error.app
     return [] if app is None else [name for name in app if not name.startswith("-")]

@@ -1,4 +1,4 @@
-"""The one place where commands write: tables on a terminal, TSV into a pipe, JSON when asked."""
+"""All output of commands: tables on a terminal, TSV in a pipe, JSON with --json."""
 
 import json
 import sys
@@ -12,15 +12,15 @@ from rich.text import Text
 from rota.cli.render.text import UNSAFE_IN_JSON, clean, one_line, wrapped
 
 Record = Mapping[str, object]
-"""One thing as JSON has it; tables and TSV pick from it."""
+"""One thing as JSON has it; tables and TSV show some of its fields."""
 
 GAP, SMALLEST, LEGIBLE = 2, 8, 16
 WIDEST = 40
-"""Columns that are neither whole nor elastic are shortened beyond this."""
+"""The most characters of a column that is neither whole nor elastic."""
 
 
 class Column(Struct, frozen=True):
-    """One field of the records: its form for a terminal and for a pipe, and where it is left out."""
+    """One field of the records: its text on a terminal and in a pipe, and when it is left out."""
 
     field: str
     human: Callable[[Record], str | Text] | None = None
@@ -28,30 +28,35 @@ class Column(Struct, frozen=True):
     title: str | None = None
     right: bool = False
     whole: bool = False
-    """Never shortened: for what people copy."""
+    """Never shortened, because people copy it."""
     elastic: bool = False
-    """The first to be shortened when room is short."""
+    """Shortened first if the terminal is narrow."""
     from_width: int = 0
     """Left out on narrower terminals."""
     rank: int = 0
-    """Left out where it does not fit beside those of lower rank."""
+    """Left out if it does not fit beside the columns of lower rank."""
     piped: bool = False
     """Only in a pipe."""
     sparse: bool = False
-    """Left out on a terminal where no record has anything in it."""
+    """Left out on a terminal if it is empty in all records."""
 
     def on_screen(self, record: Record) -> Text:
-        """For a terminal."""
+        """The text on a terminal."""
         made = self.human(record) if self.human else self.text(record)
         return made if isinstance(made, Text) else Text(cell(made))
 
     def text(self, record: Record) -> str:
-        """For a pipe."""
+        """The text in a pipe."""
         return cell(self.flat(record) if self.flat else record.get(self.field))
 
 
+def columns(*fields: str) -> list[Column]:
+    """Columns that show `fields` as they are."""
+    return [Column(field) for field in fields]
+
+
 class Show:
-    """Where the answer of a command goes, and in which form."""
+    """Writes the answer of a command to stdout."""
 
     def __init__(self, json: bool = False) -> None:
         self.json = json
@@ -67,7 +72,7 @@ class Show:
         empty: str = "",
         render: Callable[[], RenderableType] | None = None,
     ) -> None:
-        """A list: an array, lines with a header, or a table (or `empty`, or what `render` makes of it)."""
+        """A list: a JSON array, TSV with a header, or a table (or `empty`, or the result of `render`)."""
         if self.json:
             self.value(list(records))
         elif not self.terminal:
@@ -83,12 +88,12 @@ class Show:
             screen.print(table_of(records, columns, screen.width))
 
     def row(self, record: Record, columns: Sequence[Column]) -> None:
-        """One of a list that grows, at once: a JSON object or TSV fields on a line."""
+        """One line of a list that grows, flushed at once: a JSON object or TSV fields."""
         self._write(to_json(record) if self.json else "\t".join(column.text(record) for column in columns))
         sys.stdout.flush()
 
     def document(self, record: Record, render: Callable[[], RenderableType]) -> None:
-        """One thing: a JSON object, lines of field and value, or what `render` makes of it."""
+        """One thing: a JSON object, TSV lines of field and value, or the result of `render`."""
         if self.json:
             self.value(record)
         elif not self.terminal:
@@ -99,21 +104,21 @@ class Show:
             console().print(render())
 
     def value(self, value: object) -> None:
-        """A JSON document, indented where a person reads it."""
+        """A JSON document, indented on a terminal."""
         self._write(to_json(value, indent=2 if self.terminal else None))
 
     def line(self, text: str) -> None:
-        """Plain words, at once."""
+        """A line of text, flushed at once."""
         self._write(clean(text))
         sys.stdout.flush()
 
     def sentence(self, text: str, hanging: int = 0) -> None:
-        """One line in a pipe; on a terminal wrapped to its width, later lines indented, commands in one piece."""
+        """One line in a pipe; wrapped on a terminal, with later lines indented by `hanging` and commands whole."""
         line = one_line(text)
         self.line("\n".join(wrapped(line, console().width, hanging)) if self.terminal else line)
 
     def note(self, text: str) -> None:
-        """What is not the answer itself."""
+        """A line on stderr, for what is not the answer itself."""
         sys.stderr.write(f"{clean(text)}\n")
         sys.stderr.flush()
 
@@ -122,7 +127,7 @@ class Show:
 
 
 def table_of(records: Sequence[Record], columns: Sequence[Column], width: int) -> Table:
-    """With the columns that such a terminal has room for."""
+    """A table with the columns that fit `width`."""
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     wanted = [c for c in columns if not c.piped and width >= c.from_width and not (c.sparse and _empty(c, records))]
     shown = _fitting(wanted, records, width)
@@ -144,7 +149,7 @@ def _empty(column: Column, records: Sequence[Record]) -> bool:
 
 
 def _fitting(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[Column]:
-    """Those without a rank, and of the others what has room, lowest rank first."""
+    """The columns without a rank, and as many of the others as fit, lowest rank first."""
     room, shown = width + GAP, set[str]()
     for column in sorted(columns, key=lambda column: column.rank):
         need = _need(column, records)
@@ -162,7 +167,7 @@ def _need(column: Column, records: Sequence[Record]) -> int:
 
 
 def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[int]:
-    """What each column needs; the elastic ones share what the others leave."""
+    """The width of each column; elastic columns share what the others leave."""
     needs = [_need(column, records) for column in columns]
     room = width - GAP * (len(columns) - 1) - sum(n for c, n in zip(columns, needs, strict=True) if not c.elastic)
     elastic = sorted((n, i) for i, n in enumerate(needs) if columns[i].elastic)
@@ -173,12 +178,12 @@ def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) ->
 
 
 def console(stderr: bool = False) -> Console:
-    """A terminal without markup, emoji codes or guesses about what to colour."""
+    """A console without markup, emoji codes or automatic highlighting."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def cell(value: object) -> str:
-    """A value in one TSV field: JSON for what is nested, nothing for None."""
+    """`value` as one TSV field: JSON for nested values, empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -189,6 +194,6 @@ def cell(value: object) -> str:
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    """JSON whose invisible characters are escaped, so that it is harmless on a terminal too."""
+    """JSON with invisible characters escaped, so that it cannot change a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Words for a terminal: stored text made harmless, and instants, spans and sizes as people say them."""
+"""Text for a terminal: stored text without control characters; instants, durations and sizes for people."""
 
 import re
 
@@ -18,7 +18,7 @@ _PIECES = re.compile(r"`[^`]*`\S*|\S+")
 def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
     """One line of text as lines of at most `width` columns, all but the first indented by `hanging`.
 
-    A command in backquotes stays in one piece, also where it is wider than a line: people copy it.
+    A command in backquotes stays in one piece, even if it is wider than a line, because people copy it.
     """
     lines, line = list[str](), ""
     for found in _PIECES.finditer(text):
@@ -32,7 +32,7 @@ def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
 
 
 def span(seconds: float) -> str:
-    """A time span in its two most telling units."""
+    """A duration in two units."""
     if seconds < 0.00995:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 0.9995:
@@ -47,13 +47,13 @@ def span(seconds: float) -> str:
 
 
 def relative(instant: float, now: float) -> str:
-    """An instant as seen from now."""
+    """`instant` relative to `now`: `in 5 m`, `3 h ago`."""
     away = instant - now
     return f"in {coarse(away)}" if away > 0 else f"{coarse(-away)} ago"
 
 
 def coarse(seconds: float) -> str:
-    """A time span in one unit."""
+    """A duration in one unit."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -61,7 +61,7 @@ def coarse(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes."""
+    """`count` bytes in a readable unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"

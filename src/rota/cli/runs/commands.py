@@ -1,4 +1,4 @@
-"""`rota runs`: what happened, what waits, and doing it again."""
+"""`rota runs`: list, show, retry, cancel, pause and resume runs."""
 
 import re
 from typing import Annotated
@@ -107,7 +107,7 @@ def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) 
 
 @runs.command
 def cancel(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Cancel runs: queued ones end at once, running ones are told to."""
+    """Cancel runs: queued ones end at once, running ones are asked to stop."""
     _control(Command.CANCEL, (id, *ids), note, target, show, "had ended before; what has ended stays as it is")
 
 
@@ -124,7 +124,7 @@ def resume(id: RunId, /, *ids: More, note: Note = None, target: Shared[Target], 
 
 
 def _control(command: Command, given: tuple[str, ...], note: str | None, target: Target, show: Show, late: str) -> None:
-    """Says for each run whether the command changed anything; exits with 1 if one came too late."""
+    """Show for each run whether the command changed it; raise if one command changed nothing."""
 
     async def control() -> list[dict[str, object]]:
         async with target.client() as client:
@@ -141,7 +141,7 @@ def _control(command: Command, given: tuple[str, ...], note: str | None, target:
 
 
 async def _group(target: Target, group: str | None, flow: str | None, period: str | None) -> str:
-    """The group of a flow's period; its code says which is the one of now, where it is there."""
+    """Resolve --flow and --period to a group. Without --period the flow's code names the period: -A is needed."""
     if flow is None or group is not None:
         raise InvalidOptions("--period is about a flow, and --flow instead of --group: say --flow FLOW --period PERIOD")
     if target.reference is None:
@@ -155,7 +155,7 @@ async def _group(target: Target, group: str | None, flow: str | None, period: st
 
 
 async def _page(target: Target, query: RunQuery, schedule: str | None, since: str | None) -> tuple[Page, bool]:
-    """One page, and whether there are more runs than it has, where no cursor says so."""
+    """One page, and whether there are more runs; the second value is for lists without a cursor."""
     async with target.client() as client:
         if schedule is None and since is None:
             page, more = await client.runs(query), False
@@ -178,7 +178,7 @@ async def _following(target: Target, task: str | None, count: int) -> Page:
 
 
 async def _begin(client: Client, since: str, target: Target) -> float:
-    """`2h` is that long ago by the store's clock; an instant is read in the zone of the project."""
+    """Read --since: `2h` means 2 hours ago by the store's clock; an instant has the default time zone."""
     if re.fullmatch(r"[\d.]+\s*[a-z]*", since):
         return (await client.depths()).now - (seconds_of(since, "--since") or 0.0)
     return read_instant(since, "--since", ZoneInfo(target.tz())).timestamp()

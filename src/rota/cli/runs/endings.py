@@ -1,4 +1,4 @@
-"""How a run that was waited for is told: its result, or why it has none."""
+"""The end of a run that a command waited for: its result, or an error."""
 
 from rota.cli.render.show import Show, to_json
 from rota.domain.run import Run, State
@@ -7,7 +7,7 @@ from rota.views.values import from_json
 
 
 def result_text(run: Run) -> str:
-    """A result as people want it: text as it is, the rest as JSON."""
+    """The result of a run: a string as it is, everything else as JSON."""
     result = from_json(run.result or b"null")
     return result if isinstance(result, str) else to_json(result)
 
@@ -18,7 +18,7 @@ def tell_result(show: Show, run: Run) -> None:
 
 
 def judge(run: Run) -> None:
-    """Raises for what ended otherwise than well."""
+    """Raise RunFailed or RunCancelled if the run did not succeed."""
     if run.state is State.FAILED:
         raise RunFailed(run)
     if run.state is State.CANCELLED:

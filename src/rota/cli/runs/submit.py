@@ -1,4 +1,4 @@
-"""`rota submit`: a run made by hand."""
+"""`rota submit`: submit a run."""
 
 import sys
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from rota.views.runs import run_view
 
 
 class Submitted(Struct, frozen=True):
-    """What became of a submit: the decision, and the run once it has ended, if that was waited for."""
+    """The decision about a submit; `ended` is the ended run, if the command waited for it."""
 
     task: str
     decision: Decision
@@ -103,14 +103,14 @@ def submit(
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Call:
-    """Checked against the task's own parameters, with its policy and its key."""
+    """A run of a task whose code is here: arguments are checked against the signature."""
     task = core_of(app).registry.names()[name]
     given = gather_for(task, list(values), args)
     return definition_of(task).call(tuple(given.positional), given.named, options)
 
 
 def _unchecked(name: str, given: Given, options: Options) -> Call:
-    """Stored as given: whoever knows the task will judge."""
+    """A run of a task whose code is elsewhere: its worker checks the arguments."""
     if given.positional:
         raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
     return call_by_spec(TaskSpec(name), (), given.named, options)
@@ -124,7 +124,7 @@ async def _put(client: Client, call: Call, wait: Show | None, timeout: float | N
         decision = accept(await client.submit(new, WAIT))
         if wait is None:
             return Submitted(new.task, decision, None)
-        wait.note(f"waiting for run {decision.run}")  # before the wait: Ctrl-C leaves its id on the screen
+        wait.note(f"waiting for run {decision.run}")  # before the wait, so that Ctrl-C leaves the id on the screen
         ended = await _ended(client, decision.run, timeout)
         return Submitted(new.task, decision, ended)
     finally:

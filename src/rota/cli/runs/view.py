@@ -37,7 +37,7 @@ def _dim(text: str) -> Text:
 
 
 ID_SHOWN = 12
-"""Of a run's id, the end: every command takes it for the whole."""
+"""Characters of a run's id that are shown, from its end; every command accepts them instead of the whole id."""
 
 
 def short_id(id: str) -> str:
@@ -45,7 +45,7 @@ def short_id(id: str) -> str:
 
 
 def run_columns(page: "Page") -> list[Column]:
-    """The columns of a list; instants are told as seen from the store's now."""
+    """The columns of a list of runs; instants are relative to the store's time."""
     runs = {run.id: run for run in page.runs}
 
     def run(record: Record) -> "Run":
@@ -76,7 +76,7 @@ def run_columns(page: "Page") -> list[Column]:
 
 
 def outcome(run: "Run", now: float) -> str:
-    """In a few words: what became of a run, or what it waits for."""
+    """The end of a run, or what it waits for, in a few words."""
     match run.state:
         case "queued" if run.needs:
             return f"waits for {needs_words(run)}"
@@ -95,19 +95,19 @@ def outcome(run: "Run", now: float) -> str:
 
 
 def needs_words(run: "Run") -> str:
-    """What it waits for: the names of steps, the ids of runs."""
+    """What the run waits for: names of steps, ids of runs."""
     names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
     others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
     return one_line(f"{names[0]}{others}")
 
 
 def progress(run: "Run") -> str:
-    """How far its handler says it is."""
+    """The progress that the handler reported."""
     return one_line(f"{run.progress.share:.0%} {run.progress.message}") if run.progress else ""
 
 
 def last_seconds(run: "Run") -> float:
-    """How long the last call took; the time under lease if it was never called."""
+    """The seconds that the last call took; if the handler was not called, the seconds under lease."""
     if not run.attempts:
         return 0.0
     last = run.attempts[-1]
@@ -174,7 +174,7 @@ def _facts(run: "Run", now: float) -> Table:
 
 
 def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
-    """What made it; of a schedule, for which tick."""
+    """What made the run; if a schedule did, for which tick."""
     origin = run.origin
     tick = "" if origin.nominal is None else f", tick of {spell(origin.nominal)}"
     match origin.kind:
@@ -190,12 +190,12 @@ def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
 
 
 def origin_brief(run: "Run") -> str:
-    """The same for a column: whose run it is, where it has room."""
+    """The same in short, for a column."""
     return run.origin.of or "" if run.origin.kind in ("schedule", "run_now", "flow", "plan") else run.origin.kind
 
 
 def policy_words(run: "Run") -> str:
-    """The frozen policy in a line."""
+    """The run's policy in one line."""
     retry, policy = run.policy.retry, run.policy
     words = ["no retries"]
     if retry.limit:

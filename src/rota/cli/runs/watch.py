@@ -1,4 +1,4 @@
-"""`rota watch`: one run followed until it has ended."""
+"""`rota watch`: follow one run until it has ended."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -39,7 +39,7 @@ def watch(
 ) -> None:
     """Follow a run until it has ended, then print its result; exits with 1 if it failed or was cancelled.
 
-    On a terminal with a bar, into a pipe with a line per change, with --json an object per line.
+    On a terminal with a bar; in a pipe with a line per change; with --json with an object per change.
 
     Parameters
     ----------
@@ -56,23 +56,23 @@ def watch(
 
 
 class Look(Struct, frozen=True):
-    """A run as it stood at the store's `now`, by our clock at `at`."""
+    """A run as it was at `now` by the store's clock, which was `at` by the clock of this process."""
 
     run: Run
     now: float
     at: float
     missing: str = ""
-    """That no worker is there for it, where that is so."""
+    """A warning if no worker is there for the run, else empty."""
 
     @property
     def face(self) -> tuple[object, ...]:
-        """What counts as a change."""
+        """The fields whose change is shown."""
         run = self.run
         return run.state, run.fence, run.progress, run.parked, run.pause_requested, run.cancel_requested, self.missing
 
 
 async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerator[Look]:
-    """The run each time it has changed, until it has ended or the time is up."""
+    """Yield the run each time it has changed, until it has ended or `timeout` is over."""
     deadline = None if timeout is None else time.monotonic() + timeout
     last: Look | None = None
     heard = await client.news(0)
@@ -97,7 +97,7 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
 
 
 async def _missing(client: Client, page: Page, waited: float) -> str:
-    """That nobody is there for a due or a stranded run, once it was followed for a while."""
+    """The warning that no worker is there for a due or stranded run, after a while of watching."""
     run = page.runs[0]
     if waited < PATIENCE or not wants_a_worker(run, page.now):
         return ""
@@ -138,13 +138,13 @@ async def _draw(seen: AsyncGenerator[Look]) -> Run:
 
 
 def attempt(run: Run) -> int:
-    """Which call this is, or was; 0 before the first."""
+    """The number of the current or last call; 0 before the first."""
     calls = run.failures + run.losses
     return calls if run.state is State.FAILED and calls else calls + (run.fence > 0)
 
 
 def message(look: Look, missing: bool = True) -> str:
-    """The handler's latest word, or that nobody is there to call it; at the end, the result or the error."""
+    """The handler's last message, or a warning that no worker is there; at the end, the result or the error."""
     run = look.run
     if run.state is State.SUCCEEDED:
         return one_line(result_text(run))

@@ -1,4 +1,4 @@
-"""How a followed run looks: two lines, of which one is a bar."""
+"""How `rota watch` looks on a terminal: two lines, one of them a bar."""
 
 import time
 from typing import TYPE_CHECKING
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 WIDE = 80
 BAR, SHORT_BAR = 30, 12
 ECHO = len("^C") + 1
-"""Left free at the end of the line: an echo that wraps would let the next frame miss its place."""
+"""Columns left free at the end of the line. The terminal echoes ^C there; if the echo wraps, the next frame is drawn a
+line too low."""
 
 
 class Bar:
-    """The run as it was last seen; its clock goes on between two looks."""
+    """The run as it was last read; its clock goes on between two reads."""
 
     def __init__(self) -> None:
         self.look: Look | None = None
@@ -46,7 +47,7 @@ class Bar:
         line.add_column(width=4, justify="right")
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right", no_wrap=True)
-        word = "" if run.state.final else message(look, missing=False)  # the end is told below, whole
+        word = "" if run.state.final else message(look, missing=False)  # the end is shown whole, below the bar
         line.add_row(_bar(run, bar), _share(run), Text(word), Text(elapsed(run, now), style="dim"))
         missing = [Text(clean(look.missing), style="yellow")] if look.missing else []
         return Group(head, line, *missing)
@@ -68,7 +69,7 @@ def _share(run: Run) -> Text:
 
 
 def elapsed(run: Run, now: float) -> str:
-    """How long it runs, ran or has waited; or when it is due."""
+    """How long the run runs, ran or has waited; or when it is due."""
     if run.state is State.RUNNING:
         return f"{max(0.0, now - (run.claimed_at or now)):.1f} s"
     if run.state.final:

@@ -47,7 +47,7 @@ async def _why(target: Target, subject: str, key: str | None) -> Why:
 async def _found(client: Client, subject: str, key: str | None) -> Why:
     try:
         return await why(client, subject, key)
-    except UnknownTask as unknown:  # a name goes before part of an id
+    except UnknownTask as unknown:  # a name wins over a part of an id
         if key is not None or len(subject.strip()) < SHORTEST:
             raise
         try:

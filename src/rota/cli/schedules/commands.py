@@ -1,4 +1,4 @@
-"""`rota schedules`: what fires when, and a hand on it."""
+"""`rota schedules`: list and show schedules."""
 
 from typing import Annotated
 
@@ -33,7 +33,7 @@ def ls(
 ) -> None:
     """List schedules, the next to fire first.
 
-    Times are those of the schedule's own zone, or of the app's (tz) where it names none; in a pipe and in JSON, UTC.
+    Times are in local time; in a pipe and in JSON, in UTC.
     """
     found = target.run(_listed(target, task))
     records = [record(schedule_view(facts)) for facts in found]
@@ -63,7 +63,7 @@ async def _listed(target: Target, task: str | None) -> list[Facts]:
 
 
 def _order(facts: Facts) -> tuple[int, float, str]:
-    """What fires next comes first; what does not fire comes last."""
+    """Schedules that fire next come first; paused and ended ones come last."""
     schedule = facts.schedule
     if schedule.next_at is None or schedule.paused:
         return (2 if schedule.ended else 1), 0.0, schedule.id
@@ -75,5 +75,5 @@ async def _one(target: Target, id: str) -> tuple[Facts, list[DecisionCount]]:
         schedule = await find_schedule(stored, id)
         about = await client.rows(DecisionCount, RowQuery(task=schedule.task, key=schedule.key))
         (facts,) = await facts_of(client, [schedule], target.tz(), about.now, FIRINGS_KEPT)
-        said = Reason.PAUSED if schedule.paused else Reason.RESUMED
-        return facts, [word for word in about.items if word.reason is said]
+        last = Reason.PAUSED if schedule.paused else Reason.RESUMED
+        return facts, [word for word in about.items if word.reason is last]

@@ -1,4 +1,4 @@
-"""The schedules of the store that a command is about, found by name."""
+"""The schedules of the target's store, found by name."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ async def opened(target: Target) -> AsyncGenerator[tuple[Schedules, Client], Non
 
 
 async def find_schedule(stored: Schedules, id: str) -> Schedule:
-    """Of this name; an unknown one is refused with the likely one."""
+    """The schedule `id`; an unknown name is refused with a suggestion."""
     try:
         return await stored.get(id)
     except ScheduleNotFound:

@@ -1,4 +1,4 @@
-"""`rota schedules put`: a schedule made by hand."""
+"""`rota schedules put`: add or change a schedule."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -32,7 +32,7 @@ from rota.views.values import record
 
 
 class Call(Struct, frozen=True):
-    """What the schedule is to call, as it was typed."""
+    """The call that the schedule makes, as it was typed."""
 
     task: str
     values: Sequence[str]
@@ -64,7 +64,7 @@ def put(
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Add a schedule, or change the one of this name: from its next tick on it is as said here.
+    """Add a schedule, or change the one of this name, from its next tick on.
 
     The task is looked up in the app, else among those that workers have published.
     """
@@ -85,8 +85,8 @@ def put(
     else:
         schedule = made.schedule
         next_at = "never" if schedule.next_at is None else clock(schedule.next_at, made.now)
-        held = "; it is paused" if schedule.paused else ""
-        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{held}")
+        state = "; it is paused" if schedule.paused else ""
+        show.line(f"{id} calls {task} {words_of(schedule.trigger)}; next {next_at}{state}")
 
 
 async def _put(
@@ -109,7 +109,8 @@ async def _put(
 
 
 async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
-    """Checked against the task's own parameters if the app knows it, else by what was published of it."""
+    """The schedule. Its arguments are checked against the task's signature if the app has the task, else against the
+    spec that a worker published."""
     known = core_of(app).registry.names() if app else {}
     if call.task in known:
         task = known[call.task]
@@ -125,7 +126,7 @@ async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, tim
 
 
 def _trigger(id: str, text: str, tz: str) -> tuple[Trigger, ZoneInfo]:
-    """In its zone, and the zone itself."""
+    """The trigger in its zone, and the zone."""
     try:
         trigger = Trigger.parse(text).in_zone(tz)
         return trigger, ZoneInfo(own_zone(trigger) or tz)

@@ -1,4 +1,4 @@
-"""`rota schedules pause|resume|delete|run-now|backfill`: a hand on what fires."""
+"""`rota schedules pause|resume|delete|run-now|backfill`: change a schedule, or make its runs."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -35,13 +35,13 @@ def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: 
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Let a paused schedule fire again from now on; what was missed meanwhile is not made up."""
+    """Let a paused schedule fire again from now on; ticks missed meanwhile are not made up."""
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.resume(id, note, who())))
     _tell(show, schedule, changed, "fires again" if changed else "was not paused")
 
 
 def delete(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Delete a schedule; its runs stay as they are. One that code declares comes back when that app starts."""
+    """Delete a schedule; its runs stay as they are. A schedule that code declares comes back when its app starts."""
 
     async def drop() -> Schedule:
         async with opened(target) as (stored, _):
@@ -61,7 +61,7 @@ def delete(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show:
 def run_now(id: ScheduleId, /, *, target: Shared[Target], show: Shared[Show]) -> None:
     """Make one more run at once and print its id; the ticks stay as they are.
 
-    Refused where the schedule's overlap says so: while an earlier run is unfinished.
+    Refused while an earlier run is unfinished, if the schedule's overlap says so.
     """
 
     async def put() -> RunHandle[Any]:
@@ -88,7 +88,7 @@ def backfill(
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:
-    """Make a run for every tick of a time that has passed, one after the other, and print their ids.
+    """Make a run for every tick of a past range, one after the other, and print their ids.
 
     A tick whose run is still known is not repeated. More than 20 runs need a yes.
     """
@@ -125,7 +125,7 @@ def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float
 
 
 async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:
-    """Whether it changed anything, and the schedule after it."""
+    """Whether `change` changed anything, and the schedule afterwards."""
     async with opened(target) as (stored, _):
         await find_schedule(stored, id)
         changed = await change(stored)
@@ -133,7 +133,7 @@ async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaita
 
 
 def _tell(show: Show, schedule: Schedule, changed: bool, words: str) -> None:
-    """Asking for what is so already changes nothing, and is no error."""
+    """A command that changes nothing is no error."""
     next_at = None if schedule.next_at is None else iso(schedule.next_at)
     if show.json:
         show.value({"id": schedule.id, "changed": changed, "paused": schedule.paused, "next_at": next_at})

@@ -27,9 +27,11 @@ STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 
 
 def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
-    """In local time, as logs and `rota why` tell it; `when` names the zone that a schedule goes by."""
+    """The columns of a list; times are local, as in logs and `rota why`. `when` names the schedule's own zone."""
     facts: Mapping[object, Facts] = {each.schedule.id: each for each in listed}
-    noted = any(each.schedule.paused and each.schedule.note for each in listed)  # why a schedule is paused is news
+    noted = any(
+        each.schedule.paused and each.schedule.note for each in listed
+    )  # the note says why a schedule is paused
     return [
         Column("next_at", lambda r: _next(facts[r["id"]]), title="next"),
         Column("left", lambda r: _left(facts[r["id"]]), right=True),
@@ -196,7 +198,7 @@ def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
 
 
 def _own_time(instant: float, facts: Facts) -> str:
-    """On the wall clock that the schedule goes by, where that is not the local one."""
+    """The time in the schedule's zone; empty if the local time is the same."""
     zone = ZoneInfo(facts.zone)
     own, here = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(instant).astimezone()
     return "" if own.utcoffset() == here.utcoffset() else wall(instant, zone, facts.now)
@@ -205,12 +207,12 @@ def _own_time(instant: float, facts: Facts) -> str:
 def _fates(facts: Facts) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for fate in reversed(facts.outcomes):
-        told = _dim(outcome(fate.run, facts.now)) if fate.run is not None and fate.state is not None else Text()
+        end = _dim(outcome(fate.run, facts.now)) if fate.run is not None and fate.state is not None else Text()
         grid.add_row(
             clock(fate.firing.nominal, facts.now),
             fate_text(fate),
             _dim(short_id(fate.run.id) if fate.run_id is not None and fate.run is not None else ""),
-            told,
+            end,
         )
     return grid
 

@@ -1,4 +1,4 @@
-"""`rota call`: a task's function called right here, without a store or a worker."""
+"""`rota call`: call a task's function in this process, without a store or a worker."""
 
 import asyncio
 import inspect
@@ -39,9 +39,9 @@ def call(
 ) -> int:
     """Call a task's function in this process and print its result as JSON; nothing is stored.
 
-    Its arguments go the way of a submit and are checked like there. Retries, timeouts and limits do not apply; what
-    the function raises is shown with its traceback, and the exit code is 1, as it is for a result that the task's
-    fail_on takes for a failure.
+    The arguments are encoded and checked as for a submit. Retries, timeouts and limits do not apply. If the function
+    raises, the traceback is shown and the exit code is 1; so it is if the task's fail_on takes the result for a
+    failure.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ async def _awaited(app: Rota, task: Definition, positional: list[Any], keyword: 
 
 
 class _Local(Context):
-    """A context whose notes go to the terminal, for want of a store."""
+    """A context whose progress goes to the terminal, because there is no store."""
 
     def __init__(self, run: Run, show: Show) -> None:
         super().__init__(run, changed=self._say)
@@ -130,7 +130,7 @@ def _run_of(made: Call) -> Run:
 
 
 def _tell(error: BaseException) -> None:
-    """The traceback, from the user's own code on."""
+    """Print the traceback, beginning with the user's own code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None and _ours(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next

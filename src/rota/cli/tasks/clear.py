@@ -1,4 +1,4 @@
-"""`rota clear`: what a task has waiting, ended."""
+"""`rota clear`: end the waiting runs of a task."""
 
 import sys
 from typing import Annotated
@@ -26,7 +26,7 @@ def clear(
 ) -> None:
     """End all waiting runs of a task; running ones go on. Prints how many there were.
 
-    Asks first where somebody is there to answer.
+    Asks first on a terminal.
 
     Parameters
     ----------

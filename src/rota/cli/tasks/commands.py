@@ -1,4 +1,4 @@
-"""`rota tasks`: what the app can do, how much of it waits, and what is held back."""
+"""`rota tasks`: list tasks with their depths; pause and resume them."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -84,7 +84,7 @@ def resume(name: TaskName, /, *names: More, note: Note = None, target: Shared[Ta
 def _control(
     command: Command, names: tuple[str, ...], note: str | None, unknown_ok: bool, target: Target, show: Show
 ) -> None:
-    """Asking for what is so already changes nothing, and is no error."""
+    """A command that changes nothing is no error."""
 
     async def control() -> list[dict[str, object]]:
         async with target.client() as client:
@@ -129,15 +129,15 @@ def _rate(rate: Rate | None) -> str:
 
 
 def _activity(activity: Activity | None) -> str:
-    """In the words of the code, without what is as usual."""
+    """The options of `activity` as in code, without defaults."""
     if activity is None:
         return ""
     spans = {
         name: getattr(activity, name) for name in activity.__struct_fields__ if name not in ("key", "mode", "breaker")
     }
-    said = [f"{name} {spell_duration(timedelta(seconds=value))}" for name, value in spans.items() if value is not None]
-    broken = [] if activity.breaker is None else [f"breaker {activity.breaker.failures}"]
-    return ", ".join([*said, *([activity.mode] if activity.mode != "coalesce" else []), *broken])
+    parts = [f"{name} {spell_duration(timedelta(seconds=value))}" for name, value in spans.items() if value is not None]
+    breaker = [] if activity.breaker is None else [f"breaker {activity.breaker.failures}"]
+    return ", ".join([*parts, *([activity.mode] if activity.mode != "coalesce" else []), *breaker])
 
 
 def _name(record: Record) -> Text:
@@ -146,15 +146,15 @@ def _name(record: Record) -> Text:
 
 
 def _takes(record: Record) -> str | Text:
-    """Of a flow, that it is one: nobody submits it with arguments."""
+    """The parameters; for a flow, the number of its steps, because a flow takes no arguments."""
     if record["kind"] == "flow":
         return Text(f"flow of {plural(int(str(record['steps'])), 'step')}", style="cyan")
     return str(record["parameters"] or "")
 
 
 def _held(record: Record) -> Text:
-    """Why nothing of it starts, or why submits are refused."""
-    here = record["enabled"] and record["enabled_here"] is False  # its workers have not read the settings yet
+    """Why no run of the task starts, or why submits are refused."""
+    here = record["enabled"] and record["enabled_here"] is False  # the workers have not read the settings yet
     standing = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
     words = [word for word, yes in standing if yes]
     return Text(", ".join(words), style="magenta")

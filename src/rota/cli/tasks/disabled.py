@@ -1,4 +1,4 @@
-"""Tasks that the code or the settings here disable: who says so, and what to do about it."""
+"""Tasks that the code or the settings here disable: where that is set, and what to do."""
 
 from rota.app.app import Rota
 from rota.app.core import core_of
@@ -11,7 +11,7 @@ from rota.why import Fact, Why
 
 
 def refused_words(app: Rota | None, task: str) -> str:
-    """Why a submit of a disabled task made no run, and how to let it make one."""
+    """Why a submit of a disabled task made no run, and how to enable the task."""
     if app is not None and core_of(app).registry.is_disabled(task):
         return f"{task} is disabled ({said_by(app, task)}), so that no run was made; set enabled to true there"
     return (
@@ -21,7 +21,7 @@ def refused_words(app: Rota | None, task: str) -> str:
 
 
 def said_by(app: Rota, task: str) -> str:
-    """`rota.toml, line 4`; `its code` where no setting says it."""
+    """Where the task is disabled: `rota.toml, line 4`, or `its code`."""
     name = core_of(app).registry.names()[task].name if task in core_of(app).registry.names() else task
     wanted = {f"tasks.{each}.enabled" for each in (name, fold(name))}
     found = [row.source for row in effective(app.settings) if row.name in wanted and row.value is False]
@@ -29,8 +29,8 @@ def said_by(app: Rota, task: str) -> str:
 
 
 async def compared(answer: Why, task: str, store: Reads, target: Target) -> Why:
-    """The answer, headed by what the settings here say where its workers have not read them yet."""
-    if target.reference is None or target.url is not None:  # a store that --url names is asked without the app
+    """`answer`; if only the settings here disable the task, with that as the first fact."""
+    if target.reference is None or target.url is not None:  # a store that --url names is read without the app
         return answer
     app = target.app()
     published = (await store.rows(TaskSpec, RowQuery(names=[task]))).items

@@ -11,7 +11,7 @@ LOOK_AGAIN = 0.2
 
 
 async def until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
-    """Until nothing of these tasks is due and nothing runs here, or until told to stop."""
+    """Wait until no run of `tasks` is due and none runs here, or until `stop` is asked."""
     client = app.client()
     heard = await client.news(0)
     while not stop.asked.is_set():

@@ -1,4 +1,4 @@
-"""Which source files have changed: a scan is the truth, watchfiles (if installed) says when to look."""
+"""Which source files have changed. A scan decides; watchfiles, if installed, only says when to scan."""
 
 import asyncio
 import os
@@ -8,16 +8,16 @@ from pathlib import Path
 IGNORED = frozenset({".venv", "venv", ".git", "__pycache__", ".rota", "node_modules", ".tox", ".mypy_cache"})
 PROJECT_FILES = frozenset({"rota.toml", "pyproject.toml"})
 MOST = 20_000
-"""Files beyond this are not looked at: a scan stays cheap even where it was started by mistake."""
+"""The most files that a scan reads, so that it stays cheap in a folder that was chosen by mistake."""
 SCAN_EVERY = 0.5
 LOOK_ANYWAY = 2.0
-"""Seconds between looks without a word from watchfiles: it may miss what happens while it starts."""
+"""Seconds between scans without a message from watchfiles, which may miss changes while it starts."""
 
 Snapshot = dict[str, tuple[int, int]]
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """Time and size of every Python file and project file below the folder."""
+    """The time and size of every Python file and project file below `folder`."""
     found: Snapshot = {}
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED]
@@ -27,7 +27,7 @@ def snapshot(folder: Path) -> Snapshot:
             path = os.path.join(root, name)
             try:
                 status = os.stat(path)
-            except OSError:  # gone since, or a dangling link
+            except OSError:  # deleted meanwhile, or a dangling link
                 continue
             found[path] = (status.st_mtime_ns, status.st_size)
             if len(found) == MOST:
@@ -36,15 +36,15 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 class Changes:
-    """What has changed below a folder since it was last asked for."""
+    """The changes below a folder since the last call of `next`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self._seen = snapshot(self.folder)
-        self._ticks = _told(self.folder) if watchfiles_installed() else _timed()
+        self._ticks = _notified(self.folder) if watchfiles_installed() else _timed()
 
     async def next(self) -> list[str]:
-        """Waits for changes; the names of the files, from the folder on."""
+        """Wait for changes and return the names of the files, relative to the folder."""
         while True:
             if changed := await asyncio.to_thread(self._compare):
                 return changed
@@ -74,7 +74,7 @@ async def _timed() -> AsyncGenerator[None]:
         yield
 
 
-async def _told(folder: Path) -> AsyncGenerator[None]:
+async def _notified(folder: Path) -> AsyncGenerator[None]:
     from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType]
 
     def telling(change: Change, path: str) -> bool:

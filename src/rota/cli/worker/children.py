@@ -1,4 +1,4 @@
-"""Worker processes under a parent: how one is started, told to stop, and replaced when it dies."""
+"""Worker processes of a parent: start them, stop them, replace those that die."""
 
 import asyncio
 import logging
@@ -19,11 +19,11 @@ log = logging.getLogger("rota")
 
 FIRST_PAUSE, LAST_PAUSE = 0.1, 30.0
 CALM = 60.0
-"""A process that lived this long is replaced without a pause again."""
+"""Seconds of life after which a process is replaced with the first pause again."""
 
 
 def worker_command(target: Target, *flags: str, **options: object) -> list[str]:
-    """`rota worker` as this process was asked for it, for a child that ends with its parent."""
+    """The command of a child: `rota worker` with the same target; the child ends with its parent."""
     words = [sys.executable, "-m", "rota", "worker", "--tethered", *flags]
     for name, value in {"app": target.given, "url": target.url, **options}.items():
         if value is not None:
@@ -32,7 +32,7 @@ def worker_command(target: Target, *flags: str, **options: object) -> list[str]:
 
 
 class Child:
-    """One worker process. It has a group of its own: Ctrl-C reaches it once, through its parent."""
+    """One worker process. It has its own process group, so that Ctrl-C reaches it once, through its parent."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -43,7 +43,7 @@ class Child:
         return cls(await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, process_group=0))
 
     def tell(self) -> None:
-        """To stop; told twice, to hurry."""
+        """Ask the process to stop; a second call ends its grace."""
         if self._process.returncode is None:
             self._process.terminate()
 
@@ -52,7 +52,7 @@ class Child:
 
 
 def graceful(code: int) -> bool:
-    """Did it end as told? One that SIGTERM kills had not yet begun to work."""
+    """Whether the exit code means a graceful end. A process that SIGTERM kills had not begun to work."""
     return code in (0, -signal.SIGTERM)
 
 
@@ -62,7 +62,7 @@ def ending(code: int) -> str:
 
 
 def hold_tether(on_parent_end: Callable[[], None]) -> None:
-    """Calls back on this loop once the parent is gone: then our standard input, a pipe from it, has ended."""
+    """Call `on_parent_end` on this loop once the parent is gone: then standard input, a pipe from the parent, ends."""
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
@@ -70,14 +70,14 @@ def hold_tether(on_parent_end: Callable[[], None]) -> None:
             pass
         try:
             loop.call_soon_threadsafe(on_parent_end)
-        except RuntimeError:  # closed: we have ended before
+        except RuntimeError:  # the loop is closed: this process has ended
             return
 
     threading.Thread(target=wait, name="rota-tether", daemon=True).start()
 
 
 class Crew:
-    """Several workers side by side, until told to stop, or until all have ended if `burst`."""
+    """Several worker processes, until `stop` is asked or, with `burst`, until all have ended."""
 
     def __init__(self, command: Sequence[str], count: int, burst: bool, stop: Stop) -> None:
         self._command = command
@@ -87,7 +87,7 @@ class Crew:
         self._children: dict[int, Child] = {}
 
     async def work(self) -> bool:
-        """True if all of them ended gracefully."""
+        """Run the processes; Run the processes; True if all of them ended gracefully."""
         self._stop.hurry = self._tell_all
         telling = asyncio.create_task(self._when_asked(), name="rota tells its workers")
         try:
@@ -105,20 +105,20 @@ class Crew:
             child.tell()
 
     async def _keep(self, place: int) -> bool:
-        """One place, filled again as often as it falls empty."""
+        """Keep one process running: start another whenever it dies."""
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         asked = self._stop.asked
         while not asked.is_set():
             began = time.monotonic()
             child = self._children[place] = await Child.start(self._command)
             log.info("process %d is pid %d", place, child.pid)
-            if asked.is_set():  # while it was being started, when nobody could tell it
+            if asked.is_set():  # asked during the start, before the child was in `_children`
                 child.tell()
             code = await child.ended()
             del self._children[place]
             if asked.is_set() or (self._burst and code == 0):
                 return graceful(code)
-            if code == USAGE:  # so would every other one
+            if code == USAGE:  # every other process would fail too
                 log.error("process %d (pid %d) cannot work as it was asked to; stopping the others", place, child.pid)
                 self._stop()
                 return False
@@ -131,7 +131,7 @@ class Crew:
 
 
 async def either(event: asyncio.Event, seconds: float) -> None:
-    """Until the event, at most so many seconds."""
+    """Wait for `event`, at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,4 +1,4 @@
-"""`rota dev`: a worker that starts again when the code changes."""
+"""`rota dev`: a worker that restarts when the code changes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ def dev(
 ) -> int:
     """Work as `rota worker` does, and start again when a .py file or the project file changes.
 
-    Below the project's folder, that is. Running handlers are let end first, as long as --grace says. Code that does
-    not import is waited for.
+    Files below the project folder count. Running handlers may end first, for --grace seconds. If the code does not
+    import, the command waits for the next change.
     """
     if target.reference is None:
-        target.app()  # says how to name one
+        target.app()  # raises with the ways to name an app
     if target.url is not None and target.url.startswith("memory:"):
         raise InvalidOptions("memory:// ends with each start; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
@@ -54,33 +54,33 @@ class Dev:
         self._show = show
 
     async def run(self) -> int:
-        """Until a signal; 0 if the last worker ended gracefully."""
+        """Run until a signal; return 0 if the last worker ended gracefully."""
         changes = Changes(project_folder())
         how = "" if watchfiles_installed() else " by looking twice a second; pip install rota[reload] for less"
         self._show.line(f"rota dev: watching {changes.folder}{how}; Ctrl-C stops")
         with stop_signals() as stop:
-            told = asyncio.create_task(stop.asked.wait(), name="rota dev waits for a signal")
+            asked = asyncio.create_task(stop.asked.wait(), name="rota dev waits for a signal")
             try:
                 while True:
-                    ended_well = await self._one_life(changes, stop, told)
-                    if told.done():
+                    ended_well = await self._one_life(changes, stop, asked)
+                    if asked.done():
                         return 0 if ended_well else 1
             finally:
-                told.cancel()
+                asked.cancel()
                 await changes.close()
 
-    async def _one_life(self, changes: Changes, stop: Stop, told: "asyncio.Task[bool]") -> bool:
-        """One worker from its start until the code has changed, or we are told to stop."""
+    async def _one_life(self, changes: Changes, stop: Stop, asked: "asyncio.Task[bool]") -> bool:
+        """Run one worker until the code changes or `stop` is asked."""
         child = await Child.start(self._command)
         stop.hurry = child.tell
         change = asyncio.create_task(changes.next(), name="rota dev watches")
         ended = asyncio.create_task(child.ended(), name="rota dev's worker")
         try:
-            await asyncio.wait((told, change, ended), return_when=asyncio.FIRST_COMPLETED)
-            if ended.done() and not told.done() and not change.done():
+            await asyncio.wait((asked, change, ended), return_when=asyncio.FIRST_COMPLETED)
+            if ended.done() and not asked.done() and not change.done():
                 self._show.line(f"rota dev: the worker {ending(ended.result())}; it starts again when a file changes")
-                await asyncio.wait((told, change), return_when=asyncio.FIRST_COMPLETED)
-            if change.done() and not told.done():
+                await asyncio.wait((asked, change), return_when=asyncio.FIRST_COMPLETED)
+            if change.done() and not asked.done():
                 self._show.line(f"rota dev: {_named(change.result())} changed, the worker starts again")
             was_gone = ended.done()
             child.tell()

@@ -1,4 +1,4 @@
-"""The event loop of a worker process: uvloop where it is installed, because it spends less of each run on sockets."""
+"""The event loop of a worker process: uvloop if it is installed, because it spends less time on sockets."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,7 +12,7 @@ LoopKind = Literal["auto", "asyncio", "uvloop"]
 
 
 def run_on(kind: LoopKind, work: Coroutine[Any, Any, None]) -> None:
-    """Runs it to its end, as `asyncio.run` does."""
+    """Run `work` to its end, as `asyncio.run` does."""
     with asyncio.Runner(loop_factory=_factory(kind)) as runner:
         runner.run(work)
 

@@ -1,4 +1,4 @@
-"""The renewer beside `rota worker`: one small process that keeps the leases of all workers that this command runs."""
+"""The renewer beside `rota worker`: one small process that renews the leases of all workers of this command."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from rota.stores.sqlite import SqliteBackend
 log = logging.getLogger("rota")
 
 CALLERS = 1024
-"""Workers that may call before the renewer has answered the first."""
+"""The most workers that may connect before the renewer has accepted the first."""
 
 
 OPENER = "rota.stores:connect"
@@ -32,16 +32,15 @@ Logs = tuple[LogForm, Level]
 
 
 def can_renew(app: Rota) -> bool:
-    """A process of its own can only reach a store that is shared and has a URL; it judges its workers as Linux shows
-    them."""
+    """Whether a renewer can run: it needs a shared store with a URL, and Linux, where it can watch its workers."""
     linux = sys.platform == "linux" and hasattr(os, "pidfd_open") and hasattr(os, "memfd_create")
     return linux and store_url(app) is not None
 
 
 def store_url(app: Rota) -> str | None:
-    """With its secrets, for a process that opens the same store; None if there is no such thing."""
+    """The URL with its secrets, for a process that opens the same store; None if no other process can open it."""
     if isinstance(app.backend, SqliteBackend):
-        return app.backend.url  # wherever the process is started
+        return app.backend.url  # absolute, whatever folder the process starts in
     url = core_of(app).store_url
     return None if url is None or url.startswith("memory:") else url
 
@@ -53,9 +52,10 @@ def renewer_for(app: Rota, address: str | None) -> RenewerAt | None:
 
 @asynccontextmanager
 async def renewing(logs: Logs | None, wait_for: asyncio.Event | None = None) -> AsyncGenerator[str | None]:
-    """Where the renewer is to be called while this is open; another is started whenever one dies.
+    """Keep a renewer running while this is open, and yield its address; a renewer that dies is replaced.
 
-    `logs` is how it logs; None: none is wanted. It is started after `wait_for`; who calls before that is heard then.
+    `logs` is the form and level of its log lines; None means no renewer. It starts after `wait_for`; workers that
+    connect earlier wait until then.
     """
     if logs is None:
         yield None
@@ -87,7 +87,7 @@ async def _keep(listener: socket.socket, logs: Logs, wait_for: asyncio.Event | N
 
 
 async def _run(listener: socket.socket, logs: Logs) -> str:
-    """One renewer, from its start to its end; how it ended."""
+    """Run one renewer and return how it ended."""
     descriptor = listener.fileno()
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -98,7 +98,7 @@ async def _run(listener: socket.socket, logs: Logs) -> str:
         *logs,
         pass_fds=(descriptor,),
         stdin=asyncio.subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is not for it: its workers still stop
+        start_new_session=True,  # Ctrl-C must not reach it while its workers still stop
     )
     log.debug("renewer started (pid=%d)", process.pid)
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM for commands that go on until told to stop."""
+"""Ctrl-C and SIGTERM for commands that run until a signal."""
 
 import asyncio
 import signal
@@ -24,7 +24,7 @@ class Stop:
 
 @contextmanager
 def stop_signals() -> Generator[Stop, None, None]:
-    """While open, the signals go here instead of breaking into whatever runs."""
+    """While this is open, the signals call `Stop` instead of raising KeyboardInterrupt."""
     loop = asyncio.get_running_loop()
     stop = Stop()
     before = {number: signal.getsignal(number) for number in STOPPING}

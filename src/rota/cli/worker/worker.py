@@ -68,7 +68,7 @@ def worker(
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:
-    """Do the work: claim and call runs until told to stop.
+    """Do the work: claim and call runs until a signal.
 
     Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
     """
@@ -78,10 +78,10 @@ def worker(
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
     logs = (log_format or app.settings.log_format, level or app.settings.log_level)
-    told = show if has_banner(*logs) else None
+    banner = show if has_banner(*logs) else None
     if processes == 1:
         core_of(app).renewer = renewer_for(app, renewer)
-        run_on(loop, work(app, told, logs, split(tasks), burst, tethered))
+        run_on(loop, work(app, banner, logs, split(tasks), burst, tethered))
         return 0
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
@@ -91,11 +91,11 @@ def worker(
     flags = ["--crowded", *(["--burst"] if burst else [])]
     options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop}
     command = worker_command(target, *flags, **options, **log_options(level, log_format))
-    return asyncio.run(work_in_many(command, processes, burst, told, logs if can_renew(app) else None))
+    return asyncio.run(work_in_many(command, processes, burst, banner, logs if can_renew(app) else None))
 
 
 def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
-    """The app, tuned; refused if a worker could not work for it."""
+    """The app with the options applied; raises if a worker cannot work for it."""
     app = target.app()
     if not app.tasks:
         raise InvalidOptions(f"{target.reference} has no tasks; define one with @app.task")
@@ -111,7 +111,7 @@ def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) ->
 
 
 def split(tasks: Sequence[str]) -> list[str]:
-    """`a,b` and repeated options as one list of names."""
+    """The names of repeated options and of `a,b` as one list."""
     return list(dict.fromkeys(name.strip() for text in tasks for name in text.split(",") if name.strip()))
 
 
@@ -123,8 +123,10 @@ async def work(
     burst: bool = False,
     tethered: bool = False,
 ) -> None:
-    """Until the first signal; the second one ends the grace. `show`: where the banner goes, if there is one. `logs`:
-    how the renewer logs."""
+    """Work until the first signal; the second one ends the grace.
+
+    `show` gets the banner, unless it is None. `logs` is the form and level of the renewer's log lines.
+    """
     with stop_signals() as stop:
         if tethered:
             hold_tether(stop)
@@ -147,7 +149,7 @@ async def work(
 
 
 async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show | None, logs: Logs | None) -> int:
-    """The parent of several: 0 if all of them ended gracefully. `logs`: how their renewer logs, if there is one."""
+    """Run `count` worker processes; return 0 if all of them ended gracefully. Without `logs` there is no renewer."""
     with stop_signals() as stop:
         if show is not None:
             show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
@@ -157,7 +159,7 @@ async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Sh
 
 
 async def _start(app: Rota, only: Collection[str]) -> list[str]:
-    """Starts the engine, for these tasks alone if any are named; the app itself goes on knowing all of them."""
+    """Start the engine for the tasks in `only`, or for all tasks if it is empty; the app still knows all of them."""
     registry = core_of(app).registry
     every = registry.tasks
     if only:

@@ -1,4 +1,4 @@
-"""`rota workers`: who is there to do the work."""
+"""`rota workers`: list the workers."""
 
 from typing import Annotated, cast
 
@@ -25,8 +25,8 @@ def workers(
 ) -> None:
     """List the workers that the store has seen in the last hour.
 
-    One that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with its event loop
-    blocked. One that has been told to stop claims no more, and is stopping while it still holds runs.
+    A worker that has claimed nothing for its lease, or for 30 seconds, is silent: dead, cut off, or with a blocked
+    event loop. A worker that was asked to stop claims no more, and is stopping while it still has runs.
     """
     views = target.run(_read(target))
     chosen = [view for view in views if every or view.standing != "stopped"]
