@@ -71,5 +71,3 @@ def check_tuning(numbers: Any, quote: Callable[[str], str]) -> None:
         raise ValueError(f"{quote('silence')}: from {LEAST_SILENCE:g} second to ten years")
     if numbers.renew >= numbers.lease / 2:
         raise ValueError(f"{quote('renew')} with {quote('lease')}: renew more than twice per lease")
-    if numbers.rescue > numbers.lease:
-        raise ValueError(f"{quote('rescue')} with {quote('lease')}: at most the lease")

@@ -64,6 +64,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         self._check_names()
         self._check_numbers()
+        if self.rescue > self.lease:  # the engine of a simulation looks only when a worker has crashed
+            raise InvalidOptions(f"{self._said('rescue')} with {self._said('lease')}: at most the lease")
         if self.keep_least > self.keep_most:
             raise InvalidOptions(f"{self._said('keep_least')} with {self._said('keep_most')}: least is more than most")
 

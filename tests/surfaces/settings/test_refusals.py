@@ -167,7 +167,7 @@ def test_a_contradiction_names_who_said_either_side(rota_toml: Write, monkeypatc
 
 @pytest.mark.parametrize(
     "numbers",
-    [{"lease": 2, "renew": 1}, {"lease": 2, "rescue": 3}, {"sweep": 0}, {"grace": -1}, {"concurrency": 0}],
+    [{"lease": 2, "renew": 1}, {"sweep": 0}, {"grace": -1}, {"concurrency": 0}],
 )
 def test_the_engine_refuses_the_numbers_that_settings_refuse(numbers: dict[str, float]) -> None:
     whole = {name: value if name == "concurrency" else float(value) for name, value in numbers.items()}
