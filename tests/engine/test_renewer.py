@@ -100,7 +100,7 @@ async def test_a_worker_that_is_silent_for_too_long_is_let_go(tmp_path: Path) ->
         other.wait_for("rota worker:")
         async with app.client():
             run = await app.submit("hold", flag=str(flag))
-            first.wait_for("its leases are let go")
+            first.wait_for("its leases are no longer renewed")
             seen = await until(app, run.id, lambda run: run.losses == 1)
             assert seen.state is State.QUEUED
 

@@ -125,7 +125,7 @@ async def test_what_the_heart_has_let_go_the_renewer_lets_go(tmp_path: Path, cap
         await worker.beat()
         slate.take(lease, worker.now + 1300)
         await worker.beat(1200)
-        assert "its leases are let go" in caplog.text
+        assert "its leases are no longer renewed" in caplog.text
         assert backend.calls.count("renew") == 1
         assert client.wanted(worker.now) == {}
         await worker.answer()

@@ -113,7 +113,7 @@ class Core:
             log.warning(sentence)
         for sentence in passed_over(settings):
             log.info(sentence)
-        engine = self.build_engine()
+        engine, late = self.build_engine(), None
         try:
             await self.declare_schedules()
         except StoreUnavailable as error:
@@ -121,11 +121,11 @@ class Core:
                 raise
             # A full server refuses writes that need memory and still lets workers finish runs, which frees memory.
             log.warning("the store refuses the schedules of this app for now, the worker starts without: %s", error)
-            engine.declare_late(self.declare_schedules)
+            late = self.declare_schedules
         owner = None if settings.source("name") == "default" else settings.name  # other apps have the default name too
         declared = {schedule.id for schedule in registry.declared()}
         engine.undeclared |= await tell_leftovers(self.client, registry.names(), owner, declared)
-        await engine.start()
+        await engine.start(late)
         return engine
 
     def build_engine(

@@ -1,4 +1,4 @@
-"""Context: what a handler may know of the run it serves, and what it may leave with it."""
+"""Context: what a handler can read about its run, and what it can store with the run."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,11 +24,11 @@ class Context:
         changed: Callable[[], None] = lambda: None,
         period: str | None = None,
     ) -> None:
-        """`period` is that of the run, as the app writes it."""
+        """`changed` is called when the handler notes something. `period` is the run's period as the app writes it."""
         self.run = run
         self.period = run.origin.period if period is None else period
         """The day, hour, week or month that this run is for: by its usual name, or in the `format` of the app's
-        `Period`. None if it is for none."""
+        `Period`. None if the run has no period."""
         self.resources = resources
         """What `Rota(resources=...)` opened in this worker; None in a child process, which shares nothing."""
         self._changed = changed
@@ -41,17 +41,17 @@ class Context:
 
     @property
     def fence(self) -> int:
-        """Grows with every claim of this run: hand it to systems that can refuse an older one."""
+        """A number that grows with every claim of this run: pass it to systems that can refuse an older fence."""
         return self.run.fence
 
     @property
     def attempt(self) -> int:
-        """1 for the first call, one more after every failure or loss."""
+        """The number of this call: 1 for the first, one more after every failure or loss."""
         return self.run.failures + self.run.losses + 1
 
     @property
     def nominal(self) -> datetime | None:
-        """The time that this run stands for, in UTC: its tick, however late it came. None if no schedule made it."""
+        """The time of the tick that made this run, in UTC, however late the run starts. None if no schedule made it."""
         at = self.run.origin.nominal
         return None if at is None else datetime.fromtimestamp(at, UTC)
 
@@ -59,21 +59,21 @@ class Context:
     def stopping(self) -> bool:
         """True once the run is cancelled or paused, or the worker stops.
 
-        A handler in a thread or process looks here and returns early; having seen it, its run does not count as
+        A handler in a thread or process reads this and returns early. Once it has read True, its run does not count as
         succeeded.
         """
         self._noticed = self._noticed or self._stopping
         return self._stopping
 
     def progress(self, share: float, message: str = "") -> None:
-        """Say how far the work is, from 0 to 1; seen by others within a second."""
+        """Note how much of the work is done, from 0 to 1. Others see it within a second."""
         if not 0 <= share <= 1:
             raise ValueError(f"progress({share!r}): a share from 0 to 1")
         self._progress = Progress(float(share), storable(message, MESSAGE_LIMIT))
         self._note()
 
     def checkpoint(self, value: Any) -> None:
-        """Leave what is needed to go on from here; `ctx.saved` has it when the run is next called, anywhere."""
+        """Store `value`, from which the work can go on: the next call of this run finds it in `ctx.saved`."""
         saved = encode_result(value)
         if len(saved) > codec.RESULT_LIMIT:
             raise ValueError(f"a checkpoint of {len(saved):,} bytes is more than the {codec.RESULT_LIMIT:,} allowed")
@@ -82,12 +82,12 @@ class Context:
 
     @property
     def saved(self) -> Any:
-        """The latest checkpoint, as plain JSON values; None if there is none."""
+        """The latest checkpoint as plain JSON values; None without a checkpoint."""
         latest = self.run.saved if self._saved is None else self._saved
         return None if latest is None else msgspec.json.decode(latest)
 
     def warn(self, message: str) -> None:
-        """Leave a word with this attempt; the run goes on."""
+        """Store a warning with this attempt; the run goes on."""
         if len(self._warnings) < WARNINGS_KEPT:
             self._warnings.append(storable(message, MESSAGE_LIMIT))
 
@@ -95,7 +95,7 @@ class Context:
 
     @property
     def noticed(self) -> bool:
-        """Has the handler seen that it should stop?"""
+        """Whether the handler has seen that it should stop."""
         return self._noticed
 
     @property
@@ -106,18 +106,18 @@ class Context:
         self._stopping = True
 
     def note(self) -> Note | None:
-        """All that the handler left, for the ending."""
+        """All that the handler noted, for the ending."""
         if self._progress is None and self._saved is None:
             return None
         return Note(self._progress, self._saved)
 
     def fresh_note(self) -> tuple[Note, int] | None:
-        """What no renewal has carried yet, and its number."""
+        """The note that no renewal has carried yet, and its number."""
         note = self.note() if self._noted > self._carried else None
         return None if note is None else (note, self._noted)
 
     def carried(self, number: int) -> None:
-        """A renewal has arrived with the note of this number."""
+        """A renewal has carried the note of this number."""
         self._carried = max(self._carried, number)
 
     def _note(self) -> None:

@@ -1,4 +1,4 @@
-"""How an ended call is logged: levels to alert on, and a traceback where something went wrong unforeseen."""
+"""Log lines about ended calls: a level to alert on, and a traceback where an exception was unexpected."""
 
 import logging
 
@@ -9,12 +9,12 @@ from rota.engine.logs import about
 log = logging.getLogger("rota")
 
 VERDICTS = frozenset({"TaskError", "rota.errors.TaskError", "rota.errors.RetryAfter", "rota.errors.Discard"})
-"""What a handler raises on purpose; where it was raised tells nothing."""
+"""Exceptions that a handler raises on purpose; their tracebacks are not logged."""
 CHAINED = "\nThe above exception was the direct cause"
 
 
 def tell_ending(run: Run, settlement: Settlement) -> None:
-    """INFO for what went well, WARNING for a failure that is tried again, ERROR for the last one."""
+    """Log the ending of a call: INFO for a success, WARNING for a failure that is tried again, ERROR for the last."""
     took, error, action = settlement.seconds or 0.0, settlement.error, settlement.action
     failed = isinstance(action, Finish) and action.state is State.FAILED
     if settlement.outcome == "skipped" and error is not None:
@@ -40,7 +40,7 @@ def tell_ending(run: Run, settlement: Settlement) -> None:
 
 
 def tell_lost(run: Run, settlement: Settlement) -> None:
-    """A run whose worker died, froze or is cut off."""
+    """Log that the lease of `run` lapsed: its worker died, froze or is cut off."""
     final = isinstance(settlement.action, Finish)
     log.log(
         logging.ERROR if final else logging.WARNING,
@@ -55,7 +55,7 @@ def tell_lost(run: Run, settlement: Settlement) -> None:
 
 
 def _trace(error: Failure) -> str:
-    """Where it happened; of a verdict, only where another error led to it."""
+    """The traceback of `error`; for an exception raised on purpose, only if another exception caused it."""
     if not error.traceback or (error.type in VERDICTS and CHAINED not in error.traceback):
         return ""
     return f"\n{error.traceback}"

@@ -1,4 +1,4 @@
-"""What the hooks are told of a run: that it started, how it ended, and that it ended without having started."""
+"""Events for hooks: a run started, a call ended, a run ended without having started."""
 
 import logging
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ HOOK_PATIENCE = 5.0
 
 
 def in_hand(name: str, run: Run, reason: str = "") -> Event:
-    """Of a run that a worker holds."""
+    """The event about a run that a worker has in hand."""
     return Event(name, run.task, run, reason, key=run.key, attempt=_calls(run))
 
 
 def ended(run: Run, settlement: Settlement, now: float) -> Event:
-    """Of a call whose ending stands in the store since `now`; nameless where the run was only given back."""
+    """The event about a call whose ending was recorded at `now`; without a name if the run was only given back."""
     if isinstance(settlement.action, Finish):
         name, reason = str(settlement.action.state), str(settlement.action.reason or "")
     else:
@@ -45,7 +45,7 @@ def ended(run: Run, settlement: Settlement, now: float) -> Event:
 
 
 def unstarted(run: Run) -> Event:
-    """Of a run that ended while it waited: it expired or was cancelled."""
+    """The event about a run that ended while it waited: it expired or was cancelled."""
     reason, called = str(run.reason or ""), run.failures + run.losses
     return Event(
         "cancelled", run.task, run, reason, note=run.note or "", key=run.key, attempt=called, ended_at=run.finished_at
@@ -55,7 +55,7 @@ def unstarted(run: Run) -> Event:
 async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None:
     """Read the runs that this process ended in the queue, and emit `cancelled` for each.
 
-    A run that ended with a call of its handler is passed over: its worker tells of it.
+    A run that ended with a call of its handler is left out: its worker emits that event.
     """
     for first in range(0, len(ids), PAGE):
         try:
@@ -70,7 +70,7 @@ async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None
 
 
 async def tell_stopped(store: Store, hooks: Hooks, group: str, now: float) -> None:
-    """Emit `cancelled` for what the failure of a step, recorded at `now`, has cancelled of its group."""
+    """Emit `cancelled` for each run of `group` that the failure of a step, recorded at `now`, has cancelled."""
     query = RunQuery(group=group, states=[State.CANCELLED], limit=PAGE)
     try:
         async for run in all_runs(store, query):
@@ -116,5 +116,5 @@ class Announcer:
 
 
 def _calls(run: Run) -> int:
-    """The number of this call among those of its run, which stands as it was claimed."""
+    """The number of this call. `run` has the counts of the time of its claim."""
     return run.failures + run.losses + 1

@@ -1,4 +1,4 @@
-"""Handler: what the engine needs to know of a task to call it."""
+"""Handler: what the engine must know about a task to call it."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -20,4 +20,4 @@ class Handler(Struct, frozen=True, kw_only=True):
     takes_context: bool = False
     retry: Retry = Retry()
     fail_on: FailOn | None = None
-    """Judges the result of a run that no flow judges."""
+    """Judges the result, unless the flow of the run does."""

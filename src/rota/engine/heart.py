@@ -122,7 +122,7 @@ class Heart:
         if not leases:
             return self._when_empty
         if give_up:
-            log.error("the event loop has not answered for %.0f s: its leases are let go", silent)
+            log.error("the event loop has not answered for %.0f s: its leases are no longer renewed", silent)
             return self._tuning.renew_every
         deadline = began + self._tuning.lease
         self._beat_at = began

@@ -1,4 +1,4 @@
-"""Hooks: `app.on("failed", notify)`. What a hook does wrong is logged and changes nothing."""
+"""Hooks: `app.on("failed", notify)`. An exception in a hook is logged and has no other effect."""
 
 import asyncio
 import inspect
@@ -21,12 +21,14 @@ Hook = Callable[["Event"], Any]
 
 
 class Event(Struct, frozen=True):
-    """Something that happened. `run` is the run as it was claimed, or as it ended if it never started; `reason` a word
-    for what became of it; `key` and `note` say of a deadline that has passed what it was about.
+    """Something that happened.
 
-    `attempt` counts the calls of the run, this one included. `seconds` is how long this call took, `ended_at` when its
-    end was recorded (Unix seconds by the store's clock), `worker` who called it. `origin` says what made the run:
-    "submit", "touch", "schedule", "run_now", "retry", "flow" (a chain too) or "plan".
+    `run` is the run as it was claimed, or as it ended if it never started. `reason` is a word for what became of the
+    run. `key` and `note` say what a passed deadline was about.
+
+    `attempt` counts the calls of the run, including this one. `seconds` is how long this call took, `ended_at` when its
+    end was recorded (Unix seconds by the store's clock), `worker` the worker that called it. `origin` says what made
+    the run: "submit", "touch", "schedule", "run_now", "retry", "flow" (also for a chain) or "plan".
     """
 
     name: str
@@ -63,7 +65,7 @@ class Hooks:
         return event in self._hooks
 
     def adapted(self, adapt: Callable[[Hook], Hook]) -> "Hooks":
-        """The same hooks, called in another way."""
+        """The same hooks, each wrapped by `adapt`."""
         others = Hooks()
         others._hooks = {event: [adapt(hook) for hook in hooks] for event, hooks in self._hooks.items()}
         return others
@@ -76,21 +78,21 @@ class Hooks:
     def emit(self, event: Event) -> None:
         for hook in self._hooks.get(event.name, ()):
             if len(self._running) >= AT_ONCE:
-                log.warning("%d hooks are still running: one for %r is passed over", AT_ONCE, event.name)
+                log.warning("%d hooks are still running: a hook for %r is not called", AT_ONCE, event.name)
                 continue
             self.later(_call(hook, event))
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run this beside everything else; `drain` waits for it."""
+        """Run `work` in a task of its own; `drain` waits for it."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the hooks that still run, and for those that they lead to."""
+        """Wait up to `seconds` for the hooks that still run, and for hooks that these cause."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                loop = asyncio.get_running_loop()  # submits from other threads have hooks on other loops
+                loop = asyncio.get_running_loop()  # hooks of submits from other threads run on other loops
                 while here := [hook for hook in self._running if hook.get_loop() is loop]:
                     await asyncio.wait(here)
 

@@ -1,4 +1,4 @@
-"""The janitor: from time to time, expire what is too late and forget what is old."""
+"""The janitor: sweeps the store from time to time."""
 
 import asyncio
 import logging

@@ -1,6 +1,6 @@
 """Log lines: which run and worker a line belongs to, and the two forms in which `rota worker` writes it.
 
-An app that embeds rota keeps its own logging: nothing here is set up unless a command asks for it.
+An app that embeds rota keeps its own logging: only the commands call `configure`.
 """
 
 import json
@@ -36,13 +36,13 @@ class LogSetup(Struct, frozen=True):
 
 
 in_force: LogSetup | None = None
-"""What this process was set up with; its child processes are set up the same."""
+"""The setup of this process; its child processes get the same."""
 
 
 def configure(setup: LogSetup, replace: bool = False) -> None:
-    """Write what this process logs, rota's lines and the app's own, to stderr.
+    """Write the log lines of rota and of the app to stderr.
 
-    An app that set up logging itself while it was imported keeps its handlers, unless `replace`.
+    An app that has set up logging while it was imported keeps its handlers, unless `replace`.
     """
     global in_force
     root = logging.getLogger()
@@ -57,7 +57,7 @@ def configure(setup: LogSetup, replace: bool = False) -> None:
 
 
 def about(run: Run) -> dict[str, object]:
-    """The `extra` of a line about a run that no handler is being called for."""
+    """The `extra` of a log line about `run`, outside the call of its handler."""
     return {"rota_task": run.task, "rota_run": run.id}
 
 
@@ -75,7 +75,7 @@ class TextLines(logging.Formatter):
         self._colours = setup.colours
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """Local time, of which a person at a terminal knows the day and the zone."""
+        """Local time; short at a terminal, where a person knows the day and the zone."""
         return local(record.created)[11:19] if self._colours else local(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -106,10 +106,10 @@ class JsonLines(logging.Formatter):
 
 
 def _whose(record: logging.LogRecord) -> dict[str, object]:
-    run, said = run_here.get(), vars(record)
+    run, fields = run_here.get(), vars(record)
     found = {
-        "task": said.get("rota_task") or (run and run.task),
-        "run": said.get("rota_run") or (run and run.id),
+        "task": fields.get("rota_task") or (run and run.task),
+        "run": fields.get("rota_run") or (run and run.id),
         "worker": worker_here.get() or (run and run.worker),
     }
     return {name: value for name, value in found.items() if value}

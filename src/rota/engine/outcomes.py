@@ -19,7 +19,7 @@ VERDICTS: dict[str, type[HandlerVerdict]] = {kind.__name__: kind for kind in (Re
 
 
 def returned(result: object, reader: FailOn | None, warn: Callable[[str], None]) -> Outcome:
-    """A result that can be stored and is no failure, or what it is instead. `warn` takes the warnings that it holds."""
+    """The outcome of a call that returned `result`. `reader` judges the result; `warn` is called with its warnings."""
     try:
         report = judged(result, reader)
         for note in report.notes:
@@ -28,18 +28,18 @@ def returned(result: object, reader: FailOn | None, warn: Callable[[str], None])
         return BadResult(
             Failure(type(error).__name__, storable(f"fail_on cannot read the result: {error}", MESSAGE_LIMIT))
         )
-    return _kept(result) if report.status == "success" else reported(report)
+    return stored(result) if report.status == "success" else reported(report)
 
 
 def reported(report: StatusReport) -> Outcome:
-    """A result that says itself that it is no success: the same as a TaskError with these words."""
+    """The outcome of a result that reports its own failure: the same as for a TaskError with these words."""
     if report.status == "skipped":
         return Skipped(storable(report.words, MESSAGE_LIMIT))
     return Failed(Failure("TaskError", storable(report.words, MESSAGE_LIMIT)), partial=report.status == "partial")
 
 
-def _kept(result: object) -> Outcome:
-    """A result that can be stored, or the reason why not."""
+def stored(result: object) -> Succeeded | BadResult:
+    """Success with the encoded result, or the reason why the result cannot be stored."""
     try:
         encoded = None if result is None else encode_result(result)
     except Exception as error:  # a type of the user's own may raise anything while it is written
@@ -58,25 +58,26 @@ def raised(error: BaseException, retry: Retry) -> Outcome:
     return Failed(failure(error), retry.for_error(error))
 
 
-def verdict(error: HandlerVerdict, what: Failure) -> Outcome:
+def verdict(error: HandlerVerdict, failure: Failure) -> Outcome:
+    """The outcome that an exception raised on purpose asks for."""
     match error:
         case RetryAfter():
-            return RetryAsked(what, error.seconds)
+            return RetryAsked(failure, error.seconds)
         case Snooze():
             return Snoozed(error.seconds)
         case TaskError(status="skipped"):
             return Skipped(storable(error.message, MESSAGE_LIMIT))
         case TaskError():
-            said = Failure("TaskError", storable(error.message, MESSAGE_LIMIT), what.traceback)
-            return Failed(said, partial=error.status == "partial")
+            plain = Failure("TaskError", storable(error.message, MESSAGE_LIMIT), failure.traceback)
+            return Failed(plain, partial=error.status == "partial")
         case _:
-            return Discarded(what)
+            return Discarded(failure)
 
 
-def verdict_from(name: str, arguments: Sequence[Any], what: Failure) -> Outcome | None:
-    """A verdict that came from a child process, by its name among the four we know."""
+def verdict_from(name: str, arguments: Sequence[Any], failure: Failure) -> Outcome | None:
+    """The outcome that an exception `name` of a child process asks for; None if it is not one of VERDICTS."""
     kind = VERDICTS.get(name)
-    return None if kind is None else verdict(kind(*arguments), what)
+    return None if kind is None else verdict(kind(*arguments), failure)
 
 
 def failure(error: BaseException) -> Failure:
@@ -92,7 +93,7 @@ def failure(error: BaseException) -> Failure:
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without our own frames before the handler's."""
+    """The traceback without the frames of rota's engine that come before the handler."""
     at = trace
     while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
         at = at.tb_next

@@ -1,12 +1,12 @@
-"""The renewer: a process of its own that keeps the leases of workers whose interpreter is held by one call.
+"""The renewer: a process that renews the leases of workers while one call holds their interpreter.
 
-Whatever holds the interpreter lock (a regular expression, an extension that never lets go) also stops the thread that
-renews leases. This process has another interpreter. It reads which leases a worker holds from memory that both share,
-and renews them for a worker that is silent, alive, not stopped, and at work.
+A call that holds the interpreter lock (a regular expression, an extension that never releases it) also stops the thread
+that renews leases. The renewer is another process with its own interpreter. It reads the leases of a worker from memory
+that both share, and renews them for a worker that is silent, alive, not stopped, and at work.
 
-It is run as a script, and needs nothing of rota before the first renewal: so it stays small. Its arguments are the file
-descriptor of the socket that workers connect to, the pid of the process that started it and that it ends with, the form
-of its log lines (text or json), and the least level that it logs.
+The renewer is run as a script. It imports rota at the first renewal only, so that it stays small. Its arguments:
+the file descriptor of the socket that workers connect to, the pid of the process that it ends with,
+the form of its log lines (text or json), and the least level that it logs.
 """
 
 import mmap
@@ -27,16 +27,16 @@ SLOT = struct.Struct("<qddH230s")
 """A lease in shared memory: fence (0: the slot is free), since when and until when the worker has it by the monotonic
 clock, length of the run's id, the id."""
 HEADER = struct.Struct("<d?7xd")
-"""When the worker's heart last beat, whether the heart has let the leases go, and when the last renewal that succeeded
-began. Both times are by the monotonic clock, which all processes of a host share. A heart beats although the store is
-away: then nothing is renewed, so a beat says nothing of a lease."""
+"""When the worker's heart last beat, whether the heart has given the leases up, and when the last successful renewal
+began. Both times are by the monotonic clock, which all processes of a host share. A heart also beats while the store
+does not answer: a beat does not mean that a lease was renewed."""
 HELLO = 65_536
 LOOKS = 6
-"""Looks at a worker per lease."""
+"""How often the renewer looks at a worker during one lease."""
 SHORT = 15.0
-"""Seconds of a lease that leave no time to import rota when it is needed: then it is imported at once."""
+"""With a lease shorter than this many seconds, rota is imported at once: there is no time when it is needed."""
 SHORTEST = 1.0
-"""Seconds that a renewal has at least, however short the lease."""
+"""Seconds that a renewal may take at least, however short the lease."""
 LEVELS = ("debug", "info", "warning", "error")
 LOGS = ["text", "info"]
 """The form of the lines, and the least level that is logged."""
@@ -44,7 +44,7 @@ STOPPED = ("T", "t", "Z", "X", "x")
 
 
 class Client:
-    """A worker process, as this one knows it."""
+    """A worker process, as the renewer knows it."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
@@ -57,11 +57,11 @@ class Client:
         self.memory: mmap.mmap | None = None
         self.cpu = 0
         self.looked_at = self.renewed_at = 0.0
-        self.give_up = self.told = False
-        self.renewal: threading.Thread | None = None  # the last one, perhaps still under way
+        self.give_up = self.warned = False
+        self.renewal: threading.Thread | None = None  # the last renewal, perhaps still under way
 
     def hello(self) -> bool:
-        """What the worker says once: who it is, where its store is, and its memory. False if it has gone."""
+        """Read the only message of the worker: its name, its store, its shared memory. False if the worker is gone."""
         data, handed, _, _ = socket.recv_fds(self.line, HELLO, 1)
         if not data:
             return False
@@ -77,7 +77,7 @@ class Client:
         return True
 
     def backend(self) -> "Backend":
-        """Where the store lives; the first call imports rota."""
+        """The backend of the worker's store; the first call imports rota."""
         from importlib import import_module
 
         module, _, function = self.opener.partition(":")
@@ -89,7 +89,7 @@ class Client:
         os.close(self.alive)
 
     def beat(self) -> tuple[float, bool, float]:
-        """When the heart last beat, whether it has let the leases go, and when it last began to renew with success."""
+        """When the heart last beat, whether it has given the leases up, and when its last successful renewal began."""
         if self.memory is None:
             return 0.0, False, 0.0
         alive, give_up, renewed = HEADER.unpack_from(self.memory, 0)
@@ -105,7 +105,7 @@ class Client:
             fence, since, till, length, text = SLOT.unpack_from(self.memory, at)
             if fence:
                 till = max([till, *(renewal + self.lease for renewal in renewals if renewal >= since)])
-                # A slot that is being written may be torn: its lease is nobody's, and the next look sees it whole.
+                # A slot that is being written may be torn: the store knows no such lease. The next look sees it whole.
                 found.append((text[:length].decode(errors="replace"), fence, till))
         return found
 
@@ -115,30 +115,31 @@ class Client:
         return bool(poll.poll(0))
 
     def works(self) -> bool:
-        """Neither stopped nor waiting: has it used the processor since the last look?"""
+        """Whether the worker is not stopped and has used the processor since the last look."""
         try:
             with open(f"/proc/{self.pid}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
         except OSError:
             return False
-        if self.ended():  # asked after the file was read: the pid may be another process's by now
+        if self.ended():  # checked after the file was read: the pid may belong to another process by now
             return False
         before, self.cpu = self.cpu, int(fields[11]) + int(fields[12])
         return fields[0] not in STOPPED and self.cpu > before
 
     def wanted(self, now: float) -> dict[str, int]:
-        """The leases to renew now, run and fence. A worker that renews in time has none that ends soon. One that could
-        not renew for half a lease has, although it is not silent: its interpreter may be held from now on."""
+        """The leases to renew now: run and fence. A worker that renews in time has no lease that ends soon. A worker
+        that could not renew for half a lease has such leases, although it is not silent: a call may hold its
+        interpreter from now on."""
         if now - self.looked_at < 0.9 * self.lease / LOOKS:
             return {}
         self.looked_at = now
         alive, given_up, _ = self.beat()
         silent, works = now - alive, self.works()
-        if given_up:  # the heart is there, but the event loop is not: the heart has said so
+        if given_up:  # the heart is alive and has decided not to renew: the event loop does not answer
             return {}
         ending = {run: fence for run, fence, till in self.leases() if till < now + self.lease / 2}
         if silent <= self.lease / 2:
-            self.told = self.give_up = False
+            self.warned = self.give_up = False
         elif ending and silent > self.silence:
             self._log_release(silent)
             return {}
@@ -147,8 +148,8 @@ class Client:
         return ending if works else {}
 
     def _tell(self, silent: float) -> None:
-        if not self.told:
-            self.told = True
+        if not self.warned:
+            self.warned = True
             say(
                 "WARNING",
                 f"worker {self.name} (pid {self.pid}) has been silent for {silent:.1f} s, a call holds its "
@@ -160,12 +161,13 @@ class Client:
             self.give_up = True
             say(
                 "ERROR",
-                f"worker {self.name} (pid {self.pid}) has been silent for {silent:.0f} s: its leases are let go",
+                f"worker {self.name} (pid {self.pid}) has been silent for {silent:.0f} s: "
+                "its leases are no longer renewed",
             )
 
 
 async def renew(client: Client, backend: "Backend", leases: dict[str, int]) -> None:
-    """An answer that a lease is lost is none of ours: its run may have ended just now, and its worker asks itself."""
+    """Renew `leases`. The answers are ignored: a lost run may have just ended, and its worker hears of it by itself."""
     import asyncio
 
     from rota.domain.run import Lease
@@ -175,20 +177,20 @@ async def renew(client: Client, backend: "Backend", leases: dict[str, int]) -> N
 
 
 def keep(client: Client, leases: dict[str, int], now: float) -> None:
-    """One renewal, in a thread of its own."""
+    """Renew once; called in a thread of its own."""
     import asyncio
 
     try:
         asyncio.run(renew(client, client.backend(), leases))
         client.renewed_at = now
-    except Exception as error:  # the store is away, or slow: there is another look before the leases lapse
-        level = "WARNING" if client.told else "DEBUG"  # a worker that is not silent says it itself
+    except Exception as error:  # there is another look before the leases lapse
+        level = "WARNING" if client.warned else "DEBUG"  # a worker that is not silent logs this itself
         say(level, f"cannot renew the leases of worker {client.name}: {type(error).__name__}: {error}")
 
 
 def look(client: Client, now: float) -> None:
-    """Renew what one worker needs. A store that does not answer keeps only the renewals of that worker waiting: the
-    caller goes on to other workers, and sees when their parent ends."""
+    """Renew the leases of one worker that need it, in a thread: a store that does not answer delays neither the other
+    workers nor the end of the renewer."""
     try:
         leases = client.wanted(now)
     except Exception as error:
@@ -202,7 +204,7 @@ def look(client: Client, now: float) -> None:
 
 
 def say(level: str, words: str) -> None:
-    """As the worker beside it logs: lines of text or of JSON. The worker itself cannot, its interpreter is held."""
+    """Log a line in the form that the worker uses, text or JSON. The worker cannot: a call holds its interpreter."""
     form, least = LOGS
     if LEVELS.index(level.lower()) < LEVELS.index(least):
         return
@@ -219,8 +221,8 @@ def say(level: str, words: str) -> None:
 
 
 def serve(listener: socket.socket, parent: int) -> None:
-    """Until the process that started this one is gone."""
-    clients: dict[int, Client] = {}  # by their lines and by their lives
+    """Look after the workers until the process `parent` has ended."""
+    clients: dict[int, Client] = {}  # by the descriptors of their sockets and of their processes
     poll = select.poll()
     for source in (listener.fileno(), parent):
         poll.register(source, select.POLLIN)
@@ -258,13 +260,13 @@ def accept(listener: socket.socket) -> Client | None:
     line, _ = listener.accept()
     try:
         return Client(line)
-    except OSError:  # it has gone, or is none of ours
+    except OSError:  # it is gone, or belongs to another user
         line.close()
         return None
 
 
 def heard(client: Client, source: int) -> bool:
-    """False once a worker is gone; it says hello, and nothing else."""
+    """Handle what came from `source`. False once the worker is gone; its hello is the only message."""
     if source == client.alive or client.memory is not None:
         return False
     try:
@@ -277,13 +279,13 @@ def main() -> None:
     import signal
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it ends with the process that started it, after the last lease
+        signal.signal(number, signal.SIG_IGN)  # the renewer ends with its parent, after the last lease
     LOGS[:] = sys.argv[3:5]
     parent = os.pidfd_open(int(sys.argv[2]))
     if os.getppid() != int(sys.argv[2]):
-        return  # it was gone before
+        return  # the parent has ended already
     serve(socket.socket(fileno=int(sys.argv[1])), parent)
-    os._exit(0)  # at once: no renewal that is under way is waited for
+    os._exit(0)  # do not wait for renewals under way
 
 
 if __name__ == "__main__":

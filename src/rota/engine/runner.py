@@ -1,4 +1,4 @@
-"""One run through its steps: resolve → bind → call → outcome. Whatever happens becomes exactly one Outcome."""
+"""Calls the handler of a run: resolve → bind → call → outcome. Whatever happens becomes exactly one Outcome."""
 
 import asyncio
 import logging
@@ -90,8 +90,8 @@ class Runner:
             return raised(error, handler.retry)
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
-        """The arguments of a step, from the results of those before it; an outcome where it cannot be called."""
-        seat.called_at = self._now()  # from here on it can be told to stop
+        """Make the arguments of a flow's step from the results of the steps before; an outcome if that fails."""
+        seat.called_at = self._now()  # from now on the task can be cancelled
         timeout = asyncio.timeout(seat.run.policy.timeout)
         try:
             if self._steps is not None:
@@ -125,7 +125,7 @@ class Runner:
         return ended
 
     async def _in_a_child(self, handler: Handler, seat: Seat) -> Outcome:
-        """The child decodes, calls and encodes; its death is this run's loss alone."""
+        """Call the handler in a child process, which decodes and encodes. If the child dies, only this run is lost."""
         try:
             result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
         except ChildTimeout:
@@ -137,12 +137,12 @@ class Runner:
         except ChildStopped as error:
             if not error.succeeded:
                 raise
-            result = error.result  # it finished first, and wins
+            result = error.result  # the handler finished before it saw the stop
         except ChildBadResult as error:
             return BadResult(Failure("ChildBadResult", str(error)))
         except ChildRaised as error:
-            told = verdict_from(*error.verdict, error.failure) if error.verdict else None
-            return told or Failed(error.failure, handler.retry.for_names(error.kind_names))
+            asked = verdict_from(*error.verdict, error.failure) if error.verdict else None
+            return asked or Failed(error.failure, handler.retry.for_names(error.kind_names))
         if seat.stop is not None and seat.context.noticed:
             stopped: Outcome = seat.stop.value
             return stopped
@@ -154,13 +154,13 @@ class Runner:
         return returned(result, self._reader(handler, seat), seat.context.warn)
 
     def _reader(self, handler: Handler, seat: Seat) -> FailOn | None:
-        """The flow's, where its steps are judged by one and the task has none of its own."""
+        """What judges the result: the task's `fail_on`, or else that of the run's flow."""
         of_flow = None if self._steps is None else self._steps.fail_on(seat.run)
         return chosen(of_flow, handler.fail_on)
 
 
 def _decoded(handler: Handler, result: bytes) -> Any:
-    """What a child returned, as its annotation has it; a failure is often told in another shape, then as plain JSON."""
+    """The result of a child as its annotation says, or as plain JSON: a failure often has another shape."""
     try:
         return handler.signature.decode_result(result)
     except Exception:  # a type of the user's own may raise anything while it is read
@@ -183,7 +183,7 @@ class _Raised:
 
 
 async def _caught(call: Awaitable[Any]) -> Any:
-    """What a call of its own task returned or raised: a SystemExit that left the task would end the event loop."""
+    """The result of `call`, or its exception as a value: a SystemExit that leaves its task would end the event loop."""
     try:
         return await call
     except asyncio.CancelledError:
@@ -193,7 +193,7 @@ async def _caught(call: Awaitable[Any]) -> Any:
 
 
 class _TimeUp(Exception):
-    """Our own timeout, told apart from a TimeoutError that the handler raised."""
+    """The timeout of the run, which is not a TimeoutError that the handler raised."""
 
 
 def _too_late(handler: Handler, seat: Seat) -> TimedOut:
@@ -202,7 +202,7 @@ def _too_late(handler: Handler, seat: Seat) -> TimedOut:
 
 
 async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None) -> Any:
-    """The call's result, but no longer than its timeout: a call that does not end by then outlives its run."""
+    """The result of `call`, awaited for at most `timeout`. A call that does not end by then outlives its run."""
     on_loop = isinstance(call, asyncio.Task)
     try:
         done, _ = await asyncio.wait((call,), timeout=timeout)
@@ -219,12 +219,12 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
             raise
         done, _ = await asyncio.wait((call,), timeout=PATIENCE)
         if not done or (not on_loop and seat.context.noticed):
-            raise  # it does not listen, or it returned early because it was told to: neither is a success
+            raise  # the call ignores the stop, or returned early because of it: neither is a success
     finally:
         if not call.done():
             seat.overdue = call
         elif not call.cancelled():
-            call.exception()  # seen here, even where the result is not wanted
+            call.exception()  # marks the exception as seen, also where the result is not used
     return call.result()
 
 

@@ -1,4 +1,4 @@
-"""Seat: a run in the hands of this worker, from claim to outcome."""
+"""Seat: a run in a worker, from claim to outcome."""
 
 import asyncio
 from enum import Enum
@@ -10,31 +10,31 @@ from rota.engine.context import Context
 
 
 class Stop(Enum):
-    """Why a seat was told to stop, and what that makes of its run."""
+    """Why a handler should stop, and the outcome of its run if it does."""
 
     CANCEL = Cancelled()
     PAUSE = Paused()
     SHUTDOWN = Interrupted()
-    LOST = Released()  # no longer ours: the store will refuse whatever we say
+    LOST = Released()  # another worker may hold the run: the store refuses any ending from here
 
 
 class Seat:
     def __init__(self, run: Run, context: Context, deadline: float) -> None:
         self.run = run
         self.lease = run.lease
-        self.args = run.args  # what the handler is called with: of a step, known only when it starts
+        self.args = run.args  # what the handler is called with; a flow's step gets its arguments when it starts
         self.context = context
-        self.deadline = deadline  # by our monotonic clock: after it, the lease may be another's
+        self.deadline = deadline  # by the monotonic clock: after it, another worker may hold the run
         self.stop: Stop | None = None
         self.task: asyncio.Task[None] | None = None
         self.called_at: float | None = None
-        self.given_back = False  # recorded without its handler, by a worker that stops
+        self.given_back = False  # the stopping worker has settled the run without waiting for the handler
         self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
 
     def tell(self, stop: Stop) -> None:
         """Ask the handler to end: by cancellation on the loop, by `ctx.stopping` in a thread.
 
-        A task that has not begun must not be cancelled: it would end without ever leaving its seat.
+        An asyncio task that has not begun must not be cancelled: it would end without leaving its seat.
         """
         if self.stop is None:
             self.stop = stop

@@ -1,4 +1,4 @@
-"""The slate: the leases of a worker in memory that the renewer reads, and the line over which it is told where."""
+"""The slate: the leases of a worker in memory that the renewer reads, and the socket that gives it this memory."""
 
 import json
 import logging
@@ -26,16 +26,18 @@ AGAIN = 0.5
 
 
 class RenewerAt(Struct, frozen=True):
-    """The socket where the renewer listens (an abstract name), the URL of the store, with its secrets, and what makes a
-    Backend of it, as module:function."""
+    """How to reach the renewer, and what it needs to open the store."""
 
     address: str
+    """The abstract name of the socket on which the renewer listens."""
     url: str
+    """The URL of the store, with its secrets."""
     opener: str
+    """The function that makes a Backend from the URL, as module:function."""
 
 
 class Slate:
-    """Written by the worker's loop and by its heart, without locks: each writes bytes of its own, in one step."""
+    """The event loop and the heart of a worker write here without locks: each writes its own bytes, in one step."""
 
     def __init__(self, seats: int) -> None:
         size = HEADER.size + seats * SLOT.size
@@ -46,15 +48,15 @@ class Slate:
         self._places: dict[Lease, int] = {}
 
     def beat(self, now: float, give_up: bool = False) -> None:
-        """The heart beats; `let_go`: the event loop has been silent for too long, nobody is to renew its leases."""
+        """The heart beats. `give_up`: the event loop has been silent for too long, so nobody may renew its leases."""
         _BEAT.pack_into(self._memory, 0, now, give_up)
 
     def renewed(self, began: float) -> None:
-        """A renewal of all leases that were in hand has succeeded; it began before the leases were read."""
+        """A renewal of all leases has succeeded. `began` is the time before it read the leases."""
         _RENEWED.pack_into(self._memory, HEADER.size - _RENEWED.size, began)
 
     def take(self, lease: Lease, till: float) -> None:
-        """This run is in hand from now on, with a lease until then; said before its handler is called."""
+        """The worker holds `lease` until `till`. The worker writes this before it calls the handler."""
         text = lease.run.encode()
         if self._free and len(text) <= 230:
             self._places[lease] = self._free.pop()
@@ -71,7 +73,7 @@ class Slate:
             self._free.append(at)
 
     def close(self) -> None:
-        """What is still said, by a call that outlived its worker, nobody reads."""
+        """Close the shared memory. A call that outlived its worker may still write; nobody reads that."""
         os.close(self.file)
 
     def _write(self, lease: Lease, till: float) -> None:
@@ -80,7 +82,7 @@ class Slate:
 
 
 class Line:
-    """Tells the renewer of this worker, and another one when that has died."""
+    """The connection to the renewer: introduces this worker, and does so again when a new renewer is started."""
 
     def __init__(self, renewer: RenewerAt, slate: Slate, worker: str, tuning: Tuning) -> None:
         self._renewer = renewer
@@ -104,7 +106,7 @@ class Line:
         self._thread.join()
 
     def _keep(self) -> None:
-        """The socket outlives a renewer: what is said there at once, the next one hears as soon as it is up."""
+        """Stay connected. The listening socket outlives a renewer: the next renewer reads the hello when it is up."""
         while not self._stopped.is_set():
             try:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as line:
@@ -113,13 +115,13 @@ class Line:
                     self._say_hello(line)
                     if not self._stopped.is_set() and line.recv(1):
                         log.debug("the renewer knows the leases of worker %s", self._worker)
-                        line.recv(1)  # it says nothing more: this is its end
+                        line.recv(1)  # the renewer sends nothing more: this returns when it ends
             except OSError as error:
                 log.debug("no renewer at %s: %s", self._renewer.address, error)
                 self._stopped.wait(AGAIN)
 
     def _say_hello(self, line: socket.socket) -> None:
-        """The URL holds a password: it is told to nobody but this user's own."""
+        """Send the hello, but only to a process of the same user: the URL may hold a password."""
         _, uid, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if uid != os.getuid():
             raise PermissionError(f"{self._renewer.address} belongs to user {uid}")

@@ -1,4 +1,4 @@
-"""Steps: what the arguments of a flow's step are is known only when it starts, by the results of those before it."""
+"""Steps: make the arguments of a flow's step when it starts, from the results of the steps before it."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,13 +37,13 @@ class StepCode(Struct, frozen=True):
     when: Callable[[Inputs], Answer] | None = None
     args: Callable[[Inputs], Answer] | None = None
     shared_args: Callable[[Inputs], Answer] | None = None
-    """The flow's, for all its steps: a step takes of them what it has parameters for and nothing else gives."""
+    """The flow's `args=` for all steps: a step takes those that it has parameters for and gets from nowhere else."""
     fail_on: FailOn | None = None
-    """The flow's, unless the step's task has one of its own."""
+    """The `fail_on` of the flow, used if the step's task has none."""
 
     @property
     def prepares(self) -> bool:
-        """Does it look at the steps before, to say whether and how the step is called?"""
+        """Whether the code needs the results of the steps before."""
         return self.when is not None or self.args is not None or self.shared_args is not None
 
 
@@ -59,11 +59,11 @@ class NotWanted(Exception):
 
 
 class Forgotten(Exception):
-    """A result that it takes is no longer kept."""
+    """A result that the step takes is no longer kept."""
 
 
 class Unread(Exception):
-    """The store could not say what the steps before resulted in. That is never the fault of the step's own code."""
+    """The store could not return the results of the steps before. That is never the fault of the step's code."""
 
 
 class NotKnown(Exception):
@@ -71,15 +71,15 @@ class NotKnown(Exception):
 
 
 class Steps:
-    """The steps of this worker's flows. Chains need no code: what they take stands in the run."""
+    """The steps of this worker's flows. Chains need no code: their runs say what they take."""
 
     def __init__(self, store: Store, code: FlowCode) -> None:
         self._store = store
         self._flows = code
 
     async def arguments(self, run: Run, signature: Signature) -> bytes:
-        """The arguments that a run is called with; raises NotWanted where it is not to be called at all, NotKnown where
-        not here."""
+        """The arguments of the call of `run`. Raises NotWanted if it should not be called at all, NotKnown if it should
+        not be called by this worker."""
         member = run.member
         if member is None:
             return run.args
@@ -91,8 +91,8 @@ class Steps:
             return run.args
         results = await self._results(member)
         given = msgspec.json.decode(run.args, type=dict[str, Raw])
-        told = {step: msgspec.json.decode(raw) for step, raw in results.items()}
-        inputs = Inputs(flow, member.step, self._flows.written(period), told)
+        values = {step: msgspec.json.decode(raw) for step, raw in results.items()}
+        inputs = Inputs(flow, member.step, self._flows.written(period), values)
         if code.when is not None and not await _answer(code.when(inputs)):
             raise NotWanted(f"not wanted in {period}")
         for step, raw in results.items():
@@ -106,7 +106,7 @@ class Steps:
         return msgspec.json.encode(given)
 
     def fail_on(self, run: Run) -> FailOn | None:
-        """What the run's flow judges results by, if it does."""
+        """The `fail_on` of the run's flow, if it has one."""
         return None if run.member is None else self._code(run.member).fail_on
 
     def _code(self, member: Member) -> StepCode:
@@ -121,7 +121,7 @@ class Steps:
             raise Unread(f"the results of the steps before {member.step} cannot be read: {error}") from error
 
     async def _result(self, member: Member, need: str) -> bytes:
-        """What a step results in, by its last success; null if it has none, because it failed or was cancelled."""
+        """The result of the last success of a step; null if the step failed or was cancelled."""
         name = needs.named(need)
         assert name is not None
         query = RunQuery(group=member.group, task=name.task, key=name.key, states=[State.SUCCEEDED], limit=1)
@@ -133,8 +133,8 @@ class Steps:
         return run.result if run.state is State.SUCCEEDED and run.result is not None else b"null"
 
 
-def _encoded(said: Mapping[str, Any]) -> dict[str, Raw]:
-    return {name: Raw(encode_result(value)) for name, value in said.items()}
+def _encoded(arguments: Mapping[str, Any]) -> dict[str, Raw]:
+    return {name: Raw(encode_result(value)) for name, value in arguments.items()}
 
 
 async def _answer(value: Answer) -> Any:

@@ -1,4 +1,4 @@
-"""The supervisor: starts the parts in order, watches every loop, and stops them so that nothing is lost."""
+"""The supervisor: builds and starts the parts of an engine, restarts failed loops, and stops without losing a run."""
 
 import asyncio
 import logging
@@ -36,20 +36,20 @@ from rota.store import Backend, Store
 log = logging.getLogger("rota")
 
 FIRST_PAUSE, LAST_PAUSE = 0.5, 2.0
-"""Seconds before a loop that failed starts again; the last is short, so that work goes on soon after a fault ends."""
+"""Seconds before a failed loop is restarted: the first and the longest pause."""
 STOP_CLAIMING = 5.0
-"""Seconds for a claim under way to come back; what it claimed after that comes back when its lease lapses."""
+"""Seconds that a stop waits for a claim under way. Runs that arrive later start again when their leases lapse."""
 DECLARE_AGAIN = 30.0
-"""Seconds after which the schedules of an app are declared again, where the store refused them."""
+"""Seconds after which the schedules of an app are declared again, if the store refused them."""
 CALM = 60.0
-"""A loop that ran this long without an accident starts over with short pauses."""
+"""Seconds without a failure after which the next pause of a loop is the first one again."""
 
 
 Resources = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 class Loop(Struct):
-    """One watched loop, as it stands."""
+    """One loop that the supervisor watches."""
 
     name: str
     task: asyncio.Task[None] | None = None
@@ -91,16 +91,12 @@ class Supervisor:
         self._renewer = renewer
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
-        self._late: Callable[[], Awaitable[object]] | None = None
         self.undeclared: set[str] = set()
         """Schedules that the code of the app no longer declares."""
         self._started_at = 0.0
         self._watchdog: Watchdog | None = None
-        self.ended = False  # stopped, whatever became of its parts, or given up
-
-    def declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
-        """Once started, declare what the store refused for now, and try until it takes it."""
-        self._late = declare
+        self.ended = False
+        """Stopped, also if a part failed to stop, or abandoned."""
 
     async def _declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
         while True:
@@ -113,11 +109,17 @@ class Supervisor:
                 log.info("the schedules of this app are declared now")
                 return
 
-    async def start(self) -> None:
-        """Recording works before anything can end, leases are renewed before anything is claimed."""
+    async def start(self, declare_late: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Start the settler and the heart before the worker: then every ending can be recorded and every lease renewed.
+
+        `declare_late` declares the schedules that the store refuses for now; it is called until it succeeds.
+        """
         self.loop = asyncio.get_running_loop()
         try:
             await self._start()
+            if declare_late is not None:
+                late = asyncio.create_task(self._declare_late(declare_late), name="rota declare")
+                self._stack.callback(late.cancel)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -159,9 +161,6 @@ class Supervisor:
         self._started_at = self._world.monotonic()
         self._watch("worker", self._worker.run)
         self._watch("janitor", Janitor(store, self._tuning.sweep, self._tuning.retention, announcer).run)
-        if self._late is not None:
-            late = asyncio.create_task(self._declare_late(self._late), name="rota declare")
-            self._stack.callback(late.cancel)
         log.info("worker %s started on %s", self.name, self._backend.url)
 
     def _share_leases(self) -> Slate | None:
@@ -180,13 +179,13 @@ class Supervisor:
         return slate
 
     async def stop(self, grace: float) -> None:
-        """Stop claiming, let handlers end, record everything, then let go. A second call only waits."""
+        """Stop claiming, wait for handlers, record their endings, then close the store. A second call only waits."""
         if self._stopped is None:
             self._stopped = asyncio.create_task(self._stop(grace))
         await asyncio.shield(self._stopped)
 
     def hurry(self) -> None:
-        """Whoever waits for running handlers stops waiting."""
+        """A stop under way no longer waits for running handlers."""
         self._hurry.set()
 
     @property
@@ -205,29 +204,28 @@ class Supervisor:
 
     @property
     def alive(self) -> bool:
-        """False once it has stopped or cannot go on: its event loop was closed, or its worker was cancelled there."""
+        """False once the engine has stopped or cannot go on: its event loop is closed, or its worker was cancelled."""
         if self.ended or self.loop.is_closed():
             return False
         return self._stopped is not None or any(loop.name == "worker" and loop.alive for loop in self.loops)
 
     @property
     def healthy(self) -> bool:
-        """Proof of claiming: the worker has talked to the store lately, and the loop answers. The start has talked to
-        the store as well."""
+        """True if the store has answered a claim (or the start) lately and the event loop answers the heart."""
         claimed = self._started_at if self._worker.claimed_at is None else self._worker.claimed_at
         patience = 3 * max(self._tuning.rescue_every, self._backend.poll)
         lately = self._world.monotonic() - claimed < patience
         return lately and self.alive and self.loop.is_running() and self._heart.silent_for < self._tuning.silence
 
     def abandon(self) -> None:
-        """Its event loop is gone: end what goes on without that loop. Safe from any thread."""
+        """The event loop is gone: end the threads that do not need it. Safe from any thread."""
         self.ended = True
         self._heart.abandon()
         if self._watchdog is not None:
             self._watchdog.stop()
 
     async def _stop(self, grace: float) -> None:
-        """Each step is tried, whatever became of the one before."""
+        """Try every part of the stop, also after one has failed."""
         try:
             async with AsyncExitStack() as last:
                 last.push_async_callback(self._stack.aclose)
@@ -254,7 +252,7 @@ class Supervisor:
             await self._calls.drain(0)
 
     async def _record(self) -> None:
-        """Wait for the store, but for no longer than a lease: other workers start again what is not recorded then."""
+        """Wait for the store up to one lease: after that, other workers start runs with unrecorded endings again."""
         try:
             async with asyncio.timeout(self._tuning.lease):
                 await self._settler.flush()
@@ -263,9 +261,9 @@ class Supervisor:
 
     async def _listen(self, store: Store) -> None:
         async with store.changes(self.name) as hints:
-            self._worker.look()  # a hint that came before we listened was not heard
+            self._worker.look()  # a hint that came before this subscription was not heard
             async for hint in hints:
-                if self._worker.hint(hint):  # a command, or the echo of a note of its own
+                if self._worker.hint(hint):  # a command for a run in hand, or the echo of a note of its handler
                     self._heart.beat_soon()
 
     def _watch(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -285,10 +283,16 @@ class Supervisor:
                     backoff.reset()
                 pause = backoff.pause()
                 loop.restarts += 1
-                said, before = f"{type(error).__name__}: {error}", loop.error
-                loop.error = said
-                trace = None if isinstance(error, StoreError) or said == before else error  # told once, not each time
-                log.error("the %s loop failed and is restarted in %.1f s: %s", loop.name, pause, said, exc_info=trace)
+                message, before = f"{type(error).__name__}: {error}", loop.error
+                loop.error = message
+                known = isinstance(error, StoreError) or message == before
+                log.error(
+                    "the %s loop failed and is restarted in %.1f s: %s",
+                    loop.name,
+                    pause,
+                    message,
+                    exc_info=None if known else error,
+                )
                 await asyncio.sleep(pause)
             else:
                 return

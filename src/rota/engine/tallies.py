@@ -10,7 +10,7 @@ _WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed"}
 
 
 class _Counts:
-    """Of one task."""
+    """The counts of one task."""
 
     def __init__(self) -> None:
         self.endings: Counter[str] = Counter()
@@ -32,7 +32,7 @@ class Tallies:
         counts.durations[bucket(settlement.seconds or 0.0)] += 1
 
     def take(self) -> tuple[Tally, ...]:
-        """What was counted since the last time."""
+        """What was counted since the last call of `take`."""
         tallies = tuple(
             Tally(task, **counts.endings, waits=dict(counts.waits), durations=dict(counts.durations))
             for task, counts in sorted(self._tasks.items())
@@ -42,7 +42,7 @@ class Tallies:
 
 
 def _word(settlement: Settlement) -> str:
-    """The field of a tally that counts it."""
+    """The field of Tally that counts this settlement."""
     if isinstance(settlement.action, Finish):
         return _WORDS.get(settlement.action.state, "other")
     return "retried" if settlement.error is not None else "other"

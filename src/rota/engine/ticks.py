@@ -1,9 +1,10 @@
-"""Ticks: due schedules become runs. The plan is pure; the store takes it whole, or not at all if it is late."""
+"""Ticks: fire due schedules. The tick is computed here; the store applies it whole, or not at all if it is stale."""
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
@@ -20,36 +21,36 @@ from rota.store.paging import row_pages
 log = logging.getLogger("rota")
 
 BATCH = 1000
-"""Runs (or schedules that make none) of one step, so that it stays short for all who wait behind it."""
+"""Runs (or schedules that make none) in one call of `fire`, so that other calls do not wait long behind it."""
 BREATH = 100
-"""Schedules that are planned at a time, so that the loop stays free for others."""
+"""Schedules whose ticks are computed at a time, so that the event loop stays free for other work."""
 AT_ONCE = 2
-"""Steps under way: while the store takes one, the next is planned."""
+"""Batches under way: while the store takes one, the next is computed."""
 PAGE = 1000
 LAST_RUNS = 50
-TOLD = 10
-"""Missed ranges of one step that are told one by one."""
+LOGGED = 10
+"""Missed ranges of one batch that are logged one by one."""
 
 
 class Ticks:
-    """Takes what a claim offers and fires it, while claiming goes on. What it cannot fire is offered again."""
+    """Fires the schedules that claims offer, while claiming goes on. The store offers again what was not fired."""
 
     def __init__(self, store: Store, hooks: Hooks, undeclared: Collection[str] = ()) -> None:
-        """`undeclared` are schedules that left the code: a tick of one that makes no run is told of once."""
+        """`undeclared` are schedules that the code no longer declares: a skipped tick of one is logged once."""
         self._store = store
         self._undeclared = undeclared
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._hooks = hooks
         self._due: deque[tuple[Schedule, float]] = deque()
         self._some = asyncio.Event()
-        self._turn = asyncio.Lock()  # to plan
-        self._odd: set[tuple[str, int]] = set()  # versions that cannot be planned here
+        self._turn = asyncio.Lock()  # held while ticks are computed
+        self._odd: set[tuple[str, int]] = set()  # schedules and versions whose ticks cannot be computed here
 
     def take(self, due: Iterable[Schedule], now: float) -> None:
-        """What is offered again while it waits here is left out."""
+        """Queue the schedules `due`, without those that already wait here and are offered again."""
         if self._due and now - self._due[0][1] >= OFFER_AGAIN:
-            waiting = {_stand(schedule) for schedule, _ in self._due}
-            due = [schedule for schedule in due if _stand(schedule) not in waiting]
+            waiting = {_position(schedule) for schedule, _ in self._due}
+            due = [schedule for schedule in due if _position(schedule) not in waiting]
         self._due.extend((schedule, now) for schedule in due)
         if self._due:
             self._some.set()
@@ -64,17 +65,20 @@ class Ticks:
         while True:
             async with self._turn:
                 await self._some.wait()
-                ticks = await self._fire_batch()
+                ticks = await self._next_batch()
                 if not self._due:
                     self._some.clear()
             await self._fire(ticks)
 
-    async def _fire_batch(self) -> list[tuple[Schedule, Tick]]:
+    async def _next_batch(self) -> list[tuple[Schedule, Tick]]:
         ticks: list[tuple[Schedule, Tick]] = []
         weight = 0
         while self._due and weight < BATCH:
             schedule, now = self._due.popleft()
-            tick = self._tick_of(schedule, now) if schedule.deadline is None else await self._look(schedule, now)
+            if schedule.deadline is None:
+                tick = self._computed(schedule, partial(due_tick, schedule, now))
+            else:
+                tick = await self._look(schedule, schedule.deadline, now)
             if tick is not None:
                 ticks.append((schedule, tick))
                 weight += max(1, len(tick.runs))
@@ -83,7 +87,7 @@ class Ticks:
         return ticks
 
     async def _fire(self, ticks: Sequence[tuple[Schedule, Tick]]) -> None:
-        """What the store did not take, or whose reply was lost, is offered again soon; a tick applies once."""
+        """Fire the ticks. The store offers again what it did not take or whose reply was lost; a tick applies once."""
         if not ticks:
             return
         try:
@@ -94,41 +98,42 @@ class Ticks:
         missed = 0
         for (schedule, tick), fired in zip(ticks, reply.items, strict=True):
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
-            self._tell(schedule, tick, fired, logging.WARNING if missed <= TOLD else logging.DEBUG)
-        if missed > TOLD:
-            log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - TOLD, "schedule"))
+            self._tell(schedule, tick, fired, logging.WARNING if missed <= LOGGED else logging.DEBUG)
+        if missed > LOGGED:
+            log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - LOGGED, "schedule"))
 
-    def _tick_of(self, schedule: Schedule, now: float) -> Tick | None:
+    def _computed(self, schedule: Schedule, compute: Callable[[], Tick | None]) -> Tick | None:
+        """The tick of `schedule`; None if `compute` finds none, or this version cannot read the trigger."""
         try:
-            return due_tick(schedule, now)
+            return compute()
         except ValueError as error:
             self._complain(schedule, error)
             return None
 
-    async def _look(self, schedule: Schedule, now: float) -> Tick | None:
-        """The step of a deadline: late, unless what it is about was done in time."""
+    async def _look(self, schedule: Schedule, deadline: Deadline, now: float) -> Tick | None:
+        """The tick of a deadline: late, unless the task succeeded in time."""
         try:
             found = deadline_tick(schedule, now)
             if found is None:
-                return due_tick(schedule, now)  # its zone has changed: the tick lies ahead
+                return due_tick(schedule, now)  # the zone has changed: the tick lies ahead
             tick, nominal, before = found
-            if nominal < schedule.since or await self._is_done(schedule, nominal, before):
+            if nominal < schedule.since or await self._is_done(schedule, deadline, nominal, before):
                 return tick
-            return late(tick, nominal, (schedule.deadline or Deadline()).words(nominal))
+            return late(tick, nominal, deadline.words(nominal))
         except ValueError as error:
             self._complain(schedule, error)
         except StoreError as error:
             log.warning("cannot look whether %s is late, it is offered again: %s", schedule.task, error)
         return None
 
-    async def _is_done(self, schedule: Schedule, nominal: float, before: float | None) -> bool:
-        deadline = schedule.deadline or Deadline()
+    async def _is_done(self, schedule: Schedule, deadline: Deadline, nominal: float, before: float | None) -> bool:
+        """Whether the task succeeded for the time `nominal`; without a period, since the deadline `before`."""
         key = deadline.key(nominal)
         since = before or 0.0 if deadline.period is None else 0.0
         rows = (await self._store.rows(MarkRow, RowQuery(task=schedule.task, key=key))).items
         if any(row.mark and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows):
             return True
-        # A mark may be forgotten sooner than the next deadline comes; the last runs of a task are kept.
+        # A mark may be forgotten before the next deadline comes; the last runs of a task are kept.
         query = RunQuery(task=schedule.task, key=key, states=[State.SUCCEEDED], limit=LAST_RUNS)
         done = (await self._store.runs(query)).runs if deadline.period is None else []
         return any(run.finished_at is not None and run.finished_at > since for run in done)
@@ -140,10 +145,10 @@ class Ticks:
 
     def _tell(self, schedule: Schedule, tick: Tick, fired: Fired, level: int) -> None:
         if not fired.applied:
-            return  # somebody else was first, or it was changed meanwhile
+            return  # another worker has fired it, or it has changed since
         if tick.missed is not None and tick.missed.reason is Reason.LATE:
             log.warning("%s is late: %s", schedule.task, tick.missed.words)
-            key = (schedule.deadline or Deadline()).key(tick.missed.last)
+            key = None if schedule.deadline is None else schedule.deadline.key(tick.missed.last)
             self._hooks.emit(Event("late", schedule.task, reason="late", note=tick.missed.words, key=key))
         elif tick.missed is not None:
             log.log(level, "schedule %s missed %s", schedule.id, missed_words(tick.missed))
@@ -158,35 +163,28 @@ class Ticks:
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 
     def _tell_skipped(self, schedule: Schedule, skipped: str, reason: Reason) -> None:
-        """Not every tick of what somebody disabled on purpose, nor of what left the code: the start of the worker says
-        so."""
+        """Log a skipped tick. DEBUG if somebody disabled the task on purpose, or if it was logged once that the code no
+        longer declares the schedule."""
         left = schedule.id in self._undeclared
-        quiet = reason is Reason.DISABLED or schedule.id in self._told
+        quiet = reason is Reason.DISABLED or schedule.id in self._logged
         words = "; it is no longer in the code of its app, `rota sync --prune` deletes it" if left else ""
         log.log(logging.DEBUG if quiet else logging.WARNING, "%s: %s%s", skipped, reason, words)
         if left:
-            self._told.add(schedule.id)
+            self._logged.add(schedule.id)
 
     async def _follow_zones(self) -> None:
-        """The time-zone database may have changed since the coming ticks were computed: each moves to where it lies
-        now."""
+        """Compute the next ticks anew, because the time-zone database may have changed, and move those that differ."""
         try:
             async for page in row_pages(self._store, Schedule, RowQuery(limit=PAGE)):
-                moved = [(schedule, tick) for schedule in page.items if (tick := self._move(schedule))]
+                ticks = [(each, self._computed(each, partial(moved_tick, each))) for each in page.items]
+                moved = [(schedule, tick) for schedule, tick in ticks if tick is not None]
                 for schedule, tick in moved:
                     log.info("schedule %s moves: next %s", schedule.id, shown(tick.then))
                 await self._fire(moved)
         except StoreError as error:
             log.warning("cannot look whether ticks have moved with their zones: %s", error)
 
-    def _move(self, schedule: Schedule) -> Tick | None:
-        try:
-            return moved_tick(schedule)
-        except ValueError as error:
-            self._complain(schedule, error)
-            return None
 
-
-def _stand(schedule: Schedule) -> tuple[str, int, float | None]:
-    """Which tick of which declaration: once it is fired, the schedule stands elsewhere."""
+def _position(schedule: Schedule) -> tuple[str, int, float | None]:
+    """The next tick of a declared schedule; it changes when the tick is fired."""
     return schedule.id, schedule.version, schedule.next_at

@@ -1,4 +1,4 @@
-"""Waiters: handlers that hold a seat while they wait for other runs. When all seats are held so, nothing moves."""
+"""Waiters: handlers that take a seat while they wait for other runs. If all seats are taken so, no run can start."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ log = logging.getLogger("rota")
 
 
 class Waiters:
-    """Who waits in one worker. Says once that its seats are all taken by handlers whose runs wait for a seat."""
+    """The waiting handlers of one worker. Warns once when they take all seats and wait for runs that need a seat."""
 
     def __init__(self, seats: Seats, tasks: Collection[str]) -> None:
         """`tasks` are those whose runs this worker can call."""
@@ -40,7 +40,7 @@ class Waiters:
                     del self._awaited[seat]
 
     def judge(self, runs: Sequence[Run], now: float) -> None:
-        """`runs` are awaited for a while already, as they stand `now`. One that runs elsewhere will free a seat."""
+        """Warn if no awaited run can move. `runs` have been awaited for a while, as the store has them `now`."""
         leases = self._seats.leases()
         with self._lock:
             if self._told or self._seats.free > 0 or any(seat not in self._awaited for seat in leases):
@@ -68,4 +68,4 @@ class Waiters:
 
 
 serving: ContextVar[tuple[Waiters, Lease] | None] = ContextVar("rota serving", default=None)
-"""The worker and the seat that the code here runs for. Threads and the portal's loop inherit it."""
+"""The worker and the lease for which this code runs. Threads and the portal's loop inherit it."""

@@ -1,8 +1,8 @@
-"""The watchdog: says what blocks the event loop, while it blocks it.
+"""The watchdog: logs what blocks the event loop, while the loop is blocked.
 
-The loop moves a mark every half threshold; a thread looks whether the mark is late. The loop is taken for blocked
-only from the moment at which the mark was due, so what is told is never too much: a blockage of one and a half
-thresholds is always told, a shorter one than the threshold never.
+The loop sets a time mark every half threshold; a thread checks whether the mark is late. A blockage counts from the
+moment at which the mark was due, so that its length is never exaggerated: a blockage of one and a half thresholds is
+always logged, a blockage shorter than the threshold never.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ class Watchdog:
     def __init__(self, threshold: float = 1.0) -> None:
         self._threshold = threshold
         self._period = threshold / 2
-        self._due = 0.0  # by the monotonic clock: when the loop is to move the mark
+        self._due = 0.0  # by the monotonic clock: when the loop should set the mark next
         self._loop_thread = 0
         self._next: asyncio.TimerHandle | None = None
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """On the loop that is to be watched."""
+        """Watch the running event loop."""
         self._loop_thread = threading.get_ident()
         self._schedule(asyncio.get_running_loop())
         threading.Thread(target=self._watch, name="rota-watchdog", daemon=True).start()
@@ -50,7 +50,7 @@ class Watchdog:
         self._next = loop.call_later(self._period, self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Also tells of what the thread could not see: a call that held the GIL, or a suspended process."""
+        """Set the mark. Logs also what the thread could not see: a call that held the GIL, or a suspended process."""
         total = self.blocked_for
         self._schedule(loop)
         if total:
@@ -59,18 +59,18 @@ class Watchdog:
     # -- in the thread ---------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        told = 0.0  # the mark whose lateness has been told
+        logged = 0.0  # the mark whose lateness has been logged
         asleep = time.monotonic()
         while not self._stopped.wait(self._period):
             awake = time.monotonic()
             overslept = awake - asleep - self._period > self._period
             asleep = awake
             late, due = self.blocked_for, self._due
-            if late and due != told and not overslept:  # who overslept itself gives the loop one more period
-                told = due
+            if late and due != logged and not overslept:  # a thread that was late itself gives the loop one more period
+                logged = due
                 log.warning("the event loop has been blocked for %.1f s, by:\n%s", late, self._stack())
 
     def _stack(self) -> str:
-        """The innermost frames of the loop's thread, as it stands."""
+        """The innermost frames of the loop's thread now."""
         frame = sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]
         return "(its thread has ended)" if frame is None else "".join(traceback.format_stack(frame, FRAMES)).rstrip()

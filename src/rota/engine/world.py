@@ -1,4 +1,4 @@
-"""World: what an engine takes from the process around it. A simulation gives it another."""
+"""World: the clock, threads and calls that an engine uses. A simulation replaces them."""
 
 import time
 from collections.abc import Callable
@@ -13,14 +13,14 @@ def _as_it_is(handler: Handler) -> Handler:
 
 
 class World(Struct, frozen=True, kw_only=True):
-    """In the real world time passes by itself and threads run beside the loop."""
+    """The defaults are those of the real world."""
 
     monotonic: Callable[[], float] = time.monotonic
     stopwatch: Callable[[], float] = time.perf_counter
     threads: bool = True
-    """May heart and watchdog have threads? If not, the heart beats on the engine's loop, and nobody watches it."""
+    """Whether the heart and the watchdog have threads. Without, the heart beats on the engine's loop."""
     adapt: Callable[[Handler], Handler] = _as_it_is
-    """How a task is called here."""
+    """Changes how a handler is called."""
 
 
 REAL = World()

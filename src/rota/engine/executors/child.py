@@ -1,7 +1,8 @@
-"""The child's side of the process executor: a process that calls handlers, one at a time, until its parent lets go.
+"""The child's side of the process executor: a process that calls handlers, one at a time, until its parent disconnects.
 
-The main thread calls. A second thread reads what the parent says, so that a stop is heard while a handler runs and a
-parent that died is noticed. Which function is called comes from the parent's code, never from stored data.
+The main thread calls handlers. A second thread reads the messages of the parent, so that the child can receive a stop
+while a handler runs and notices that its parent died. The parent's code says which function is called, never stored
+data.
 """
 
 import asyncio
@@ -23,8 +24,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain import codec
 from rota.domain.arguments import Signature, encode_result
+from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Run, storable
 from rota.engine.context import Context
 from rota.engine.executors.importable import resolve
@@ -46,28 +47,28 @@ from rota.engine.executors.messages import (
     frame,
 )
 from rota.engine.logs import configure, run_here
-from rota.engine.outcomes import MESSAGE_LIMIT, failure
+from rota.engine.outcomes import MESSAGE_LIMIT, failure, stored
 
 FAREWELL = 5.0
-"""Seconds for the exit hooks of the user's modules, once there is nothing left to do."""
+"""Seconds that the exit hooks of the user's modules have when the child ends."""
 PR_SET_PDEATHSIG = 1
 
 
 serving = False
-"""Is this a process that the process executor started?"""
+"""Whether the process executor started this process."""
 
 _decoder = msgspec.msgpack.Decoder(ToChild)
 
 
 def main(connection: int, crashes: int) -> None:
-    """`connection` is our end of the socket, `crashes` a pipe for the stack of a crash."""
+    """Serve calls. `connection` is the child's end of the socket, `crashes` a pipe for the stack of a crash."""
     global serving
     serving = True
     for fd in (connection, crashes):
         os.set_inheritable(fd, False)
     faulthandler.enable(crashes, all_threads=False)
     _leave_signals_to_the_parent()
-    if sys.platform == "linux":  # also where the handler never lets our other thread run
+    if sys.platform == "linux":  # dies with its parent, even if the handler never lets the other thread run
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     Server(socket.socket(fileno=connection)).serve()
 
@@ -75,8 +76,8 @@ def main(connection: int, crashes: int) -> None:
 def _leave_signals_to_the_parent() -> None:
     """A signal to every process of the service must not end a run before the parent's grace is over.
 
-    A handler that does nothing, not SIG_IGN: what the user's handler starts would inherit that, and `terminate()`
-    would have no effect on it. The parent started us with these signals blocked.
+    The signal handler does nothing, instead of SIG_IGN: processes that the task starts would inherit SIG_IGN, and
+    `terminate()` would have no effect on them. The parent started this process with these signals blocked.
     """
     ours = (signal.SIGINT, signal.SIGTERM)
     for number in ours:
@@ -102,7 +103,7 @@ class Server:
         self._current: Seat | None = None
         self._setup = Setup([], {})
         self._found: dict[tuple[str, str, bool], tuple[Callable[..., Any], Signature]] = {}
-        os.register_at_fork(after_in_child=connection.close)  # a fork of ours must neither speak nor seem alive
+        os.register_at_fork(after_in_child=connection.close)  # a fork must neither send nor keep the socket open
 
     def serve(self) -> None:
         threading.Thread(target=self._listen, name="rota-parent", daemon=True).start()
@@ -141,7 +142,7 @@ class Server:
         return self._found[key]
 
     def _tell(self, seat: "Seat", message: ToParent) -> None:
-        """A thread that outlives its call has no say in the next one."""
+        """Send `message`, unless `seat` is no longer the current call: a thread may outlive its call."""
         with self._sending:
             if seat is not self._current:
                 return
@@ -181,7 +182,7 @@ class Server:
         return _decoder.decode(body) if body else None
 
     def _read(self, size: int) -> bytes:
-        """So many bytes, or none: the parent has closed its end, or is dead."""
+        """Read `size` bytes; empty if the parent has closed its end or is dead."""
         data = bytearray()
         while len(data) < size:
             try:
@@ -195,7 +196,7 @@ class Server:
 
 
 class Seat:
-    """One call, from the parent's order to the answer."""
+    """One call, from the parent's message to the answer."""
 
     def __init__(self, call: Call, tell: "Callable[[Seat, Noted], None]") -> None:
         self.call = call
@@ -227,7 +228,7 @@ class Seat:
         return returned(result, self.context.noticed)
 
     async def _awaited(self, fn: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        """A loop of its own for every call: nothing of one run goes on in the next."""
+        """Call `fn` on an event loop of its own, so that nothing of one run goes on in the next."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         with self._lock:
@@ -244,7 +245,7 @@ class Seat:
 
 
 class ForwardingContext(Context):
-    """What the handler leaves is checked here and goes on to the parent's context."""
+    """Checks what the handler notes, and sends it to the parent's context."""
 
     def __init__(self, run: Run, tell: Callable[[Noted], None], period: str | None) -> None:
         super().__init__(run, period=period)
@@ -267,27 +268,22 @@ class ForwardingContext(Context):
 
 
 def returned(result: object, noticed: bool) -> Answer:
-    try:
-        encoded = None if result is None else encode_result(result)
-    except Exception as error:  # a type of the user's own may raise anything while it is written
-        return BadResult(storable(f"the result cannot be stored: {error}", MESSAGE_LIMIT))
-    if encoded is not None and len(encoded) > codec.RESULT_LIMIT:
-        return BadResult(f"the result takes {len(encoded):,} bytes, more than {codec.RESULT_LIMIT:,}")
-    return Returned(encoded, noticed)
+    outcome = stored(result)
+    return Returned(outcome.result, noticed) if isinstance(outcome, Succeeded) else BadResult(outcome.error.message)
 
 
 def raised(error: BaseException) -> Raised:
-    what = failure(error)
-    what = replace(what, type=_as_in_the_parent(what.type))
+    plain = failure(error)
+    plain = replace(plain, type=_as_in_the_parent(plain.type))
     kinds = tuple(_as_in_the_parent(f"{kind.__module__}.{kind.__qualname__}") for kind in type(error).__mro__)
     words = getattr(error, "__rota_verdict__", None)
     if words is None:
-        return Raised(what, kinds)
+        return Raised(plain, kinds)
     ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "rota.errors")
     try:
-        return Raised(what, kinds, next(ours, type(error).__name__), encode_result(list(words)))
-    except (TypeError, ValueError):  # words that cannot be sent: then it is an exception like any other
-        return Raised(what, kinds)
+        return Raised(plain, kinds, next(ours, type(error).__name__), encode_result(list(words)))
+    except (TypeError, ValueError):  # arguments that cannot be sent: then it is an exception like any other
+        return Raised(plain, kinds)
 
 
 def _as_in_the_parent(name: str) -> str:

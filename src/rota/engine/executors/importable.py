@@ -1,4 +1,4 @@
-"""Which function a child is to call: found by the module and the name it has in the code, never by stored data."""
+"""Find the function that a child calls, by its module and name in the code, never by stored data."""
 
 import sys
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from rota.engine.handler import Handler
 
 
 def check_importable(fn: Callable[..., Any]) -> None:
-    """ValueError if a child could not find this function by its module and name."""
+    """Raise ValueError if a child cannot find `fn` by its module and name."""
     if sys.platform == "win32":
         raise ValueError('executor="process" needs a POSIX system')
     name, module = getattr(fn, "__qualname__", None), getattr(fn, "__module__", None)
@@ -27,7 +27,7 @@ def check_importable(fn: Callable[..., Any]) -> None:
 
 
 def _main_can_be_run_again() -> bool:
-    """As multiprocessing has it: not a prompt or `-c`, and not a `__main__.py`, which has no guard against it."""
+    """The rule of multiprocessing: not a prompt or `-c`, and not a `__main__.py`, which has no guard against it."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     again = getattr(main, "__file__", None) is not None
@@ -35,7 +35,7 @@ def _main_can_be_run_again() -> bool:
 
 
 def locate(handler: Handler) -> tuple[str, str]:
-    """Module and name of the handler's function; ValueError if something else goes by that name there."""
+    """The module and name of the handler's function. Raises ValueError if that name means something else there."""
     check_importable(handler.fn)
     module, name = handler.fn.__module__, handler.fn.__qualname__
     try:
@@ -51,7 +51,7 @@ def locate(handler: Handler) -> tuple[str, str]:
 
 
 def resolve(module: object, name: str) -> Callable[..., Any]:
-    """The function that goes by this name there, also where `@app.task` has made a Task of it."""
+    """The function of this name in `module`, also if `@app.task` has made a Task of it."""
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part)

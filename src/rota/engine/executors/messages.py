@@ -1,4 +1,4 @@
-"""What parent and child say to each other: length-prefixed msgpack, because arguments and results are JSON already."""
+"""The messages between parent and child: length-prefixed msgpack, because arguments and results are JSON already."""
 
 from msgspec import Struct
 from msgspec.msgpack import Encoder
@@ -14,7 +14,7 @@ _encoder = Encoder()
 
 
 class Setup(Struct, tag=True, frozen=True):
-    """Said once. `main` tells multiprocessing where the parent's `__main__` came from; it is run only if needed."""
+    """The first message. `main` says where the parent's `__main__` comes from; it is imported only if needed."""
 
     argv: list[bytes]
     main: dict[str, str]
@@ -29,7 +29,7 @@ class Call(Struct, tag=True, frozen=True):
     args: bytes
     run: Run
     period: str | None = None
-    """The run's, as the app writes it."""
+    """The period of the run, as the app writes it."""
 
 
 class Stop(Struct, tag=True, frozen=True):
@@ -37,11 +37,11 @@ class Stop(Struct, tag=True, frozen=True):
 
 
 class Began(Struct, tag=True, frozen=True):
-    """Found and bound; the handler is called now."""
+    """The child has found the function and bound its arguments, and calls it now."""
 
 
 class Noted(Struct, tag=True, frozen=True):
-    """The handler left something with its context: the parent's gets the same call."""
+    """The handler called `method` of its context: the parent calls the same method of its own context."""
 
     method: str
     args: bytes
@@ -50,7 +50,7 @@ class Noted(Struct, tag=True, frozen=True):
 class Returned(Struct, tag=True, frozen=True):
     result: bytes | None
     noticed: bool
-    """Had the handler seen that it should stop?"""
+    """Whether the handler had seen that it should stop."""
 
 
 class Raised(Struct, tag=True, frozen=True):
@@ -61,7 +61,7 @@ class Raised(Struct, tag=True, frozen=True):
 
 
 class Cancelled(Struct, tag=True, frozen=True):
-    """An async handler let itself be cancelled."""
+    """An async handler was cancelled."""
 
 
 class BadResult(Struct, tag=True, frozen=True):

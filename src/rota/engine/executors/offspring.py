@@ -34,13 +34,13 @@ from rota.engine.executors.thread import ThreadExecutor
 START = 120.0
 """Seconds for a child to start, to import the handler's module and to bind its arguments."""
 DEATH = 5.0
-"""Seconds after which a killed child that is still there (waiting for a disk) is left to the kernel."""
+"""Seconds to wait for the end of a killed child, which may wait for a disk."""
 LEAVE = 10.0
-"""Seconds for a child that is no longer needed to end by itself."""
+"""Seconds that a child which is no longer needed has to end by itself."""
 LINGER = 1.0
-"""Seconds for a child that closed its connection to be dead."""
+"""Seconds to wait for the end of a child that closed its connection."""
 DRAIN = 0.2
-"""Seconds for the last words of a dead child, where what it started keeps the connection open."""
+"""Seconds to read from a dead child, if a process that it started keeps the connection open."""
 MESSAGE_LIMIT = 4 * codec.RESULT_LIMIT
 STACK_LIMIT = 64 * 1024
 
@@ -57,8 +57,8 @@ class ChildError(Exception):
 
 
 class ChildDied(ChildError):
-    """The child died under the call. `called` is false if the handler had not been called yet; `traceback` is the
-    Python stack of a crash, where the child could still leave one."""
+    """The child died during the call. `called` is false if the handler had not been called yet; `traceback` is the
+    Python stack of a crash, if the child could still write it."""
 
     def __init__(self, message: str, called: bool = True, traceback: str = "") -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class ChildTimeout(ChildError):
 class Child(asyncio.Protocol):
     """One child process, seen from the parent.
 
-    `gone` has its exit code; `lost` is done when no more will be heard from it; `over` when both are.
+    `gone` has the exit code; `lost` is done when no more messages can come; `over` is done when both are.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", crashes: int, threads: ThreadExecutor) -> None:
@@ -96,7 +96,7 @@ class Child(asyncio.Protocol):
 
     @classmethod
     async def start(cls, threads: ThreadExecutor) -> Self:
-        """Started by the loop's own thread: a child dies with the *thread* that started it (PR_SET_PDEATHSIG)."""
+        """Start a child from the loop's own thread: it dies with the *thread* that started it (PR_SET_PDEATHSIG)."""
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         crashes, crash = os.pipe()
@@ -124,7 +124,7 @@ class Child(asyncio.Protocol):
 
     @property
     def answered(self) -> bool:
-        """Is it ready for another call?"""
+        """Whether the child is ready for another call."""
         return (self.calls == 0 or self._answer.done()) and not self.lost.done()
 
     async def call(self, order: Call, context: Context, timeout: float | None) -> Answer:
@@ -145,7 +145,7 @@ class Child(asyncio.Protocol):
         return self._answer.result()
 
     async def stop(self, patience: float) -> Answer | None:
-        """Ask the handler to end; the answer is None if it did not."""
+        """Ask the handler to end. None if it did not end within `patience` seconds."""
         self._say(Stop())
         try:
             await asyncio.wait((self._answer, self.lost), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -158,18 +158,18 @@ class Child(asyncio.Protocol):
         return None
 
     def retire(self) -> None:
-        """It ends by itself when it hears no more of us; if not, it is killed."""
+        """Disconnect: the child ends by itself, or is killed after LEAVE."""
         if self._transport is not None:
             self._transport.close()
         self._loop.call_later(LEAVE, self.kill)
 
     def dismiss(self) -> None:
-        """Killed for no fault of its own."""
+        """Kill the child because its worker stops."""
         self._dismissed = True
         self.kill()
 
     def kill(self) -> None:
-        """With all that its handler started and that did not leave its group."""
+        """Kill the child and all processes of its group."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -184,7 +184,7 @@ class Child(asyncio.Protocol):
         while len(self._buffer) >= HEADER:
             end = HEADER + int.from_bytes(self._buffer[:HEADER], "big")
             if end > MESSAGE_LIMIT:
-                return self.kill()  # the handler wrote into our connection
+                return self.kill()  # the handler wrote into the connection
             if len(self._buffer) < end:
                 return None
             try:
@@ -206,12 +206,12 @@ class Child(asyncio.Protocol):
             self._began.set_result(None)
         if not isinstance(message, Began) and not self._answer.done():
             if isinstance(message, Returned) and message.noticed and self._context is not None:
-                self._context.stopping  # noqa: B018  (seen there is seen here)
+                self._context.stopping  # noqa: B018  (the handler has seen it in the child)
             self._context = None
             self._answer.set_result(message)
 
     def _note(self, note: Noted) -> None:
-        """The child has checked the values; ours checks them again, and a child that cheats is ignored."""
+        """Call the same method of the parent's context, which checks the values again and ignores bad ones."""
         if self._context is not None and note.method in NOTES:
             with suppress(TypeError, ValueError):
                 getattr(self._context, note.method)(*msgspec.json.decode(note.args))
@@ -220,17 +220,17 @@ class Child(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame(message))
 
-    async def _heard(self, what: "asyncio.Future[Any]", timeout: float | None) -> bool:
-        """False if it takes too long."""
-        await asyncio.wait((what, self.lost), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        if not what.done() and self.lost.done():
+    async def _heard(self, message: "asyncio.Future[Any]", timeout: float | None) -> bool:
+        """Wait for `message`; False after `timeout`. Raises if the child dies."""
+        await asyncio.wait((message, self.lost), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        if not message.done() and self.lost.done():
             raise await self._death()
-        return what.done()
+        return message.done()
 
     # -- how it ends -----------------------------------------------------------------------------------------------
 
     def _lose(self) -> None:
-        """Its end of the connection is closed, or it is dead and has had its last words."""
+        """No more messages can come: the child closed its end of the connection, or is dead."""
         if not self.lost.done():
             self.lost.set_result(None)
         if self._transport is not None:
@@ -264,7 +264,7 @@ class Child(asyncio.Protocol):
 
 
 def _popen(connection: int, crash: int, path: list[str]) -> "subprocess.Popen[bytes]":
-    """The interpreter's own options come from multiprocessing, which puts three words of its own at the end."""
+    """Start the interpreter with the options of multiprocessing, without the three words that it puts at the end."""
     options = spawn.get_command_line()[:-3]
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until it can hear them
     try:

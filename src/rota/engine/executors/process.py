@@ -1,8 +1,8 @@
-"""Children for handlers that may crash, hang or hold the interpreter: one run per child at a time.
+"""Child processes for handlers that may crash, hang or hold the interpreter: one run per child at a time.
 
-A child is a fresh interpreter: 0.2 s, paid once per child, because idle ones are reused (0.1 ms a call). A fork server
-takes 0.03 s, but is one more process that can die, and stands between parent and child where one should die with the
-other. A child leads a process group of its own, so that killing it takes along what its handler started.
+A child is a fresh interpreter: it takes 0.2 s to start, once, because idle children are reused (0.1 ms a call). A fork
+server would take 0.03 s, but it is one more process that can die, and a child would not die with its real parent. A
+child leads a process group of its own, so that killing it also kills what its handler started.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 CALLS = 100
-"""A child that has served so many calls is replaced: what its handlers leak ends with it."""
+"""A child is replaced after this many calls: what its handlers leak ends with it."""
 PATIENCE = 5.0
 """Seconds that a handler told to stop has before its child is killed."""
 FAREWELL = 2.0
-"""Seconds for idle children to end by themselves when the executor is closed."""
+"""Seconds that idle children have to end by themselves when the executor is closed."""
 
 
 class ChildBadResult(ChildError):
@@ -93,7 +93,7 @@ class ProcessExecutor:
         return [child.pid for child in self._children if not child.gone.done()]
 
     async def call(self, handler: Handler, context: Context, args: bytes, timeout: float | None) -> bytes | None:
-        """The handler's JSON result, None for None. Raises a ChildError, or ChildStopped when it is cancelled.
+        """The handler's JSON result, None for None. Raises a ChildError, or ChildStopped if the call is cancelled.
 
         `timeout` counts from the call of the handler, not from the start of its child.
         """
