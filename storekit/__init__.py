@@ -1,1 +1,1 @@
-"""For authors of stores: the contract, the model, real servers, and faults. It is not part of the wheel."""
+"""The kit for authors of stores: contract, model, comparison, walk, real servers and faults. Not part of the wheel."""

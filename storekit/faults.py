@@ -1,4 +1,4 @@
-"""A backend whose requests and replies can get lost, to try what rota makes of it."""
+"""A backend that loses requests and replies on demand, for tests of what rota does then."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -12,10 +12,10 @@ Fault = Literal["request lost", "reply lost"]
 
 
 class FaultyBackend:
-    """Opens another backend's store and lets its verbs fail on demand, before or after they were carried out.
+    """Opens the store of another backend and makes its verbs fail on demand, before or after they are executed.
 
-    `backend.fail("settle", "reply lost", times=2)` lets the next two settles happen and then raise. With `mute`, no
-    hint arrives.
+    After `backend.fail("settle", "reply lost", times=2)` the next two settles are executed and then raise. With `mute`,
+    no hint arrives.
     """
 
     def __init__(self, backend: Backend, mute: bool = False) -> None:
@@ -41,7 +41,7 @@ class FaultyBackend:
         self._backend.skew = seconds
 
     def fail(self, verb: str, fault: Fault | BaseException, times: int = 1, after: int = 0) -> None:
-        """The next calls of a verb go wrong; `after` so many that go well."""
+        """Make the next `times` calls of `verb` fail, after the first `after` calls."""
         waiting = self._faults.setdefault(verb, [])
         waiting.extend([None] * after)
         for _ in range(times):
@@ -64,7 +64,7 @@ class _FaultyStore:
     def __init__(self, store: Store, backend: FaultyBackend) -> None:
         self._store = store
         self._backend = backend
-        if isinstance(store, HandsOver):  # `isinstance` looks for attributes, and passes over __getattr__
+        if isinstance(store, HandsOver):  # `isinstance` with a protocol looks for attributes and ignores __getattr__
             self.hears = store.hears
             self.claim_ready = self._faulty("claim", store.claim_ready)
 

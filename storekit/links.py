@@ -1,4 +1,4 @@
-"""One connection through the fault proxy, and the faults that wait for its requests."""
+"""One connection through the fault proxy, and its faults."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,16 @@ from typing import Literal
 from storekit.servers.places import Address
 
 Fault = Literal["cut before", "cut after", "delay", "black hole"]
-"""What befalls a request: its connection is cut before the server sees it, or after the server has carried it out but
-before the client sees the reply; it is forwarded late; or its connection stays open and nothing more is heard on it."""
+"""What happens to a request. cut before: the connection is cut before the server sees it. cut after: the connection is
+cut after the server has executed it and before the client sees the reply. delay: it is forwarded late. black hole: the
+connection stays open, and nothing more is forwarded."""
 
 CHUNK = 65_536
 
 
 @dataclass
-class Planned:
-    """A fault that waits for its request."""
+class PlannedFault:
+    """A fault for a request that has not come yet."""
 
     fault: Fault
     times: int
@@ -29,25 +30,26 @@ class Planned:
 
 
 class Faults:
-    """What is to go wrong: single faults in the order in which they were planned, and what lasts until healed."""
+    """The faults to apply: single ones in the order of `add`, and those that last until `heal`."""
 
     def __init__(self) -> None:
         self.black_hole = False
         self.delay = 0.0
         self.struck: list[Fault] = []
-        self._planned: deque[Planned] = deque()
+        self._planned: deque[PlannedFault] = deque()
         self._news = asyncio.Condition()
 
-    def plan(self, fault: Fault, times: int, match: bytes, skip: int, seconds: float) -> None:
-        self._planned.append(Planned(fault, times, match, skip, seconds))
+    def add(self, fault: Fault, times: int, match: bytes, skip: int, seconds: float) -> None:
+        self._planned.append(PlannedFault(fault, times, match, skip, seconds))
 
     def forget(self) -> None:
         self.black_hole = False
         self.delay = 0.0
         self._planned.clear()
 
-    def take(self, request: bytes) -> Planned | None:
-        """The fault for this request. Only the first in the row is looked at, so that faults keep their order."""
+    def take(self, request: bytes) -> PlannedFault | None:
+        """Return the fault for a request, or None. Only the first fault is considered, so that faults keep their
+        order."""
         first = self._planned[0] if self._planned else None
         if first is None or first.match not in request:
             return None
@@ -70,7 +72,8 @@ class Faults:
 
 
 class Link:
-    """A client's connection and the proxy's own to the server; when one ends, so does the other."""
+    """The connection of a client to the proxy, and the one of the proxy to the server. When one ends, the other is
+    closed."""
 
     task: asyncio.Task[None]
 
@@ -89,11 +92,11 @@ class Link:
     def fail_next(
         self, fault: Fault, *, times: int = 1, match: bytes = b"", skip: int = 0, seconds: float = 0.0
     ) -> None:
-        """As `FaultProxy.fail_next`, for this connection only."""
-        self.faults.plan(fault, times, match, skip, seconds)
+        """Do as `FaultProxy.fail_next`, for this connection only."""
+        self.faults.add(fault, times, match, skip, seconds)
 
     def cut(self) -> None:
-        """Forward nothing more, and close both ends."""
+        """Stop forwarding and close both connections."""
         self.swallowing = True
         self.task.get_loop().call_soon_threadsafe(self.task.cancel)
 
@@ -103,7 +106,7 @@ class Link:
                 self._server = await self._reach(self._address)
             await self._pump()
         except OSError:
-            pass  # one side has gone; the other is told by closing
+            pass  # one side has left; close the other
         finally:
             for end in (self._client, self._server):
                 if end is not None:
@@ -139,11 +142,12 @@ class Link:
                 await asyncio.gather(*pumps, return_exceptions=True)
 
     async def _requests(self) -> None:
-        """From the client to the server, until the client leaves or a fault cuts."""
+        """Forward from the client to the server until the client leaves or a fault cuts the connection."""
         loop = asyncio.get_running_loop()
         while chunk := await loop.sock_recv(self._client, CHUNK):
             if self._is_postgres is None:
-                self._is_postgres = chunk[4:6] == b"\x00\x03"  # its first message: a length, then version 3.x
+                # the first message of PostgreSQL: a length, then version 3.x
+                self._is_postgres = chunk[4:6] == b"\x00\x03"
             if self._replied and not await self._begin(chunk):
                 return
             self._asked = chunk
@@ -151,7 +155,7 @@ class Link:
                 await loop.sock_sendall(self._server, chunk)
 
     async def _begin(self, request: bytes) -> bool:
-        """A new request: whether its connection lives on."""
+        """Handle a new request, and return whether its connection stays open."""
         self._replied = False
         if self._common.delay:
             await asyncio.sleep(self._common.delay)
@@ -165,14 +169,14 @@ class Link:
                 self.swallowing = True
             case "cut after":
                 self._withheld = b""
-                return True  # it has struck when the reply has come
+                return True  # the fault has happened when the reply has come
             case "cut before":
                 pass
         await self._common.has_struck(planned.fault)
         return planned.fault != "cut before"
 
     async def _replies(self, server: socket.socket) -> None:
-        """From the server to the client, until the server leaves or a reply was to be withheld."""
+        """Forward from the server to the client until the server leaves or a fault withholds a reply."""
         loop = asyncio.get_running_loop()
         while chunk := await loop.sock_recv(server, CHUNK):
             if self.swallowing:

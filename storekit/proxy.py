@@ -1,4 +1,4 @@
-"""A proxy between a client and a server that loses, delays and swallows on demand.
+"""A proxy between a client and a server that cuts, delays and swallows requests on demand.
 
     async with FaultProxy(server.address) as proxy:      # in the running loop
         client = await asyncpg.connect(server.url_at(proxy.address))
@@ -6,7 +6,7 @@
 
     with FaultProxy(server.address) as proxy: ...        # in a loop and a thread of its own
 
-It works for the protocols of Redis and PostgreSQL, which it hardly reads: a request is whatever a client sends between
+It works for the protocols of Redis and PostgreSQL and hardly parses them: a request is all that a client sends between
 two replies, and its reply is what the server sends next.
 """
 
@@ -27,14 +27,15 @@ __all__ = ["Fault", "FaultProxy", "Link"]
 T = TypeVar("T")
 
 PATIENCE = 30.0
-"""Seconds after which a call from another thread gives up on the proxy's loop."""
+"""Seconds after which a call from another thread stops waiting for the loop of the proxy."""
 
 
 class FaultProxy:
-    """Forwards connections to `server`, each as a link of its own, until told otherwise.
+    """Forwards connections to `server`; each connection is a link.
 
-    `fail_next` is for single requests, of any link or of one (`proxy.links[0].fail_next`); `refuse`, `black_hole` and
-    `delay` last until `heal`. Every method, of a link too, may be called from any thread, and holds when it returns.
+    `fail_next` is for single requests of any link or of one link (`proxy.links[0].fail_next`); `refuse`, `black_hole`
+    and `delay` last until `heal`. Every method, also of a link, may be called from any thread and is in force when it
+    returns.
     """
 
     def __init__(self, server: Address, listen: Address | None = None) -> None:
@@ -79,11 +80,11 @@ class FaultProxy:
 
     @property
     def struck(self) -> list[Fault]:
-        """The planned faults that have happened, in order."""
+        """The faults of `fail_next` that have happened, in order."""
         return list(self.faults.struck)
 
     async def until_struck(self, count: int = 1) -> None:
-        """Until so many planned faults have happened; from any loop."""
+        """Wait until `count` faults of `fail_next` have happened; from any loop."""
         assert self._loop is not None
         waiting = self.faults.until_struck(count)
         if self._at_home:
@@ -94,19 +95,19 @@ class FaultProxy:
     def fail_next(
         self, fault: Fault, *, times: int = 1, match: bytes = b"", skip: int = 0, seconds: float = 0.0
     ) -> None:
-        """Let this befall the next request, or so many, that has `match` in it, after letting `skip` such ones pass.
+        """Apply `fault` to the next `times` requests that contain `match`, after the first `skip` of them.
 
         `seconds` is for "delay". PostgreSQL clients send a statement with arguments in two requests, the text and then
         the values: match a value to reach its execution.
         """
-        self._do(lambda: self.faults.plan(fault, times, match, skip, seconds))
+        self._do(lambda: self.faults.add(fault, times, match, skip, seconds))
 
     def refuse(self) -> None:
-        """Refuse new connections; those that exist go on."""
+        """Refuse new connections; existing ones stay."""
         self._do(self._stop_listening)
 
     def black_hole(self) -> None:
-        """Swallow whatever comes, on these connections and on new ones, which are accepted and never answered."""
+        """Swallow all that is sent on existing and on new connections. New ones are accepted and never answered."""
 
         def step() -> None:
             self.faults.black_hole = True
@@ -116,7 +117,7 @@ class FaultProxy:
         self._do(step)
 
     def delay(self, seconds: float) -> None:
-        """Forward every request this much later."""
+        """Forward every request `seconds` later."""
 
         def step() -> None:
             self.faults.delay = seconds
@@ -124,7 +125,7 @@ class FaultProxy:
         self._do(step)
 
     def cut(self) -> None:
-        """Cut all connections that exist now."""
+        """Cut all existing connections."""
 
         def step() -> None:
             for link in self.links:
@@ -133,7 +134,7 @@ class FaultProxy:
         self._do(step)
 
     def heal(self) -> None:
-        """Forget every fault. Connections that swallowed something are cut: their streams have a hole in them."""
+        """Remove all faults. Connections that swallowed data are cut, because a part of their stream is missing."""
 
         def step() -> None:
             self.faults.forget()
@@ -186,7 +187,7 @@ class FaultProxy:
 
     def _accept(self, listener: socket.socket) -> None:
         assert self._loop is not None
-        with contextlib.suppress(OSError):  # the client has gone already
+        with contextlib.suppress(OSError):  # the client has left already
             client, _ = listener.accept()
             self.accepted += 1
             link = Link(client, self.server, self.faults)

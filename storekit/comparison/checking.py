@@ -1,4 +1,4 @@
-"""What holds after every step of a story: the store shows what the model knows."""
+"""The checks after every step of a story: the store shows what the model has."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from storekit.model.schedules import show_schedule
 
 
 def show(run: Run) -> dict[str, Any]:
-    """A run of a store, as far as the model knows runs."""
+    """Return the fields of a run that the model has too."""
     return {
         "state": str(run.state),
         "task": run.task,
@@ -101,13 +101,13 @@ class Checks:
             assert shown == known, f"{run.id}: {differences(shown, known)}"
             self.check_history(run)
             self.seen[run.id] = run
-        # One that was tried waits for its retry, and one that was not may stand behind it.
+        # A run that was tried may wait for its retry while one that was never tried waits for its end.
         unique = [row for row in newest_first if row.new.unique_key and row.waiting]
         waiting = [(row.new.task, row.new.unique_key, row.fence > 0) for row in unique]
         assert len(waiting) == len({*waiting}), f"two equal runs wait: {waiting}"
 
     def notice_expiry(self, pairs: Sequence[tuple[Run, Row]], now: float) -> None:
-        """A store may notice at any claim that a run is too late to start."""
+        """Expire in the model the runs that the store shows as expired: a store may expire a run at any claim."""
         noticed = [(run, row) for run, row in pairs if row.too_late(now) and run.state is State.CANCELLED]
         for finished_at in sorted({run.finished_at or 0.0 for run, _ in noticed}):
             self.book.now = finished_at
@@ -116,7 +116,7 @@ class Checks:
             holding.expire(self.book, late)
 
     async def clear_up(self) -> None:
-        """What only the store can say."""
+        """Take over from the store what the model cannot know."""
         for about in self.book.unclear:
             reply = await self.store.rows(MarkRow, RowQuery(task=about[0], key=about[1]))
             mark = next((row.mark for row in reply.items if row.mark), None)
@@ -127,7 +127,7 @@ class Checks:
         self.book.unclear.clear()
 
     def check_history(self, run: Run) -> None:
-        """What holds between any two looks at one run."""
+        """Check what must be true between any two views of one run."""
         assert (run.state is State.RUNNING) == (run.worker is not None) == (run.until is not None)
         assert run.state.final == (run.finished_at is not None)
         before = self.seen.get(run.id)
@@ -137,10 +137,10 @@ class Checks:
             assert run == before, f"{run.id} was final, and changed"
         assert run.fence - before.fence == (run.claimed_at != before.claimed_at and run.worker is not None)
 
-    async def check_rest(self) -> None:
-        """Schedules, marks, decisions and counts."""
+    async def check_others(self) -> None:
+        """Check schedules, marks, decisions and counts."""
         shown = {row.id: show_schedule(row) for row in (await self.store.rows(Schedule)).items}
-        assert shown == {id: plan.said for id, plan in self.book.timetable.plans.items()}
+        assert shown == {id: row.fields for id, row in self.book.timetable.rows.items()}
         marks = {(row.task, row.key): row.mark for row in (await self.store.rows(MarkRow)).items if row.mark}
         stored = {about: (mark.succeeded_at, mark.finished_at, mark.failures) for about, mark in marks.items()}
         known = {about: (mark.succeeded, mark.finished, mark.failures) for about, mark in self.book.marks.items()}
@@ -171,8 +171,8 @@ class Checks:
     def check_due(self, claim: Claim, offered: bool) -> None:
         expected = self.book.timetable.offer(claim.now) if offered else set[str]()
         assert sorted(schedule.id for schedule in claim.schedules) == sorted(expected)
-        plans = self.book.timetable.plans
-        assert all(show_schedule(schedule) == plans[schedule.id].said for schedule in claim.schedules)
+        rows = self.book.timetable.rows
+        assert all(show_schedule(schedule) == rows[schedule.id].fields for schedule in claim.schedules)
 
 
 def differences(shown: dict[str, Any], known: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The other half of a story: commands of people, what code declares, schedules and marks."""
+"""Stories, second part: commands, declarations, schedules and marks."""
 
 from rota.domain.schedule import Tick
 from rota.store import Command, Declared, Fired, Scope
@@ -9,7 +9,7 @@ from storekit.model import admitting, control
 
 
 class Story(RunStory):
-    """All that can happen to a store."""
+    """Everything that can happen to a store."""
 
     ticks: list[Tick]
 
@@ -24,8 +24,8 @@ class Story(RunStory):
 
     async def control(self, dice: Dice) -> None:
         command, note = dice.choice(drawing.COMMANDS), dice.choice([None, None, "why"])
-        held = [run.id for run in self.seen.values() if run.state == "running" or run.state == "paused"]
-        ids = sorted({*dice.some([*self.ids, *held])})
+        started = [run.id for run in self.seen.values() if run.state == "running" or run.state == "paused"]
+        ids = sorted({*dice.some([*self.ids, *started])})
         reply = await self.store.control(command, ids, note)
         self.book.now = reply.now
         assert reply.items == [control.control(self.book, command, id, note) for id in ids]
@@ -38,7 +38,7 @@ class Story(RunStory):
         assert reply.items == [control.control_task(self.book, command, task, note)]
 
     async def resume_tasks(self, dice: Dice) -> None:
-        """A paused task makes for dull stories."""
+        """Resume tasks: in a story with only paused tasks nothing happens."""
         reply = await self.store.control(Command.RESUME, self.tasks, of=Scope.TASKS)
         self.book.now = reply.now
         assert reply.items == [control.control_task(self.book, "resume", task, None) for task in self.tasks]
@@ -66,19 +66,19 @@ class Story(RunStory):
         assert reply.items == [Declared(control.declare(self.book, item)) for item in items]
 
     async def fire(self, dice: Dice) -> None:
-        """As a worker planned it that has read the schedule, now and then from one that has changed since."""
-        plans = self.book.timetable.plans
-        if not plans:
+        """Fire ticks as a worker computes them, some of them from a schedule that has changed since."""
+        rows = self.book.timetable.rows
+        if not rows:
             return await self.declare_schedules(dice)
         ticks: list[Tick] = []
-        for id in [dice.choice(sorted(plans)) for _ in range(dice.randint(1, 2))]:
-            said = plans[id].said
-            version = said["version"] - dice.rarely(6)
-            then = dice.choice([None, *[(said["next_at"] or 0.0) + step for step in (5.0, 5.0, 60.0)]])
+        for id in [dice.choice(sorted(rows)) for _ in range(dice.randint(1, 2))]:
+            fields = rows[id].fields
+            version = fields["version"] - dice.rarely(6)
+            then = dice.choice([None, *[(fields["next_at"] or 0.0) + step for step in (5.0, 5.0, 60.0)]])
             runs = await self.newcomers(dice, dice.randint(0, 2))
             nominals = tuple(float(place) for place in range(len(runs)))
             missed = dice.choice(drawing.MISSES)
-            ticks.append(Tick(id, version, said["next_at"], then, then, tuple(runs), nominals, missed))
+            ticks.append(Tick(id, version, fields["next_at"], then, then, tuple(runs), nominals, missed))
         self.ticks += ticks
         return await self.send_ticks(ticks)
 

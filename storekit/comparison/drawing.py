@@ -1,4 +1,4 @@
-"""What stories are made of: runs, tasks, schedules, outcomes and commands, drawn from few values so that they meet."""
+"""Random runs, tasks, schedules, outcomes and commands for stories. There are few values, so that they collide."""
 
 from collections.abc import Sequence
 from random import Random
@@ -24,7 +24,7 @@ UNIQUE_KEYS = ("u", "v")
 GROUPS = ("g", "h")
 SCHEDULES = ("s", "t", "u")
 STEPS = (1.0, 6.0, 11.0, 31.0, 61.0, 150.0)
-"""Seconds that pass at once."""
+"""Seconds by which the clock moves."""
 
 SPECS: dict[str, tuple[TaskSpec, ...]] = {
     "plain": (TaskSpec("plain"), TaskSpec("plain", enabled=False)),
@@ -51,13 +51,13 @@ SPECS: dict[str, tuple[TaskSpec, ...]] = {
         TaskSpec("pacedkeys", limit=Limit(per_key=1), rate=Rate(1, per=3.7, burst=2, per_key=True)),
     ),
 }
-"""The tasks, and what may be declared of each; the first declaration holds from the start."""
+"""The tasks and their possible declarations. The first declaration is in force from the start."""
 INNOCENT = ("keyed", "pacedkeys")
-"""Their runs never have losses: of a saturated key only the best runs stand in a store's index, so nobody can say what
-a worker gets that may not have the first of them."""
+"""Tasks whose runs never have losses. A store has only the best runs of a saturated key in its lanes, so the model
+could not say what a worker gets that may not have the first of them."""
 
 MOST_PENDING = {"other": 2}
-"""Tasks that let only so many runs wait."""
+"""Tasks with a `max_pending`."""
 
 RETRYING = Retry(2, backoff="fixed", delay=7, jitter=0)
 POLICIES = (Policy(retry=RETRYING, max_losses=3), Policy(lost="fail"))
@@ -110,10 +110,10 @@ MISSES = (None, None, None, Missed(1.0, 1.0, 1), Missed(1.0, 7.5, 3), Missed(1.0
 
 
 class Dice(Random):
-    """What one step of a story draws."""
+    """The random choices of one step of a story."""
 
     def some(self, things: Sequence[T]) -> list[T]:
-        """Up to three of the latest eight, one of them perhaps twice."""
+        """Return up to three of the last eight things, perhaps one of them twice."""
         recent = things[-8:]
         return [self.choice(recent) for _ in range(self.randint(1, 3))] if recent else []
 
@@ -144,14 +144,14 @@ def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
 
 
 def new_needs(dice: Dice, tasks: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Runs that were put, perhaps ended or forgotten; and names."""
+    """Return needs: ids of runs that were put, perhaps ended or forgotten, and names."""
     name = dice.choice((needs.done, needs.ended))
     named = [name(dice.choice(tasks), dice.choice((*KEYS, *UNIQUE_KEYS, "")))] if dice.rarely(2) else []
     return tuple(dict.fromkeys([*dice.some(ids), *named]))
 
 
 def new_schedule(dice: Dice, tasks: Sequence[str], now: float) -> Schedule:
-    """Few words to say, so that the same is said again."""
+    """Return a schedule made of few values, so that the same schedule is declared again."""
     at = dice.choice([None, now + 1, now + 5, now + 5, now + 40])
     return Schedule(
         id=dice.choice(SCHEDULES),

@@ -1,7 +1,7 @@
-"""Searches for a story that a store and the model tell differently, and makes the story short.
+"""Searches for a story in which a store and the model disagree, and shortens that story.
 
-Every step draws from dice of its own, seeded by the story and the number of the step: a story without some of its steps
-still does the same in the others. Hypothesis would do the same, but half of its time goes into drawing.
+Every step has its own random generator, seeded by the story and the number of the step: a story without some of its
+steps does the same in the other steps. Hypothesis could do it too, but spends half of its time on drawing.
 """
 
 import time
@@ -20,7 +20,7 @@ from storekit.comparison.controlling import Story
 from storekit.comparison.drawing import Dice
 
 Make = Callable[[], Backend | Coroutine[Any, Any, Backend]]
-"""Makes the backend of a new and empty store."""
+"""A function that returns the backend of a new and empty store."""
 
 WEIGHTS = {
     "put": 4,
@@ -47,9 +47,9 @@ WEIGHTS = {
     "pass_time": 4,
 }
 OFTEN = ("put", "claim", "settle", "pass_time")
-CHECK_REST_EVERY = 4
+CHECK_OTHERS_EVERY = 4
 SHRINKING = 20.0
-"""Seconds for which a story is made shorter; less than a test may take."""
+"""Seconds that may be spent on shortening a story; less than a test may take."""
 
 
 Call = tuple[Any, ...]
@@ -57,17 +57,17 @@ Call = tuple[Any, ...]
 
 
 class Disagreement(AssertionError):
-    """A story that the store and the model tell differently, or that the store cannot tell."""
+    """A story in which the store and the model disagree, or in which the store raises an error."""
 
 
 async def search(make: Make, seed: int, stories: int, steps: int = 40) -> None:
-    """Tell so many stories. The same seed tells the same stories, whatever the machine is."""
+    """Play `stories` stories. The same seed plays the same stories on every machine."""
     for place in range(stories):
         await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
 
 
 async def search_for(make: Make, seed: int, seconds: float, steps: int = 100) -> int:
-    """Tell stories for so long; how many there were."""
+    """Play stories for `seconds`, and return how many there were."""
     end, place = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
@@ -75,24 +75,24 @@ async def search_for(make: Make, seed: int, seconds: float, steps: int = 100) ->
     return place
 
 
-async def tell(make: Make, name: str, steps: Sequence[int]) -> None:
-    """One story: those of its steps that are named."""
+async def play(make: Make, name: str, steps: Sequence[int]) -> None:
+    """Play the given steps of the story `name`."""
     calls: list[Call] = []
     try:
         async with AsyncExitStack() as opened:
             made = make()
             backend = await made if isinstance(made, Coroutine) else made
-            store = cast(Store, _Told(await opened.enter_async_context(backend.open()), calls))
-            await opened.enter_async_context(store.changes())  # so that a store may hand runs over
-            await _tell(backend, store, name, steps, calls)
+            store = cast(Store, _Recorded(await opened.enter_async_context(backend.open()), calls))
+            await opened.enter_async_context(store.changes())  # so that the store may hand runs over
+            await _play(backend, store, name, steps, calls)
     except Exception as error:
-        told = "\n".join(_line(*call) for call in calls)
+        story = "\n".join(_line(*call) for call in calls)
         line = traceback.extract_tb(error.__traceback__)[-1].line
-        raise Disagreement(f"story {name!r}, steps {list(steps)}: {line}\n{error!r}\n{told}") from error
+        raise Disagreement(f"story {name!r}, steps {list(steps)}: {line}\n{error!r}\n{story}") from error
 
 
-async def _tell(backend: Backend, store: Store, name: str, steps: Sequence[int], calls: list[Call]) -> None:
-    """Each story has tasks and a temper of its own: where everything is likely, nothing happens often."""
+async def _play(backend: Backend, store: Store, name: str, steps: Sequence[int], calls: list[Call]) -> None:
+    """Play a story. Each story uses some of the tasks and prefers some of the actions, so that these meet often."""
     dice = Dice(name)
     story = Story(backend, store, dice.sample(sorted(drawing.SPECS), 3))
     weights = {verb: n * dice.choice([0, 1, 1, 3]) if verb not in OFTEN else n for verb, n in WEIGHTS.items()}
@@ -105,20 +105,21 @@ async def _tell(backend: Backend, store: Store, name: str, steps: Sequence[int],
         story.step, story.made = str(step), 0
         await getattr(story, verb)(dice)
         await story.check_runs()
-        if step % CHECK_REST_EVERY == 0:
-            await story.check_rest()
-    await story.check_rest()
+        if step % CHECK_OTHERS_EVERY == 0:
+            await story.check_others()
+    await story.check_others()
 
 
 async def _tell_or_shrink(make: Make, name: str, steps: Sequence[int]) -> None:
     try:
-        await tell(make, name, steps)
+        await play(make, name, steps)
     except Disagreement as found:
         raise await _shrunk(make, name, steps, found) from None
 
 
 async def _shrunk(make: Make, name: str, steps: Sequence[int], found: Disagreement) -> Disagreement:
-    """Leave out half of the steps, then quarters, down to single steps, as long as the story still goes wrong."""
+    """Return the shortest story found that still fails: leave out half of the steps, then quarters, down to single
+    steps."""
     end, left = time.monotonic() + SHRINKING, list(steps)
     size = len(left)
     while size:
@@ -126,7 +127,7 @@ async def _shrunk(make: Make, name: str, steps: Sequence[int], found: Disagreeme
             if time.monotonic() > end:
                 return found
             try:
-                await tell(make, name, fewer)
+                await play(make, name, fewer)
             except Disagreement as again:
                 found, left = again, fewer
                 break
@@ -148,24 +149,24 @@ def _line(verb: str, args: Any, kwargs: dict[str, Any] | None = None, answer: ob
 
 
 def _brief(value: object) -> str:
-    """A value without the fields that have their defaults."""
+    """Return a value as text, without the fields that have their default."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_brief(item) for item in cast(list[object], value))}]"
     if not isinstance(value, Struct):
         return str(value) if isinstance(value, StrEnum) else repr(value)
-    said = {
+    shown = {
         field.name: getattr(value, field.name) for field in fields(value) if getattr(value, field.name) != field.default
     }
-    return f"{type(value).__name__}({', '.join(f'{name}={_brief(item)}' for name, item in said.items())})"
+    return f"{type(value).__name__}({', '.join(f'{name}={_brief(item)}' for name, item in shown.items())})"
 
 
-class _Told:
-    """A store that writes down what it was asked and what it answered."""
+class _Recorded:
+    """A store that records its calls and answers."""
 
     def __init__(self, store: Store, calls: list[Call]) -> None:
         self._store = store
         self._calls = calls
-        if isinstance(store, HandsOver):  # `isinstance` looks for attributes, and passes over __getattr__
+        if isinstance(store, HandsOver):  # `isinstance` with a protocol looks for attributes and ignores __getattr__
             self.hears = store.hears
             self.claim_ready = self._recorded("claim_ready", store.claim_ready)
 

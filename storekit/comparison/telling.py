@@ -1,4 +1,4 @@
-"""A story about runs: what happens to the store happens to the model, and both answer alike."""
+"""Stories, first part: runs. Each action goes to the store and to the model, and both must answer the same."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,7 @@ class RunStory(Checks):
         await self.admit(news, plan)
 
     async def newcomers(self, dice: Dice, count: int) -> list[NewRun]:
-        """Each with a new id; some of them wait for others, perhaps for one that comes with them."""
+        """Return new runs. Some of them wait for other runs, perhaps for one of the same batch."""
         now, found = await self.now(), list[NewRun]()
         for _ in range(count):
             id = self.fresh_id()
@@ -62,7 +62,8 @@ class RunStory(Checks):
         return found
 
     def draw_run(self, dice: Dice, id: str, now: float) -> NewRun:
-        """One run of a task with `max_pending` in a step: stores may choose which of a batch get the last places."""
+        """Return a run. A step has at most one run of a task with `max_pending`: of a batch, stores may choose which
+        runs get the last places."""
         tasks = [task for task in self.tasks if (self.step, task) != self.crowded]
         new = drawing.new_run(dice, tasks, id, now)
         if new.task in drawing.MOST_PENDING:
@@ -70,12 +71,12 @@ class RunStory(Checks):
         return new
 
     def fresh_id(self) -> str:
-        """Named by the step: the same also where a step before it is left out."""
+        """Return a new id made of the number of the step, so that it stays the same if an earlier step is left out."""
         self.made += 1
         return f"{self.step}-{self.made}"
 
     async def put_again(self, dice: Dice) -> None:
-        """An id that is known, or was and is forgotten; with other commands than before."""
+        """Put an id again that is known or was forgotten, with other options than before."""
         now = await self.now()
         news = [self.draw_run(dice, id, now) for id in sorted({*dice.some(self.ids)})]
         self.news |= {new.id: new for new in news if new.id not in self.book.rows}
@@ -95,7 +96,7 @@ class RunStory(Checks):
         assert len(decisions) == len(answers)
         for decision, (run, reason) in zip(decisions, answers, strict=True):
             assert decision.reason == reason, f"{decision}, expected {reason}"
-            if reason == "already_running":  # where several equal runs run, the answer may name any of them
+            if reason == "already_running":  # if several runs of the unique key run, the answer may name any of them
                 names = [
                     (row.new.task, row.new.unique_key) for row in map(self.book.rows.get, (decision.run, run)) if row
                 ]
@@ -114,12 +115,12 @@ class RunStory(Checks):
         self.claimed.extend(claim.runs)
 
     def draw_took(self, dice: Dice, worker: str) -> str | None:
-        """What the worker took of what it was handed: it may not have heard of it."""
+        """Return the run that the worker took of those handed over to it; None if it did not hear of it."""
         handed = self.book.handed.get(worker)
         return handed[0] if handed and dice.rarely(2) else None
 
     async def wait_for_work(self, dice: Dice) -> None:
-        """All workers take what they find until there is nothing, and then something comes."""
+        """All workers claim until nothing is due, and then a run is put."""
         for worker in [drawing.WORKERS[0], *drawing.WORKERS]:
             took = self.draw_took(dice, worker)
             self.claimed.extend((await self.take(worker, self.tasks, 20, drawing.LEASES[0], True, took)).runs)
@@ -149,7 +150,7 @@ class RunStory(Checks):
             self.book.now = claim.now
             claiming.kept(self.book, worker, request.lease)
             claiming.may_hand(self.book, worker, ())
-            batch = [pair for pair in self.book.batches[worker] if self.book.held(*pair, worker)]
+            batch = [pair for pair in self.book.batches[worker] if self.book.leased(*pair, worker)]
             assert [(run.id, run.fence) for run in claim.runs] == batch
             self.check_offers(claim, request)
 
@@ -157,14 +158,14 @@ class RunStory(Checks):
         for worker in dice.some(sorted(self.claims)):
             request = self.claims[worker]
             claim = await self.store.claim(replace(request, n=request.n - 1))
-            assert all(self.book.held(run.id, run.fence, run.worker) for run in claim.runs)
+            assert all(self.book.leased(run.id, run.fence, run.worker) for run in claim.runs)
             self.check_offers(claim, request)
 
     def check_offers(self, claim: Claim, request: ClaimRequest) -> None:
         self.check_due(claim, bool(request.tasks or request.free))
         assert len(claim.lapsed) <= OFFERS
         for run in claim.lapsed:
-            row = self.book.held(run.id, run.fence, run.worker)
+            row = self.book.leased(run.id, run.fence, run.worker)
             assert row is not None, f"{run.id} was offered for rescue, but nobody holds it so"
             assert (row.until or 0.0) <= claim.now
 
@@ -179,15 +180,15 @@ class RunStory(Checks):
         expected = [settling.renew(self.book, run.lease, until, notes.get(run.id)) for run in runs]
         assert reply.items == [Renewal(answer) for answer in expected]
 
-    def held(self) -> list[Run]:
+    def leased(self) -> list[Run]:
         return [run for run in self.seen.values() if run.state is State.RUNNING]
 
     async def settle(self, dice: Dice) -> None:
-        """By the workers that hold the runs, each as it stands now."""
-        await self.send([self.judged(dice, run) for run in dice.some(self.held())])
+        """Settle runs by the workers that have them, under their current fences."""
+        await self.send([self.judged(dice, run) for run in dice.some(self.leased())])
 
     async def settle_late(self, dice: Dice) -> None:
-        """By any worker that ever held a run: holders, zombies and rescuers, at the right time or not."""
+        """Settle by any worker that ever had a run, in time or too late, also as a rescuer."""
         await self.send([self.judged(dice, run) for run in dice.some(self.claimed)])
 
     def judged(self, dice: Dice, run: Run) -> Settlement:
@@ -197,7 +198,7 @@ class RunStory(Checks):
         await self.send(dice.some(self.sent))
 
     async def rescue(self, dice: Dice) -> None:
-        """As an engine does it: judge what a claim offers, and send it."""
+        """Rescue as an engine does: settle the lapsed runs of a claim as lost."""
         claim = await self.take(dice.choice(drawing.WORKERS), (), 0, drawing.LEASES[0])
         await self.check_runs()
         await self.send([lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed])
@@ -205,13 +206,13 @@ class RunStory(Checks):
     async def send(self, settlements: Sequence[Settlement]) -> None:
         reply = await self.store.settle(settlements)
         self.book.now = reply.now
-        expected = [settling.settle(self.book, said) for said in settlements]
+        expected = [settling.settle(self.book, settlement) for settlement in settlements]
         assert reply.items == [Verdict(verdict) for verdict in expected], f"expected {expected}"
         self.sent.extend(settlements)
-        for said, verdict in zip(settlements, expected, strict=True):
-            if verdict == "applied" and isinstance(said.action, Finish):
-                once = (said.run, self.seen[said.run].created_at)
-                assert once not in self.finished, f"{said.run} was recorded finished twice"
+        for settlement, verdict in zip(settlements, expected, strict=True):
+            if verdict == "applied" and isinstance(settlement.action, Finish):
+                once = (settlement.run, self.seen[settlement.run].created_at)
+                assert once not in self.finished, f"{settlement.run} was recorded finished twice"
                 self.finished.add(once)
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -237,5 +238,5 @@ class RunStory(Checks):
 
 
 def _may_join(new: NewRun, known: NewRun) -> bool:
-    """Could they become one run? A run that waits for itself is no story."""
+    """Return whether one run could join the other. A run that waits for itself is left out."""
     return new.unique_key is not None and (new.task, new.unique_key) == (known.task, known.unique_key)

@@ -1,11 +1,11 @@
-"""What every store promises, as tests. A store's author gives a backend and inherits the rest:
+"""The promises of every store as tests. The author of a store gives a backend and inherits the tests:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
         def backend(self) -> Backend:
-            return MyBackend(...)        # empty, and with a `skew` that moves its clock
+            return MyBackend(...)        # empty, with a `skew` that moves its clock
 
-No test sleeps; time passes by `backend.skew`.
+No test sleeps; `backend.skew` moves the clock.
 """
 
 import pytest

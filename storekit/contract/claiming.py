@@ -1,4 +1,4 @@
-"""claim: who gets which run, and in what order."""
+"""claim: which worker gets which runs, and in what order."""
 
 import asyncio
 
@@ -86,14 +86,14 @@ class ClaimContract(Staged):
 
     async def test_a_repeated_claim_answers_only_what_is_still_held(self, stage: Stage) -> None:
         await stage.put(*(new_run() for _ in range(4)))
-        done, rescued, taken_over, held = (await stage.claim(free=4, lease=LEASE)).runs
+        done, rescued, taken_over, leased = (await stage.claim(free=4, lease=LEASE)).runs
         stage.wait(LEASE + 1)
-        await stage.renew(held)
+        await stage.renew(leased)
         await stage.end(done, Succeeded())
         await stage.end(taken_over, Lost())
         assert (await stage.take("bob")).id == taken_over.id
         await stage.end(rescued, Lost())
-        assert ids((await stage.claim(free=4, again=True)).runs) == [held.id]
+        assert ids((await stage.claim(free=4, again=True)).runs) == [leased.id]
 
     async def test_a_repeated_claim_does_not_answer_what_the_worker_claimed_later(self, stage: Stage) -> None:
         run = await stage.running()
@@ -145,7 +145,7 @@ class ClaimContract(Staged):
                     )
                 )
                 taken += [run for claim in claims for run in claim.runs]
-        # One that others got in the way of may come away with less, and looks again.
+        # A worker that competes with others may get fewer runs than are due, and claims again.
         taken += (await stage.claim(worker="last", free=120)).runs
         assert sorted(ids(taken)) == sorted(ids(news))
         assert {run.fence for run in taken} == {1}

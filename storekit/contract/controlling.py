@@ -1,4 +1,4 @@
-"""ask: a command to cancel, and who wins."""
+"""control: cancel, and which of cancel and settle wins."""
 
 from msgspec.structs import replace
 

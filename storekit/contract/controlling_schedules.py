@@ -1,4 +1,4 @@
-"""ask about schedules: pause, resume, drop; how many it changed, and who wanted it."""
+"""control of schedules: pause, resume and drop, the number of changes, and who asked for them."""
 
 import pytest
 from msgspec.structs import replace
@@ -75,7 +75,10 @@ class ScheduleControlContract(Staged):
         assert await timetable.control(Command.RESUME, "c", "a") == [0, 1]
         assert await timetable.control(Command.DROP, "a", "a", "never") == [1, 0, 0]
         assert (await stage.store.control(Command.DROP, [], of=Scope.SCHEDULES)).items == []
-        assert [(plan.id, plan.paused) for plan in await timetable.find("a", "b", "c")] == [("b", True), ("c", False)]
+        assert [(schedule.id, schedule.paused) for schedule in await timetable.find("a", "b", "c")] == [
+            ("b", True),
+            ("c", False),
+        ]
 
     async def test_a_command_about_a_schedule_leaves_runs_and_tasks_of_that_name_alone(self, stage: Stage) -> None:
         timetable = Timetable(stage)

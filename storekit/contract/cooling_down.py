@@ -1,4 +1,4 @@
-"""rest and max_pending: what else a put may be refused for."""
+"""cooldowns and max_pending: other guards that refuse a put."""
 
 import pytest
 
@@ -70,7 +70,7 @@ class CooldownContract(Staged):
         stage.wait(595)
         assert (await stage.admit(guarded())).reason is Reason.BREAKER
         stage.wait(10)
-        await self.end(stage, Failed(BOOM))  # the fourth in a row: it opens again
+        await self.end(stage, Failed(BOOM))  # the fourth failure in a row: the breaker opens again
         assert (await stage.admit(guarded())).reason is Reason.BREAKER
 
     async def test_a_success_closes_the_breaker(self, stage: Stage) -> None:
@@ -115,7 +115,7 @@ class CooldownContract(Staged):
         assert await stage.admit(new_run(unique="done", key="k"))
 
     async def test_unique_and_rest_are_about_the_same_key(self, stage: Stage) -> None:
-        """A digest of the arguments, say, where the run has no key of its own."""
+        """The unique key, for example a digest of the arguments, is the key of the mark if the run has no key."""
         new = new_run(unique="active", cooldowns=(SPACING,))
         await stage.ended(new)
         assert (await stage.admit(new_run(unique="active", cooldowns=(SPACING,)))).reason is Reason.RESTING

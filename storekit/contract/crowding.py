@@ -1,4 +1,4 @@
-"""A crowd: eight claimers and random operations. No limit is exceeded at any instant, and in the end nobody waits."""
+"""A crowd: eight workers and random operations. No limit is exceeded at any instant, and in the end no run waits."""
 
 import asyncio
 from collections import Counter
@@ -25,7 +25,7 @@ Place = tuple[str, str | None]
 
 
 class Worker:
-    """One claimer: it claims, settles what it holds, puts and cancels, as the dice fall."""
+    """One worker that claims, settles, puts and cancels at random."""
 
     def __init__(self, name: str, store: Store, dice: Random) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Worker:
         self._store = store
         self._dice = dice
         self._claims = 0
-        self._held: list[Run] = []
+        self._leased: list[Run] = []
         self._known: list[str] = []
 
     async def act(self, full: bool) -> None:
@@ -48,11 +48,11 @@ class Worker:
                 await self.command(self._dice.randint(1, 5))
 
     async def claim(self, free: int) -> int:
-        """Take what there is, and rescue what has lapsed."""
+        """Claim up to `free` runs and rescue lapsed ones."""
         self._claims += 1
         tasks = self._dice.sample(sorted(LIMITS), len(LIMITS))
         claim = await self._store.claim(ClaimRequest(self.name, self._claims, tasks, free, LEASE))
-        self._held += claim.runs
+        self._leased += claim.runs
         await self._send(settlement_of(run, Lost()) for run in claim.lapsed)
         self.done += 1
         return len(claim.runs)
@@ -61,7 +61,7 @@ class Worker:
         await self._send(settlement_of(run, self._dice.choice(OUTCOMES)) for run in self._leave(most))
 
     async def finish(self) -> None:
-        await self._send(settlement_of(run, Succeeded()) for run in self._leave(len(self._held)))
+        await self._send(settlement_of(run, Succeeded()) for run in self._leave(len(self._leased)))
 
     async def put(self, count: int) -> None:
         dice = self._dice
@@ -87,8 +87,8 @@ class Worker:
         self.done += count
 
     def _leave(self, most: int) -> list[Run]:
-        self._dice.shuffle(self._held)
-        left, self._held = self._held[:most], self._held[most:]
+        self._dice.shuffle(self._leased)
+        left, self._leased = self._leased[:most], self._leased[most:]
         return left
 
     async def _send(self, settlements: Iterable[Settlement]) -> None:
@@ -99,7 +99,7 @@ class Worker:
 
 
 def places(run: Run) -> list[Place]:
-    """Where a run counts: in its task, and in its key there."""
+    """Return what a run counts for: its task, and its key in that task."""
     return [(run.task, None)] if run.key is None else [(run.task, None), (run.task, run.key)]
 
 
@@ -114,7 +114,7 @@ def check(counts: Counter[Place]) -> None:
 
 
 def most_at_once(runs: Iterable[Run]) -> Counter[Place]:
-    """By the attempts that a store remembers: how many ran at the same time, at most."""
+    """Return the most runs of each task and key that ran at the same time, by the stored attempts."""
     moments = sorted(
         moment
         for run in runs
@@ -131,7 +131,7 @@ def most_at_once(runs: Iterable[Run]) -> Counter[Place]:
 
 
 async def crowd(backend: Backend, operations: int, seed: int) -> None:
-    """So many operations by eight workers on two open stores, then everything is brought to its end."""
+    """Do `operations` by eight workers on two open stores, then end all runs."""
     dice = Random(seed)
     async with backend.open() as near, backend.open() as far:
         await near.declare([TaskSpec(task, limit=limit) for task, limit in LIMITS.items()])
@@ -150,7 +150,7 @@ async def crowd(backend: Backend, operations: int, seed: int) -> None:
 
 
 async def drain(backend: Backend, store: Store, workers: list[Worker]) -> None:
-    """Nothing new comes: all that waits, starts and ends."""
+    """Run all waiting runs to their end. Nothing new is put."""
     paused = (await store.runs(RunQuery(states=[State.PAUSED], limit=1_000_000))).runs
     await store.control(Command.RESUME, [run.id for run in paused])
     for _ in range(200 + len(paused)):

@@ -1,4 +1,4 @@
-"""Decisions: every no, and every word of people, folded by reason; and the rows of marks, specs and schedules."""
+"""Decisions: refusals and commands, counted by reason; and the rows of marks, specs and schedules."""
 
 from msgspec.structs import replace
 
@@ -102,8 +102,8 @@ class DecisionContract(Staged):
         await store.control(Command.RESUME, [queued.id], "go", "Bob")
         cancel = await store.control(Command.CANCEL, [queued.id, run.id], "stop", "Cyd")
         rows = {row.reason: row for row in await decisions(stage, GREET, "k")}
-        told = {reason: (row.count, row.run, row.note, row.by) for reason, row in rows.items()}
-        assert told == {
+        found = {reason: (row.count, row.run, row.note, row.by) for reason, row in rows.items()}
+        assert found == {
             Reason.PAUSED: (1, queued.id, "wait", "Ada"),
             Reason.RESUMED: (1, queued.id, "go", "Bob"),
             Reason.CANCELLED: (2, run.id, "stop", "Cyd"),
@@ -127,8 +127,8 @@ class DecisionContract(Staged):
         for command in (Command.PAUSE, Command.RESUME, Command.DROP, Command.DROP):
             await stage.store.control(command, [GREET, "never"], "tidy", "Ada", Scope.TASKS)
         rows = [row for row in await decisions(stage) if row.task == GREET]
-        told = {row.reason: (row.key, row.count, row.run, row.note, row.by) for row in rows}
-        assert told == {
+        found = {row.reason: (row.key, row.count, row.run, row.note, row.by) for row in rows}
+        assert found == {
             Reason.PAUSED: ("", 1, None, "tidy", "Ada"),
             Reason.RESUMED: ("", 1, None, "tidy", "Ada"),
             Reason.DROPPED: ("", 3, None, "tidy", "Ada"),
@@ -156,11 +156,11 @@ class DecisionContract(Staged):
 
 class RowContract(Staged):
     async def test_marks_are_read_by_task_and_key(self, stage: Stage) -> None:
-        rest = (Cooldown(9, 1.0),)
-        first = await stage.ended(new_run(key="k", cooldowns=rest))
-        await stage.ended(new_run(key="l", cooldowns=rest), Succeeded())
+        cooldowns = (Cooldown(9, 1.0),)
+        first = await stage.ended(new_run(key="k", cooldowns=cooldowns))
+        await stage.ended(new_run(key="l", cooldowns=cooldowns), Succeeded())
         stage.wait(5)
-        failed = await stage.ended(new_run(key="k", cooldowns=rest, policy=Policy()), Failed(BOOM))
+        failed = await stage.ended(new_run(key="k", cooldowns=cooldowns, policy=Policy()), Failed(BOOM))
         rows = (await stage.store.rows(MarkRow)).items
         assert [(row.task, row.key) for row in rows] == [(GREET, "k"), (GREET, "l")]
         assert rows[0].mark == Mark(first.finished_at, failed.finished_at, 1)

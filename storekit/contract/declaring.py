@@ -1,4 +1,4 @@
-"""declare, rows and stats: what code says of its tasks, and what workers say of themselves."""
+"""declare, rows and stats: specs of tasks, and reports of workers."""
 
 from msgspec.structs import replace
 
@@ -42,7 +42,7 @@ class DeclareContract(Staged):
 
 class ReportContract(Staged):
     async def at_a_new_minute(self, stage: Stage) -> int:
-        """The store's minute, with nearly all of it to come."""
+        """Move the clock to the first second of a new minute, and return that minute."""
         stage.wait(61 - await stage.now() % 60)
         return int(await stage.now() // 60)
 

@@ -1,4 +1,4 @@
-"""declare of schedules: what is new, what moves, what stays, and what is not ours."""
+"""declare of schedules: added, changed, unchanged, or taken by another app."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ FULL = new_schedule(
 
 class ScheduleDeclareContract(Staged):
     async def used(self, stage: Stage) -> Schedule:
-        """One that has fired, and was paused since."""
+        """Return a schedule that has fired and is paused now."""
         timetable = Timetable(stage)
         await timetable.fire(new_tick(await timetable.due(), tick_run()))
         await timetable.control(Command.PAUSE, note="holiday")

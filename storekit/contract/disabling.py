@@ -1,4 +1,4 @@
-"""Disabled tasks: no run of them starts, and no new one is taken, until their code enables them again."""
+"""Disabled tasks: no run of such a task starts and no new run is accepted until its code enables the task again."""
 
 from rota.domain.decision import Decision, Reason
 from rota.domain.lifecycle import Failed, Lost, Released, Succeeded

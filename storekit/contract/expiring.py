@@ -1,4 +1,4 @@
-"""Expiry: too late to start, and only to start."""
+"""Expiry: a run that expires never starts; a run that has started does not expire."""
 
 from rota.domain.decision import Reason
 from rota.domain.lifecycle import Failed, Lost, Released, Succeeded

@@ -1,4 +1,4 @@
-"""fire: advance and admit in one step, or nothing; whoever else plans the same tick changes nothing more."""
+"""fire: advance a schedule and admit its runs in one transaction. The same tick from another worker changes nothing."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ class FireContract(Staged):
         assert (await stage.take()).id == run.id
 
     async def test_the_same_tick_again_changes_nothing(self, stage: Stage) -> None:
-        """Its reply was lost, or another has fired it meanwhile; even after its run is forgotten."""
+        """The reply was lost, or another worker has fired the tick; even after the run is forgotten."""
         timetable, run = Timetable(stage), tick_run()
         tick = new_tick(await timetable.due(), run)
         assert await timetable.fired(tick, tick) == [True, False]
@@ -52,8 +52,8 @@ class FireContract(Staged):
             stage.wait(MINUTE)
             schedule = await timetable.see()
             async with backend.open() as other:
-                plans = [due_tick(schedule, await stage.now()) for _ in range(2)]
-                answers = await asyncio.gather(stage.store.fire(plans[:1]), other.fire(plans[1:]))
+                ticks = [due_tick(schedule, await stage.now()) for _ in range(2)]
+                answers = await asyncio.gather(stage.store.fire(ticks[:1]), other.fire(ticks[1:]))
             assert sorted(fired.applied for reply in answers for fired in reply.items) == [False, True]
             (depth,) = (await stage.store.depths()).items
             assert depth.queued == turn
@@ -118,8 +118,8 @@ class FireContract(Staged):
         assert (await stage.store.rows(DecisionCount)).items == []
 
     async def test_a_tick_is_remembered_with_the_run_that_was_there_already(self, stage: Stage) -> None:
-        """Its own run needs no word: that id follows from the nominal time. One that it joins, or that stands in its
-        way, is named."""
+        """A firing names the run that the tick joined, or because of which it was refused. It does not name the run of
+        the tick itself: that id derives from the nominal time."""
         timetable = Timetable(stage)
         schedule = await timetable.due()
         first, joins = tick_run(unique="queued"), tick_run(unique="queued")
@@ -161,7 +161,7 @@ class FireContract(Staged):
         (twin,) = [new_run(key="schedule:s0007", unique="active")]
         await stage.put(twin)
         kept = (await stage.store.rows(Schedule)).items
-        ticks = [new_tick(plan, new_run(key=plan.key, unique="active", join="refuse")) for plan in kept]
+        ticks = [new_tick(schedule, new_run(key=schedule.key, unique="active", join="refuse")) for schedule in kept]
         fired = await timetable.fire(*ticks)
         assert all(each.applied for each in fired)
         refused = [each.decisions for each in fired if not each.decisions[0]]
@@ -173,7 +173,7 @@ class FireContract(Staged):
 class FireGuardContract(Staged):
     @pytest.mark.parametrize("unique", ["queued", "active"])
     async def test_overlap_is_judged_in_the_step_that_admits(self, stage: Stage, unique: Unique) -> None:
-        """Behind a queued one nothing is put; behind a running one only where one may queue."""
+        """While a run is queued, a tick makes no run; while a run is running, only with unique="queued"."""
         timetable = Timetable(stage)
         first, second, third = (tick_run(unique=unique, join="refuse") for _ in range(3))
         schedule = await timetable.due()

@@ -1,4 +1,4 @@
-"""Steps that wait for what is done, by name: whoever does it, whenever, and each of them starts once."""
+"""Steps that wait for names: any run may meet them, at any time, and each step starts once."""
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ def step(
     group: str = DAY,
     policy: Policy = ONCE,
 ) -> NewRun:
-    """A step of the day, done once, behind others of them."""
+    """Return the run of a step of the day, done once, that waits for the steps `after`."""
     spell = needs.ended if any_end else needs.done
     return new_run(
         key=f"{name}@day",
@@ -209,9 +209,9 @@ class GroupContract(Staged):
         await stage.put(*day, new_run(), step("other", group="race_day@2026-11-16"))
         page = await stage.store.runs(RunQuery(group=DAY, limit=2))
         assert ids(page.runs) == [day[2].id, day[1].id]
-        rest = await stage.store.runs(RunQuery(group=DAY, limit=2, cursor=page.cursor))
-        assert (ids(rest.runs), rest.cursor) == ([day[0].id], None)
-        assert rest.runs[0].member == Member(DAY, "one")
+        second = await stage.store.runs(RunQuery(group=DAY, limit=2, cursor=page.cursor))
+        assert (ids(second.runs), second.cursor) == ([day[0].id], None)
+        assert second.runs[0].member == Member(DAY, "one")
         run = await stage.take()
         await stage.end(run, Succeeded())
         done = await stage.store.runs(RunQuery(group=DAY, states=[State.SUCCEEDED]))

@@ -1,4 +1,4 @@
-"""sweep: what is no run is forgotten as well, in its time, and the work of one sweep is bounded."""
+"""sweep: marks, decisions, workers and schedules are forgotten in time, and the work of one sweep is bounded."""
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Guards, Mark
@@ -14,7 +14,7 @@ FORGETFUL = Retention(succeeded=0, failed=0, most=0, least=0)
 
 class ForgetContract(Staged):
     async def sweep_all(self, stage: Stage) -> list[Swept]:
-        """Sweeps until there is nothing more to do at once."""
+        """Sweep until there is nothing more to do, and return all answers."""
         swept: list[Swept] = []
         for _ in range(50):
             swept.append(await stage.store.sweep(FORGETFUL))

@@ -1,4 +1,4 @@
-"""unique and join: what a run may not stand beside, and what it becomes when something stands there."""
+"""unique and join: which run refuses a new one, and how a new run changes a queued one."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ SCALE: tuple[Unique, ...] = ("queued", "active", "done")
 
 
 def equal(unique: Unique = "queued", join: Join = "keep", **more: float) -> NewRun:
-    """A run for the same key as every other one made here, with other arguments than the first."""
+    """Return a run with the key of all others made here, and with other arguments than the first run."""
     return new_run(unique=unique, join=join, key="k", args=NEWER, **more)  # type: ignore[arg-type]
 
 
@@ -234,7 +234,8 @@ class SupersedeContract(Staged):
     async def test_a_requeue_gives_way_to_the_one_that_waits(
         self, stage: Stage, outcome: Outcome, delay: float, due_in: float, failures: int, args: bytes
     ) -> None:
-        """One of the same work takes the earlier time and the failures; one of other work keeps its own time."""
+        """A queued run with the same work takes the earlier due time and the failures; one with other work keeps its
+        time."""
         if args != NEWER:
             due_in, failures = delay, 0
         run = await stage.running(new_run(unique="queued", key="k", args=args))

@@ -1,6 +1,6 @@
-"""claim with `ready`: a put may hand its run to a worker that waits. Where a store hands nothing over, a claim has it.
+"""Hand-over: a put may lease its run to a worker that is ready. In a store without hand-over, a claim returns the run.
 
-What a hint tells may be lost: on this stage a worker takes what it hears, or does as if it had heard nothing.
+A hint may be lost: in these tests a worker takes the run of the hint, or acts as if it had heard nothing.
 """
 
 import pytest
@@ -15,7 +15,7 @@ from storekit.contract.stage import GREET, LEASE, Ear, Stage, Staged, ids, new_r
 
 
 async def taken(stage: Stage, ear: Ear, worker: str = "ada") -> Run:
-    """The one run that this worker has now: it was handed it, or claims it."""
+    """Return the one run that the worker gets: by hand-over or by a claim."""
     handed = await ear.handed()
     if handed is None:
         return await stage.take(worker)

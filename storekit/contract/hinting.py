@@ -1,4 +1,4 @@
-"""changes: whom a store wakes. Hints may be lost in the field; on this stage they arrive."""
+"""changes: which workers a store hints. Hints may be lost in general; in these tests they arrive."""
 
 from rota.domain.lifecycle import Failed, Released, Succeeded
 from rota.store import IDLE_MEMORY, Backend, ClaimRequest, Retention
@@ -14,7 +14,7 @@ class HintContract(Staged):
         for due in (2, 1, 3):
             async with stage.listening() as ear:
                 await stage.put(*(new_run() for _ in range(due)))
-                fresh = await ear.workers() - hinted  # who has not claimed since may be named again
+                fresh = await ear.workers() - hinted  # a worker that has not claimed since may be hinted again
             woken.append(len(fresh))
             hinted |= fresh
         assert woken == [2, 1, 1]
@@ -32,7 +32,7 @@ class HintContract(Staged):
         await stage.claim("idle")
         async with stage.listening() as ear:
             await stage.put(new_run())
-            assert "idle" in await ear.workers()  # the one hint went where it helps
+            assert "idle" in await ear.workers()  # the one hint went to the worker that can use it
 
     async def test_a_worker_with_seats_left_is_hinted(self, stage: Stage) -> None:
         await stage.put(new_run())

@@ -1,4 +1,4 @@
-"""join: what a run that waits keeps of itself, and what it takes from the one that joins it."""
+"""join: what a queued run keeps, and what it takes from the run that joins it."""
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from storekit.contract.stage import ARGS, BOOM, GREET, LEASE, Stage, Staged, ids
 NEWER = b'{"name":"Bob"}'
 HALF = Note(Progress(0.5, "halfway"), b'{"page":3}')
 LONG = b'{"name":"' + b"x" * 5000 + b'"}'
-"""Of a size that a store may keep elsewhere."""
+"""Arguments so large that a store may keep them elsewhere."""
 
 JOINS: tuple[Join, ...] = ("keep", "push", "set")
 
@@ -27,7 +27,7 @@ def equal(args: bytes = ARGS, join: Join = "keep", **more: float) -> NewRun:
 
 class FreshStartContract(Staged):
     async def tried(self, stage: Stage, outcome: Outcome, new: NewRun | None = None) -> Run:
-        """A run that was called once, left a checkpoint, and waits again."""
+        """Return a run that was called once, left a checkpoint, and is queued again."""
         run = await stage.running(new or equal())
         if isinstance(outcome, Lost):
             await stage.store.renew([run.lease], LEASE, {run.id: HALF})
@@ -147,7 +147,7 @@ class FreshStartContract(Staged):
 
 
 def tick(args: bytes = ARGS, **more: float) -> NewRun:
-    """A run as a schedule with overlap="queue" makes them."""
+    """Return a run as a schedule with overlap="queue" makes it."""
     return new_run(unique="queued", key="k", join="wait", behind=True, args=args, **more)  # type: ignore[arg-type]
 
 
@@ -163,7 +163,7 @@ class OwnNeedContract(Staged):
 
 
 class StandBehindContract(Staged):
-    """Ticks: one that was never called is joined, one that was tried is left alone and waited for."""
+    """Ticks join a queued run that was never called; they wait for the end of one that was called."""
 
     @pytest.mark.parametrize(
         "outcome", [Failed(BOOM), Lost(), Paused(), Released(), Snoozed(60)], ids=lambda outcome: type(outcome).__name__
@@ -223,7 +223,7 @@ class StandBehindContract(Staged):
         assert (await stage.see(third)).needs == (first.id,)
 
     async def test_of_two_that_were_tried_one_goes_on(self, stage: Stage) -> None:
-        """Two equal ones run, and a tick stands behind both."""
+        """Two runs of the unique key run, and the run of a tick waits for both."""
         first, second, third = equal(), equal(NEWER), tick(b"3")
         one = await stage.running(first)
         await stage.put(second)
@@ -297,7 +297,7 @@ class JoinedExpiryContract(Staged):
         assert (await stage.take()).id == first.id
 
     async def test_who_rests_longer_expires_later(self, stage: Stage) -> None:
-        """One that waits behind an equal is due when its key has rested; its expiry moves along."""
+        """A run that waits behind another is due after the cooldown of its key, and its expiry moves with it."""
         touch = new_run(
             unique="queued", key="k", cooldowns=(Cooldown(0, 600),), behind=True, delay=100, expires_after=50
         )

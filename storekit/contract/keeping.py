@@ -11,7 +11,7 @@ DAY = 86_400.0
 
 class SweepContract(Staged):
     async def end_together(self, stage: Stage, count: int, outcome: Outcome, task: str = GREET) -> list[Run]:
-        """Runs that end in one batch, and so at one instant."""
+        """Return runs that end in one batch, so at one instant."""
         await stage.put(*(new_run(task, policy=Policy()) for _ in range(count)))
         runs = (await stage.claim(free=count, tasks=[task])).runs
         await stage.store.settle([settlement_of(run, outcome) for run in runs])
@@ -25,7 +25,7 @@ class SweepContract(Staged):
         return runs
 
     async def kept(self, stage: Stage, retention: Retention) -> list[str]:
-        """What a sweep leaves, the oldest first."""
+        """Return the ids that a sweep keeps, the oldest first."""
         before = ids((await stage.store.runs(RunQuery(limit=1000))).runs)
         swept = await stage.store.sweep(retention)
         left = ids((await stage.store.runs(RunQuery(limit=1000))).runs)

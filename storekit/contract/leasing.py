@@ -1,4 +1,4 @@
-"""renew, and what becomes of leases that nobody renews."""
+"""renew, and what happens to leases that are not renewed."""
 
 import asyncio
 from itertools import pairwise
@@ -50,14 +50,14 @@ class LeaseContract(Staged):
 
     async def test_leases_are_answered_one_by_one_and_in_order(self, stage: Stage) -> None:
         await stage.put(*(new_run() for _ in range(3)))
-        ok, gone, asked = (await stage.claim(free=3)).runs
+        ok, gone, cancelled = (await stage.claim(free=3)).runs
         await stage.end(gone, Released())
-        await stage.cancel(asked)
-        leases = [asked.lease, Lease("never-put", 1, "ada"), ok.lease, gone.lease, ok.lease]
+        await stage.cancel(cancelled)
+        leases = [cancelled.lease, Lease("never-put", 1, "ada"), ok.lease, gone.lease, ok.lease]
         reply = await stage.store.renew(leases, 500)
         cancel, lost = Renewal.CANCEL, Renewal.LOST
         assert reply.items == [cancel, lost, Renewal.OK, lost, Renewal.OK]
-        assert [run.until for run in await stage.find(ok, gone, asked)] == [
+        assert [run.until for run in await stage.find(ok, gone, cancelled)] == [
             after(reply.now, 500),
             None,
             after(reply.now, 500),

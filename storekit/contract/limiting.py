@@ -1,4 +1,4 @@
-"""Limits: how many run at once, in all and for each key, counted from real leases."""
+"""Limits: how many runs run at once, in total and per key, counted from leases."""
 
 import asyncio
 
@@ -61,11 +61,11 @@ class LimitContract(Staged):
         await stage.declare(Limit(per_key=1), task="other")
         runs = [new_run(), new_run("other", key="k")]
         await stage.put(*runs, new_run(), new_run("other", key="k"))
-        held = (await stage.claim(free=9, tasks=BOTH)).runs
-        assert sorted(ids(held)) == sorted(ids(runs))
+        claimed = (await stage.claim(free=9, tasks=BOTH)).runs
+        assert sorted(ids(claimed)) == sorted(ids(runs))
         stage.wait(LEASE + 1)
         assert (await stage.claim("bob", free=9, tasks=BOTH)).runs == []
-        for run in held:
+        for run in claimed:
             assert await stage.end(run, Lost()) is Verdict.APPLIED
         started = [(await stage.claim(worker, free=9, tasks=BOTH)).runs for worker in ("bob", "cyd", "dan")]
         assert sorted(run.task for batch in started for run in batch) == sorted(BOTH)
@@ -112,7 +112,7 @@ class LimitContract(Staged):
 
 class LimitChangeContract(Staged):
     async def four_of_a_key(self, stage: Stage, limit: Limit) -> list[Run]:
-        """Four runs of one key, one of them running, and a claim that has met them all."""
+        """Return four runs of one key, one of them running, after a claim has tried the others."""
         await stage.declare(limit)
         news = [new_run(key="k") for _ in range(4)]
         await stage.put(*news)

@@ -1,4 +1,4 @@
-"""mark: what is known of a (task, key) is set and cleared, and guards judge by it."""
+"""mark: marks are set and cleared, and guards read them."""
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Mark

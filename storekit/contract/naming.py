@@ -1,4 +1,4 @@
-"""Names that nothing can have, asked for from outside: they find nothing, and harm nobody who asks beside them."""
+"""Names that nothing can have (a NUL, a lone surrogate): they find nothing and harm no other name in the call."""
 
 import asyncio
 
@@ -59,7 +59,7 @@ class NamingContract(Staged):
             assert (seen.note or "").startswith("because")
 
     async def test_a_run_that_cannot_be_stored_harms_no_run_beside_it(self, stage: Stage) -> None:
-        """Puts of one process may share a call: at most the odd one fails, as Unstorable."""
+        """Puts of one process may share a call: only the run that cannot be stored fails, with Unstorable."""
         for name in ODD:
             news = [new_run(), new_run(), new_run(key=name), new_run(), new_run()]
             answers = await asyncio.gather(*(stage.store.put([new]) for new in news), return_exceptions=True)

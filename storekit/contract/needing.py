@@ -1,4 +1,4 @@
-"""needs: a run waits for the end of others, whatever that end is, and for nothing else that happens to them."""
+"""needs: a run waits for the end of other runs, whatever that end is, and for nothing else."""
 
 from collections.abc import Awaitable, Callable
 
@@ -34,7 +34,7 @@ End = Callable[[Stage, NewRun], Awaitable[object]]
 
 
 async def take_parent(stage: Stage, new: NewRun) -> Run:
-    """The parent runs now."""
+    """Claim the parent, and return it."""
     (run,) = (await stage.claim("holder", tasks=[PARENT])).runs
     assert run.id == new.id
     return run
@@ -124,7 +124,7 @@ BACK: list[Outcome] = [Failed(BOOM), Released(), Interrupted(), Snoozed(5), Lost
 
 class NeedsContract(Staged):
     async def waiting(self, stage: Stage, *, policy: Policy = ONE_TRY) -> tuple[NewRun, NewRun]:
-        """A parent, and a child that waits for its end."""
+        """Return a parent and a child that waits for its end."""
         parent = new_run(PARENT, policy=policy, unique="queued", key="k", expires_after=300)
         child = new_run(needs=[parent.id])
         await stage.put(parent, child)
@@ -168,7 +168,8 @@ class NeedsContract(Staged):
             await stage.claim()
             async with stage.listening() as ear:
                 await end(stage, parent)
-                if end is not expired_at_a_sweep:  # then she has been silent for too long
+                # before that sweep ada was silent for so long that she counts as gone
+                if end is not expired_at_a_sweep:
                     assert "ada" in await ear.workers()
             assert (await stage.take()).id == child.id
 
@@ -284,7 +285,7 @@ class NeedsContract(Staged):
 
 
 class BehindContract(Staged):
-    """A run that comes behind an equal one: it waits for the end of the one that runs, by its guard alone."""
+    """The guard `behind`: a new run waits for the end of the running run of its unique key."""
 
     def behind(self, key: str = "k") -> NewRun:
         return new_run(unique="queued", key=key, behind=True)
@@ -357,10 +358,10 @@ class BehindContract(Staged):
         assert (await stage.see(second)).due_at == ((await stage.see(running)).finished_at or 0.0) + 60
 
     async def test_the_rules_of_rest_are_judged_again_when_the_one_ahead_has_ended(self, stage: Stage) -> None:
-        rest = (Cooldown(0, 60), Cooldown(2, 3600, Reason.BREAKER))
+        cooldowns = (Cooldown(0, 60), Cooldown(2, 3600, Reason.BREAKER))
 
         def guarded() -> NewRun:
-            return new_run(unique="queued", key="k", behind=True, cooldowns=rest)
+            return new_run(unique="queued", key="k", behind=True, cooldowns=cooldowns)
 
         await stage.put(guarded())
         running = await stage.take()

@@ -1,4 +1,4 @@
-"""Notes: how far a handler is, and what it needs to go on from there."""
+"""Notes: the progress and the checkpoint of a handler."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Due schedules come with a claim, each to one claimer at a time; and one worker wakes for the next."""
+"""A claim offers due schedules, each to one worker at a time; and one idle worker wakes for the next tick."""
 
 import pytest
 
@@ -14,7 +14,7 @@ class OfferContract(Staged):
         assert (await stage.claim()).schedules == [schedule]
 
     async def test_a_schedule_is_not_offered_before_its_time_to_fire(self, stage: Stage) -> None:
-        """Which is its nominal time with its jitter, by the store's clock."""
+        """The time to fire is the nominal time with its jitter, by the store's clock."""
         timetable = Timetable(stage)
         at = await stage.now() + MINUTE
         await timetable.declare(new_schedule(at=at, fires_at=at + 30))
@@ -90,7 +90,7 @@ class OfferContract(Staged):
         await timetable.declare(*(new_schedule(f"s{place:05}", now + place / 1000) for place in range(count)))
         stage.wait(10)
         found = [await timetable.offered("ada")]
-        stage.wait(-60)  # the store's time stands still: nothing is offered again, however long the others take
+        stage.wait(-60)  # the clock of the store stands still: nothing is offered again, however long the others take
         found += [await timetable.offered(worker) for worker in ("bob", "cyd", "dan")]
         assert [len(ids) for ids in found] == [DUE_SCHEDULES, DUE_SCHEDULES, 7, 0]
         assert len({id for ids in found for id in ids}) == count
@@ -107,7 +107,7 @@ class OfferContract(Staged):
 
 class ScheduleWakeContract(Staged):
     async def fill(self, stage: Stage, worker: str) -> float | None:
-        """This worker fills its only seat; when is it told to wake?"""
+        """Fill the only seat of a worker, and return its wake time."""
         await stage.put(new_run())
         claim = await stage.claim(worker)
         assert len(claim.runs) == 1
@@ -125,7 +125,7 @@ class ScheduleWakeContract(Staged):
     async def test_only_one_of_many_idle_workers_wakes_for_a_tick(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         await timetable.add(delay=600)
-        for _ in range(2):  # whoever looks again keeps its place
+        for _ in range(2):  # a worker that claims again keeps its wake time
             assert await timetable.idle("ada", "bob", "cyd") == [pytest.approx(600, abs=30), None, None]
 
     async def test_schedules_of_one_instant_need_one_worker_and_others_another(self, stage: Stage) -> None:
@@ -172,7 +172,7 @@ class ScheduleWakeContract(Staged):
         assert await self.fill(stage, "bob") == pytest.approx(600 - IDLE_MEMORY, abs=30)
 
     async def test_who_was_to_wake_for_a_tick_and_is_full_now_still_does(self, stage: Stage) -> None:
-        """The other idle one was told to sleep, because of this one."""
+        """The other idle worker sleeps longer, because this one was to wake for the tick."""
         timetable = Timetable(stage)
         await timetable.add(delay=600)
         assert (await stage.claim("ada", tasks=[GREET, "b"])).wake == pytest.approx(600, abs=30)
@@ -234,7 +234,7 @@ class ScheduleHintContract(Staged):
     async def test_a_fired_tick_hints_for_the_next(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         schedule = await timetable.due()
-        (wake,) = await timetable.idle("ada")  # she is to look again should the offer come to nothing
+        (wake,) = await timetable.idle("ada")  # ada claims again in case nobody fires the offered schedule
         assert wake == pytest.approx(OFFER_AGAIN, abs=1e-3)
         async with stage.listening() as ear:
             await timetable.fire(new_tick(schedule, then=await stage.now() + 1))
@@ -250,7 +250,7 @@ class ScheduleHintContract(Staged):
             assert "bob" in await ear.workers()
 
     async def test_after_a_tick_somebody_wakes_in_time_for_the_next(self, stage: Stage) -> None:
-        """Its run goes to the one seat of a worker that slept, while the one who fired it sleeps too long."""
+        """The run of the tick fills the only seat of one worker, and the worker that fired it would sleep too long."""
         timetable = Timetable(stage)
         schedule = await timetable.due()
         assert await timetable.offered("ada") == [REPORT]
@@ -271,6 +271,6 @@ class ScheduleHintContract(Staged):
             assert await ear.workers() == set()
 
     async def settle_down(self, stage: Stage, schedule: Schedule) -> None:
-        """Somebody wakes for the next tick, another does not."""
+        """Leave one worker that wakes for the next tick and one that does not."""
         assert await Timetable(stage).idle("ada", "bob") == [pytest.approx(1, abs=0.5), None]
         assert (await Timetable(stage).see(schedule.id)).recent == ()

@@ -1,4 +1,4 @@
-"""Rates: how many start in a while. Time is the store's, and a worker is told when to look again."""
+"""Rates: how many runs start in a time. The store's clock counts, and a claim says when to claim again."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from storekit.contract.parking import REMOVALS, Removal
 from storekit.contract.stage import GREET, Stage, Staged, ids, new_run
 
 EVEN = Rate(6, per=600)
-"""One every hundred seconds."""
+"""One start every hundred seconds."""
 EACH = Rate(6, per=600, per_key=True)
 
 
 class RateContract(Staged):
     async def start_all(self, stage: Stage, worker: str = "ada") -> tuple[list[Run], Claim]:
-        """All that may start now: a claim may say that there is more to take at once."""
+        """Claim all runs that may start now: a claim may say that there are more."""
         started: list[Run] = []
         for _ in range(30):
             claim = await stage.claim(worker, free=20)
@@ -123,7 +123,7 @@ class RateContract(Staged):
     async def test_whatever_takes_a_run_away_whose_time_has_come_the_next_one_starts(
         self, stage: Stage, remove: Removal
     ) -> None:
-        """Its time has come, another worker's claim has let it go, and then it goes away."""
+        """The rate has released the run, a claim of another worker has unparked it, and then it is removed."""
         await stage.declare(rate=EACH)
         await stage.running(new_run(key="k"))
         ready, following = new_run(key="k", unique="queued", expires_after=300), new_run(key="k")

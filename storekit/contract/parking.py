@@ -1,4 +1,4 @@
-"""Parking: the waiting runs of a saturated key cost nothing, and none of them is ever forgotten."""
+"""Parking: the queued runs of a saturated key cost a claim nothing, and each of them starts in the end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -75,14 +75,14 @@ REMOVALS: list[Removal] = [cancelled, paused, dropped, expired, expired_at_a_cla
 
 class ParkContract(Staged):
     async def busy(self, stage: Stage, *later: NewRun) -> Run:
-        """A running run that fills its key, and others put beside it."""
+        """Return a running run that uses the limit of its key, after other runs of the key were put."""
         await stage.declare(Limit(per_key=1))
         run = await stage.running(new_run(key="k"))
         await stage.put(*later)
         return run
 
     async def saturated(self, stage: Stage, *waiting: NewRun) -> Run:
-        """The same, and a claim has met those that wait."""
+        """Do as `busy`, with a claim that parks the waiting runs."""
         run = await self.busy(stage, *waiting)
         claim = await stage.claim("bob", free=9)
         assert (claim.runs, claim.wake) == ([], None)
@@ -209,7 +209,7 @@ class ParkContract(Staged):
             await stage.end(started, Succeeded())
 
     async def test_a_run_for_later_does_not_keep_one_for_now_waiting(self, stage: Stage) -> None:
-        """Both came while the key was busy; then one of them is moved to the front."""
+        """Both runs were put while the key was busy; then one of them is moved to an earlier time."""
         sooner, later = new_run(key="k", delay=1800), new_run(key="k", unique="queued", delay=3600)
         run = await self.busy(stage, sooner, later)
         await stage.end(run, Succeeded())
@@ -244,23 +244,23 @@ class ParkContract(Staged):
         assert (await stage.take("bob")).id == high.id
 
     async def test_a_run_may_be_paused_while_its_key_is_saturated(self, stage: Stage) -> None:
-        """Two holds at once: each is lifted by itself."""
-        held = new_run(key="k")
-        run = await self.saturated(stage, held)
-        await stage.pause(held)
+        """A run has two holds at once; each is removed on its own."""
+        paused = new_run(key="k")
+        run = await self.saturated(stage, paused)
+        await stage.pause(paused)
         await stage.end(run, Succeeded())
         assert (await stage.claim("bob")).runs == []
-        await stage.resume(held)
-        assert (await stage.take("bob")).id == held.id
+        await stage.resume(paused)
+        assert (await stage.take("bob")).id == paused.id
 
     async def test_a_run_that_is_resumed_while_its_key_is_saturated_waits_on(self, stage: Stage) -> None:
-        held = new_run(key="k")
-        run = await self.saturated(stage, held)
-        await stage.pause(held)
-        await stage.resume(held)
+        paused = new_run(key="k")
+        run = await self.saturated(stage, paused)
+        await stage.pause(paused)
+        await stage.resume(paused)
         assert (await stage.claim("bob")).runs == []
         await stage.end(run, Succeeded())
-        assert (await stage.take("bob")).id == held.id
+        assert (await stage.take("bob")).id == paused.id
 
     async def test_a_paused_task_keeps_its_parked_runs_until_it_is_resumed(self, stage: Stage) -> None:
         waiting = new_run(key="k")
@@ -272,7 +272,7 @@ class ParkContract(Staged):
         assert (await stage.take("bob")).id == waiting.id
 
     async def test_a_run_that_a_claim_itself_lets_go_is_running_afterwards(self, stage: Stage) -> None:
-        """The claim expires the ready one, lets the next one go, and takes it: three changes in one step."""
+        """The claim expires the first run, unparks the next one and takes it: three changes in one transaction."""
         late, following = new_run(key="k", expires_after=60), new_run(key="k")
         run = await self.saturated(stage, late, following)
         await stage.end(run, Succeeded())

@@ -1,4 +1,4 @@
-"""pause, resume and drop, of runs and of whole tasks; and which of several commands wins."""
+"""pause, resume and drop of runs and of tasks; and which of several commands wins."""
 
 import pytest
 from msgspec.structs import replace
@@ -48,10 +48,15 @@ class PauseContract(Staged):
         for _ in range(2):
             assert await stage.renew(run) is Renewal.PAUSE
         assert await stage.end(run, Paused()) is Verdict.APPLIED
-        held = await stage.see(run)
-        assert (held.state, held.pause_requested, held.due_at, held.worker) == (State.PAUSED, False, run.due_at, None)
-        assert (held.failures, held.losses, held.finished_at) == (0, 0, None)
-        assert held.attempts[-1].outcome == "paused"
+        paused = await stage.see(run)
+        assert (paused.state, paused.pause_requested, paused.due_at, paused.worker) == (
+            State.PAUSED,
+            False,
+            run.due_at,
+            None,
+        )
+        assert (paused.failures, paused.losses, paused.finished_at) == (0, 0, None)
+        assert paused.attempts[-1].outcome == "paused"
         assert (await stage.claim()).runs == []
         await stage.resume(run)
         again = await stage.take()
@@ -86,7 +91,7 @@ class PauseContract(Staged):
         assert (await stage.see(run)).state is State.QUEUED
 
     async def test_a_resume_after_the_worker_noticed_is_not_lost(self, stage: Stage) -> None:
-        """The handler is stopping; the last word was to go on."""
+        """The handler is stopping, and the last command was resume."""
         run = await stage.running()
         await stage.pause(run)
         assert await stage.renew(run) is Renewal.PAUSE
@@ -114,14 +119,18 @@ class PauseContract(Staged):
         assert (await stage.claim()).runs == []
 
     async def test_commands_that_change_nothing_are_answered_so(self, stage: Stage) -> None:
-        queued, held, ended = new_run(delay=60), new_run(delay=60), await stage.ended()
-        await stage.put(queued, held)
-        await stage.pause(held, "first")
-        before = await stage.find(queued, held, ended)
-        everyone = [queued.id, "never-put", held.id, ended.id]
+        queued, paused, ended = new_run(delay=60), new_run(delay=60), await stage.ended()
+        await stage.put(queued, paused)
+        await stage.pause(paused, "first")
+        before = await stage.find(queued, paused, ended)
+        everyone = [queued.id, "never-put", paused.id, ended.id]
         assert (await stage.store.control(Command.RESUME, [queued.id, "never-put", ended.id])).items == [0, 0, 0]
-        assert (await stage.store.control(Command.PAUSE, ["never-put", held.id, ended.id], "second")).items == [0, 0, 0]
-        assert await stage.find(queued, held, ended) == before
+        assert (await stage.store.control(Command.PAUSE, ["never-put", paused.id, ended.id], "second")).items == [
+            0,
+            0,
+            0,
+        ]
+        assert await stage.find(queued, paused, ended) == before
         assert (await stage.store.control(Command.PAUSE, everyone)).items == [1, 0, 0, 0]
 
     async def test_a_paused_run_does_not_expire_until_it_is_resumed(self, stage: Stage) -> None:
@@ -136,13 +145,13 @@ class PauseContract(Staged):
         assert (await stage.see(new)).reason is Reason.EXPIRED
 
     async def test_a_drop_ends_what_waits_and_leaves_alone_what_runs(self, stage: Stage) -> None:
-        run, queued, held = await stage.running(), new_run(), new_run()
-        await stage.put(queued, held)
-        await stage.pause(held)
-        reply = await stage.store.control(Command.DROP, [run.id, queued.id, held.id, "never-put"], "tidy")
+        run, queued, paused = await stage.running(), new_run(), new_run()
+        await stage.put(queued, paused)
+        await stage.pause(paused)
+        reply = await stage.store.control(Command.DROP, [run.id, queued.id, paused.id, "never-put"], "tidy")
         assert reply.items == [0, 1, 1, 0]
         assert await stage.see(run) == run
-        for seen in await stage.find(queued, held):
+        for seen in await stage.find(queued, paused):
             assert (seen.state, seen.reason, seen.note) == (State.CANCELLED, Reason.DROPPED, "tidy")
             assert seen.finished_at == reply.now
 
@@ -220,10 +229,10 @@ class TaskWishContract(Staged):
     ) -> None:
         await stage.declare(Limit(per_key=1))
         run, other = await stage.running(new_run(key="k")), new_run("other")
-        held = new_run()
-        waiting = [new_run(key="k"), new_run(delay=60), new_run(priority=5, key="l"), held]
+        paused = new_run()
+        waiting = [new_run(key="k"), new_run(delay=60), new_run(priority=5, key="l"), paused]
         await stage.put(*waiting, other)
-        await stage.pause(held)
+        await stage.pause(paused)
         reply = await stage.store.control(command, [GREET], "tidy", of=Scope.TASKS)
         assert reply.items == [4]
         for seen in await stage.find(*waiting):

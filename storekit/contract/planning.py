@@ -1,4 +1,4 @@
-"""put with a plan: what a group shall have waiting, all of it in one step."""
+"""put with a plan: all that a group is to have waiting, in one transaction."""
 
 from msgspec.structs import replace
 
@@ -55,8 +55,8 @@ class PlanContract(Staged):
         assert await self.plan(stage, back) == [Decision(back.id, Reason.ACCEPTED)]
 
     async def test_what_is_put_too_late_never_starts_and_is_recorded_once(self, stage: Stage) -> None:
-        """An item whose time was over when it was planned ends as expired; one that is done is refused, and one that
-        waits under another plan's time is left alone."""
+        """An item that is already over expires. An item that is done is refused. An item that waits with another time
+        is not changed."""
         done, waits = race("done", at=1.0), race("waits")
         await self.plan(stage, done, waits)
         await stage.end(await stage.take(), Succeeded())
@@ -106,7 +106,7 @@ class PlanContract(Staged):
         assert {run.state for run in await stage.find(one, two)} == {State.QUEUED}
 
     THOUSANDS = 2500
-    """As many as one step has to take."""
+    """A number of runs that one transaction must be able to take."""
 
     async def test_thousands_are_one_step(self, stage: Stage) -> None:
         number = self.THOUSANDS

@@ -1,4 +1,4 @@
-"""put: the only door."""
+"""put: the only verb that adds runs, apart from fire."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Flows at one instant: two parents end while their child waits or comes in, each on a connection of its own."""
+"""Races in flows: two parents end, each on its own connection, while their child waits or is put."""
 
 import asyncio
 from typing import Literal, get_args
@@ -15,8 +15,8 @@ from storekit.contract.stage import BOOM, GREET, Stage, Staged, ids, new_run
 CHILD = "child"
 PARTS = 100
 Manner = Literal["apart", "meanwhile", "together", "continued", "retried"]
-"""How the parents end: each by itself; while the child comes in; both in one call; in failure, for a child that goes on
-regardless; and the same, with the parents tried again when it has long been let go."""
+"""How the parents end: each by itself; while the child is put; both in one call; with a failure, for a child that needs
+any end; and the same, with parents that are retried after the child has started."""
 MANNERS: tuple[Manner, ...] = get_args(Manner)
 
 
@@ -26,7 +26,7 @@ def step(task: str, key: str, *after: str, any_end: bool = False) -> NewRun:
 
 
 async def race(backend: Backend, number: int, manner: Manner) -> None:
-    """So many children of two parents each: every one of them starts once, whoever comes first."""
+    """Put `number` children of two parents each and end the parents: every child starts once, whichever comes first."""
     failing = manner in ("continued", "retried")
     async with backend.open() as store, backend.open() as near, backend.open() as far:
         stage = Stage(backend, store)

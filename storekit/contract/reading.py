@@ -1,4 +1,4 @@
-"""runs and depths: what people and handles see."""
+"""runs and depths: what people and handles read."""
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from storekit.contract.stage import Stage, Staged, ids, new_run
 
 class ReadContract(Staged):
     async def pages(self, stage: Stage, query: RunQuery, between: list[NewRun] | None = None) -> list[list[str]]:
-        """All pages; between the first and the second of them these runs come in."""
+        """Return all pages. The runs `between` are put after the first page."""
         pages: list[list[str]] = []
         while True:
             page = await stage.store.runs(query)
@@ -26,8 +26,8 @@ class ReadContract(Staged):
     async def test_runs_come_in_the_order_of_the_asked_ids_without_unknown_ones(self, stage: Stage) -> None:
         news = [new_run() for _ in range(3)]
         await stage.put(*news)
-        asked = [news[2].id, "never-put", news[0].id]
-        page = await stage.store.runs(RunQuery(ids=asked))
+        wanted = [news[2].id, "never-put", news[0].id]
+        page = await stage.store.runs(RunQuery(ids=wanted))
         assert (ids(page.runs), page.cursor) == ([news[2].id, news[0].id], None)
         assert (await stage.store.runs(RunQuery(ids=[]))).runs == []
 
@@ -52,7 +52,7 @@ class ReadContract(Staged):
         assert [id for page in pages for id in page] == ids(news[::-1])
 
     async def sample(self, stage: Stage) -> None:
-        """a and b have ended, c runs, d is cancelled, the others wait."""
+        """Put runs: a and b have ended, c runs, d is cancelled, the others wait."""
         places = {"a": "t1k1", "b": "t2k1", "c": "t1k2", "d": "t2k2", "e": "t1k2", "f": "t2k1", "g": "t1"}
         news = {id: new_run(place[:2], id=id, key=place[2:] or None) for id, place in places.items()}
         await stage.put(*news.values())

@@ -1,4 +1,4 @@
-"""settle: one holder, one ending, however often it is sent."""
+"""settle: one worker and one ending per claim, however often the settlement is sent."""
 
 import asyncio
 
@@ -125,7 +125,7 @@ class SettleContract(Staged):
     async def test_a_settlement_under_the_same_fence_by_another_worker_is_stale(
         self, stage: Stage, unique: Unique | None
     ) -> None:
-        """A server that takes another's place may have missed a claim: then it gives the same fence to someone else."""
+        """A server may lose a claim at a failover and give the same fence to another worker."""
         run = await stage.running(new_run(key="k", unique=unique))
         forgotten = replace(run, worker="bob")
         assert await stage.end(forgotten, Succeeded(b"1")) is STALE

@@ -1,4 +1,4 @@
-"""Where the claims about a store are staged: an open store, runs and workers, a line each."""
+"""The stage of the contract tests: an open store, runs and workers, each in one line."""
 
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -34,7 +34,7 @@ LEASE = 30.0
 ARGS = b'{"name":"Ada"}'
 BOOM = Failure("ValueError", "boom", "Traceback ...")
 STUBBORN = Policy(retry=Retry(1000, backoff="fixed", delay=600, jitter=0), max_losses=1000)
-"""Always tried again, so that a run can be followed through many claims."""
+"""A policy with so many retries that a run can be claimed many times."""
 
 _ids = (f"run-{number}" for number in itertools.count(1))
 
@@ -78,7 +78,7 @@ def new_run(
 
 
 def token(worker: str, n: int) -> str:
-    """By which a worker of this stage knows what it is handed since that claim."""
+    """Return the token that a worker gives with its claim `n` for hand-overs."""
     return f"{worker} {n}"
 
 
@@ -87,7 +87,7 @@ def ids(runs: Sequence[Run | NewRun]) -> list[str]:
 
 
 class Stage:
-    """One open store; workers number their claims by themselves."""
+    """One open store. The stage numbers the claims of its workers."""
 
     def __init__(self, backend: Backend, store: Store) -> None:
         self.backend = backend
@@ -106,7 +106,7 @@ class Stage:
         assert all(reply.items)
 
     async def admit(self, new: NewRun) -> Decision:
-        """What a store answers to one run that it may refuse."""
+        """Put one run, which the store may refuse, and return the answer."""
         (decision,) = (await self.store.put([new])).items
         return decision
 
@@ -128,7 +128,7 @@ class Stage:
         ready: bool = False,
         took: str | None = None,
     ) -> Claim:
-        """The worker's next claim, or its last one again."""
+        """Make the next claim of a worker, or its last one `again`."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
         request = ClaimRequest(worker, n, tasks, free, lease, report)
@@ -138,7 +138,7 @@ class Stage:
         return await self.store.claim(request)
 
     async def take(self, worker: str = "ada") -> Run:
-        """The one run that this worker finds."""
+        """Claim, and return the one run that the worker gets."""
         (run,) = (await self.claim(worker)).runs
         return run
 
@@ -150,7 +150,7 @@ class Stage:
         return run
 
     async def lapsed(self, new: NewRun | None = None) -> Run:
-        """A run whose worker has been silent for too long."""
+        """Return a run whose lease has lapsed."""
         run = await self.running(new)
         self.wait(LEASE + 1)
         return run
@@ -182,7 +182,7 @@ class Stage:
         return (await self.store.control(Command.RESUME, [run.id], note)).items[0]
 
     async def suspects(self, *news: NewRun) -> list[Run]:
-        """Runs under which a worker has died, waiting again."""
+        """Return queued runs with losses: their workers have died."""
         await self.put(*news)
         runs = (await self.claim("dead", free=len(news), tasks=sorted({new.task for new in news}))).runs
         assert len(runs) == len(news)
@@ -207,14 +207,14 @@ class Stage:
 
 
 class Ear:
-    """Hears all hints up to the last word: the cancelling of a run that nobody wants."""
+    """Hears all hints until the last one: the cancel of a run that serves as the end mark."""
 
     def __init__(self, stage: Stage, hints: AsyncIterator[Hint], last_word: NewRun) -> None:
         self._stage = stage
         self._hints = hints
         self._last_word = last_word
         self.carried: Handed | None = None
-        """The first hint heard that carried a run."""
+        """The hand-over of the first hint that had one."""
 
     async def all(self) -> Hint:
         await self._stage.cancel(self._last_word)
@@ -229,7 +229,7 @@ class Ear:
         return Hint(frozenset(workers), frozenset(runs), resync)
 
     async def handed(self) -> Handed | None:
-        """The hint that carried a run, if there was one."""
+        """Return the hand-over of a hint, if there was one."""
         await self.all()
         return self.carried
 
@@ -242,7 +242,7 @@ class Ear:
 
 @pytest.mark.asyncio
 class Staged:
-    """What the parts of the contract have in common."""
+    """The base class of all parts of the contract."""
 
     @pytest.fixture
     def backend(self) -> Backend:

@@ -1,4 +1,4 @@
-"""Suspects: a run under which a worker died is claimed alone, so that innocents clear themselves."""
+"""Suspects: a run with losses is claimed alone, so that it takes no other run down with it."""
 
 from rota.domain.lifecycle import Released, Succeeded
 from rota.domain.policy import Limit

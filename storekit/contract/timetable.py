@@ -1,4 +1,4 @@
-"""What the claims about schedules are staged with: a schedule, its ticks, and what the store keeps of it."""
+"""The stage of the contract tests about schedules: schedules, ticks, and what the store keeps of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ OWNER = "app"
 
 
 def new_schedule(id: str = REPORT, at: float | None = None, **fields: Any) -> Schedule:
-    """One that fires at this instant; a store reads no triggers, so this one's text is as good as any."""
+    """Return a schedule that fires at `at`. Stores do not read triggers, so any text will do."""
     body = codec.encode(ARGS, Origin(), STUBBORN).decode()
     given: dict[str, Any] = {
         "next_at": at,
@@ -32,7 +32,8 @@ def new_schedule(id: str = REPORT, at: float | None = None, **fields: Any) -> Sc
 def new_tick(
     schedule: Schedule, *runs: NewRun, then: float | None = None, last: bool = False, missed: Missed | None = None
 ) -> Tick:
-    """A step of the schedule as it stands, a minute on unless told otherwise."""
+    """Return a tick of the schedule. The next nominal time is `then`, by default a minute later, or none with
+    `last`."""
     nominal = schedule.next_at or 0.0
     on = None if last else nominal + MINUTE if then is None else then
     nominals = tuple(nominal + place for place in range(len(runs)))
@@ -41,7 +42,7 @@ def new_tick(
 
 @dataclass(frozen=True)
 class Timetable:
-    """The schedules of a stage, a line each."""
+    """The schedules of a stage, each call in one line."""
 
     stage: Stage
 
@@ -49,13 +50,13 @@ class Timetable:
         return (await self.stage.store.declare(schedules)).items
 
     async def add(self, id: str = REPORT, delay: float = MINUTE, **fields: Any) -> Schedule:
-        """A schedule that is first due after this delay, as the store keeps it."""
+        """Declare a schedule that fires after `delay` seconds, and return it as stored."""
         at = await self.stage.now() + delay
         assert await self.declare(new_schedule(id, at, **fields)) == [Declared.ADDED]
         return await self.see(id)
 
     async def due(self, id: str = REPORT, **fields: Any) -> Schedule:
-        """A schedule whose tick is a second old."""
+        """Declare a schedule whose tick was due a second ago, and return it as stored."""
         schedule = await self.add(id, **fields)
         self.stage.wait(MINUTE + 1)
         return schedule
@@ -77,14 +78,14 @@ class Timetable:
         return (await self.stage.store.control(command, ids or [REPORT], note, by, Scope.SCHEDULES)).items
 
     async def offered(self, worker: str = "ada", **fields: Any) -> list[str]:
-        """The schedules that come with this worker's next claim."""
+        """Return the ids of the schedules that the next claim of a worker offers."""
         return [schedule.id for schedule in (await self.stage.claim(worker, **fields)).schedules]
 
     async def idle(self, *workers: str) -> list[float | None]:
-        """Each of these finds nothing, and is told when to wake."""
+        """Let each worker claim nothing, and return their wake times."""
         return [(await self.stage.claim(worker)).wake for worker in workers]
 
 
 def tick_run(id: str | None = None, **fields: Any) -> NewRun:
-    """A run as a tick makes it."""
+    """Return a run as a tick makes it."""
     return new_run(id=id, key=f"schedule:{REPORT}", **fields)

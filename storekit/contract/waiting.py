@@ -1,4 +1,4 @@
-"""What may happen to a run while it waits for another: several holds at once, each lifted by itself."""
+"""What may happen to a run that waits for another: several holds at once, each removed on its own."""
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from storekit.contract.stage import GREET, LEASE, Stage, Staged, ids, new_run
 
 class WaitingRunContract(Staged):
     async def test_what_waited_for_one_that_came_too_late_starts_in_the_same_claim(self, stage: Stage) -> None:
-        """A limited one too: the claim that ends the late one looks after its limit."""
+        """Also for a limited task: the claim that expires the late run unparks the next one."""
         await stage.declare(Limit(total=5), task="limited")
         late = new_run(unique="queued", key="k")
         child = new_run("limited", needs=[late.id])
@@ -100,7 +100,7 @@ class WaitingRunContract(Staged):
             assert busy.id == child.id
 
     async def test_one_that_waits_takes_no_room_from_those_that_do_not(self, stage: Stage) -> None:
-        """A raised limit and the end of a neighbour let the parked ones go, never those that wait."""
+        """A raised limit and the end of another run unpark runs; they never release runs that wait."""
         await stage.declare(Limit(per_key=1))
         busy, child = await stage.running(new_run(key="k")), new_run(key="k", priority=9)
         parent = await self.wait_for(stage, child)

@@ -1,4 +1,4 @@
-"""wake: how long an idle worker may sleep."""
+"""wake: how long a claim lets an idle worker sleep."""
 
 import pytest
 
@@ -56,7 +56,7 @@ class WakeContract(Staged):
         assert wakes == [pytest.approx(due, abs=30) for due in (600, 1200, 1800)] + [None]
 
     async def test_who_leaves_calls_another_who_wakes_for_what_it_would_have(self, stage: Stage) -> None:
-        """Else a tick or a delayed run waits until somebody looks by themselves, which takes seconds."""
+        """Otherwise a tick or a delayed run would wait until another worker polls, which takes seconds."""
         await stage.put(new_run(delay=600))
         assert (await stage.claim("ada")).wake == pytest.approx(600, abs=30)
         assert (await stage.claim("bob")).wake is None
@@ -69,7 +69,7 @@ class WakeContract(Staged):
             assert not await ear.workers()
 
     async def test_idle_workers_that_look_again_keep_their_places(self, stage: Stage) -> None:
-        """Else those who poll would all move to the last run, and nobody wakes for the first."""
+        """Otherwise workers that poll would all wake for the last run, and none for the first."""
         await stage.put(*(new_run(delay=delay) for delay in (600, 1200, 1800)))
         workers = ("ada", "bob", "cyd")
         for _ in range(3):

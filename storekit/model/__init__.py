@@ -1,5 +1,5 @@
-"""The rules of a store a second time, on purpose, sharing no code with the stores: a store is compared with the model.
+"""The model: the rules of a store written a second time, without code of the stores. Tests compare a store with it.
 
-Every verb is a function of the model's `Book` in the module that has the name of the ledger's module for the same verb.
-Before a verb, `book.now` is set to the time that the store answered with. Parking is not modelled: it must not show.
+Every verb is a function over the model's `Book`, in a module with the name of the ledger's module for that verb. Before
+a verb, `book.now` is set to the time in the store's reply. The model does not park runs: parking must not be visible.
 """

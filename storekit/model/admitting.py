@@ -1,4 +1,4 @@
-"""put and fire: whether a run comes in, joins another one, or is refused."""
+"""put and fire: is a run accepted, joined to another run, or refused?"""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from storekit.model import holding
 from storekit.model.book import ANY, Book, Ending, Row
 
 Answer = tuple[str, str]
-"""The run that stands for a newcomer, and the reason."""
+"""(run, reason): the new run or the one that it joined or met, and the reason."""
 
 
 def put(book: Book, news: Sequence[NewRun], plan: Plan | None = None) -> tuple[list[Answer], set[str]]:
-    """An answer for each, and the runs that the plan cancelled."""
-    answers = [settlement_of(book, new) for new in news]
+    """Return an answer for each new run, and the ids of the runs that the plan cancelled."""
+    answers = [answer_to(book, new) for new in news]
     if plan is None:
         return answers, set()
     kept = {run for run, _ in answers}
@@ -24,19 +24,19 @@ def put(book: Book, news: Sequence[NewRun], plan: Plan | None = None) -> tuple[l
 
 
 def fire(book: Book, tick: Tick) -> list[Answer] | None:
-    """What became of its runs; None if its schedule has moved on."""
-    plan = book.timetable.stands(tick)
-    if plan is None:
+    """Return the answers to the runs of a tick; None if the schedule has changed since the tick was computed."""
+    row = book.timetable.current(tick)
+    if row is None:
         return None
-    answers = [settlement_of(book, run) for run in tick.runs]
-    book.timetable.advance(plan, tick, [reason for _, reason in answers])
+    answers = [answer_to(book, run) for run in tick.runs]
+    book.timetable.advance(row, tick, [reason for _, reason in answers])
     if missed := tick.missed:
-        place = plan.said["task"], plan.said["key"]
+        place = row.fields["task"], row.fields["key"]
         book.decisions.add(*place, "missed", book.now, count=missed.count, note=missed.words)
     return answers
 
 
-def settlement_of(book: Book, new: NewRun) -> Answer:
+def answer_to(book: Book, new: NewRun) -> Answer:
     run, reason = admit(book, new)
     if reason != "accepted":
         book.decisions.add(new.task, new.key, reason, book.now, run=ANY if reason == "already_running" else run)
@@ -83,7 +83,7 @@ def add(book: Book, new: NewRun, needs: tuple[str, ...]) -> None:
 
 
 def times(book: Book, new: NewRun) -> tuple[float, float | None]:
-    """When it is due, and when it is too late to start."""
+    """Return when a new run is due and when it expires."""
     due = after(book.now, new.delay) if new.at is None else new.at
     if new.expires_after is None:
         return due, new.expires_at
@@ -91,7 +91,7 @@ def times(book: Book, new: NewRun) -> tuple[float, float | None]:
 
 
 def start_afresh(row: Row, body: bytes) -> None:
-    """Other work: nothing that happened to the work before it counts."""
+    """Give the run other work: failures, losses, progress and checkpoint of the old work do not count for it."""
     row.body = body
     row.failures = row.losses = 0
     row.progress = row.saved = row.error = None

@@ -1,4 +1,4 @@
-"""What the model knows, in plain dictionaries: runs, marks, tasks, rates, batches and decisions."""
+"""The state of the model in plain dictionaries: runs, marks, tasks, rates, batches and decisions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from storekit.model.schedules import Timetable
 
 ATTEMPTS_SHOWN = 20
 ANY = "any of them"
-"""The run of a decision about several runs in one step: stores may name any of them."""
+"""The run of a decision about several runs in one transaction: a store may name any of them."""
 
 
 @dataclass
 class Ending:
-    """How one claim of a run ended; `lost` says that a rescuer wrote it."""
+    """How one claim of a run ended. `lost`: another worker settled the lapsed lease."""
 
     fence: int
     worker: str
@@ -25,7 +25,7 @@ class Ending:
 
 @dataclass
 class Row:
-    """One run. `command` is what its worker is still to be told: "cancel" or "pause"."""
+    """One run. `command` is a cancel or a pause that its worker has not seen yet."""
 
     new: NewRun
     order: int
@@ -69,12 +69,12 @@ class Row:
 
     @property
     def about(self) -> tuple[str, str]:
-        """The (task, key) of its mark."""
+        """The (task, key) of the mark of this run."""
         return self.new.task, self.new.unique_key or self.new.key or ""
 
     @property
     def marks(self) -> bool:
-        """Is its ending remembered?"""
+        """Whether the end of the run writes a mark."""
         guards = self.new.guards
         return guards.unique == "done" or bool(guards.cooldowns) or guards.marks
 
@@ -91,7 +91,7 @@ class Mark:
 
 @dataclass
 class Task:
-    """What was declared of a task, and whether people paused it."""
+    """The declaration of a task, and whether it is paused."""
 
     enabled: bool = True
     paused: bool = False
@@ -108,7 +108,7 @@ class Task:
 
 @dataclass
 class Decisions:
-    """One row per (task, key, reason): how often, first, last, and the run and the note of the last one."""
+    """One row per (task, key, reason): the count, the first and the last time, and the run and the note of the last."""
 
     rows: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict[tuple[str, str, str], list[Any]])
 
@@ -136,15 +136,15 @@ class Book:
     marks: dict[tuple[str, str], Mark] = field(default_factory=dict[tuple[str, str], Mark])
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
     full_at: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
-    """When the bucket of a (task, key) is full again; the task's own bucket has the empty key."""
+    """When the rate bucket of a (task, key) is full again. The bucket of a whole task has the empty key."""
     batches: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
-    """What the last claim of each worker found: (run, fence)."""
+    """The runs of the last claim of each worker: (run, fence)."""
     ready: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """The tasks of the workers that may be handed a run."""
+    """The tasks of the workers to which a put may hand over a run."""
     handed: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
-    """What each worker was handed since its last claim."""
+    """The run that was handed over to each worker since its last claim."""
     unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Marks of which nobody can say whether this step made them."""
+    """Marks that this step of the story may or may not have written."""
     timetable: Timetable = field(default_factory=Timetable)
     decisions: Decisions = field(default_factory=Decisions)
 
@@ -157,14 +157,14 @@ class Book:
     def running(self) -> Iterator[Row]:
         return (row for row in self.rows.values() if row.state == "running")
 
-    def held(self, id: str, fence: int, worker: str | None) -> Row | None:
-        """The run, if this worker holds it since this claim."""
+    def leased(self, id: str, fence: int, worker: str | None) -> Row | None:
+        """Return the run if `worker` has it by the claim with this fence."""
         row = self.rows.get(id)
         return row if row and row.state == "running" and (row.fence, row.holder) == (fence, worker) else None
 
     def in_group(self, group: str) -> list[Row]:
-        """What waits in a group."""
+        """Return the waiting runs of a group."""
         return [row for row in self.rows.values() if row.new.group == group and row.waiting]
 
-    def settlement_of(self, row: Row, reason: str, run: str | None = None, note: str | None = None) -> None:
+    def count_decision(self, row: Row, reason: str, run: str | None = None, note: str | None = None) -> None:
         self.decisions.add(row.new.task, row.new.key, reason, self.now, run=run, note=note)

@@ -1,4 +1,4 @@
-"""claim: who gets which runs; and what a put may lease to a worker at once."""
+"""claim: which worker gets which runs; and hand-overs."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from storekit.model.book import Book, Row
 
 
 def claim(book: Book, request: ClaimRequest, ready: bool = False, took: str | None = None) -> list[str]:
-    """The best runs first. A run with losses comes only as the first, and then alone. In front of them comes what the
-    worker was handed and did not take.
+    """Return the claimed runs, the best first. A run with losses is claimed only as the first one, and then alone. A
+    run that was handed over and not taken comes before all others.
 
-    What is too late to start ends first, so that the runs behind it can come.
+    Expired runs end first, so that the runs that wait for them can be claimed.
     """
     worker, tasks, lease = request.worker, request.tasks, request.lease
     handed = kept(book, worker, lease)
-    told = [] if handed is None or handed.id == took else [handed]
-    free = request.free - len(told)
+    unheard = [] if handed is None or handed.id == took else [handed]
+    free = request.free - len(unheard)
     holding.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
-    found = told + take(book, worker, tasks, free, lease)
+    found = unheard + take(book, worker, tasks, free, lease)
     book.batches[worker] = [(row.id, row.fence) for row in found]
     may_hand(book, worker, tasks if ready and free > 0 and not found else ())
     return [row.id for row in found]
@@ -45,7 +45,7 @@ def is_due(book: Book, row: Row) -> bool:
 
 
 def may_start(book: Book, row: Row) -> bool:
-    """Do the limits and the rate of its task let one more start?"""
+    """Return whether the limit and the rate of the task let this run start."""
     task, name, key = book.task(row.new.task), row.new.task, row.new.key
     running = [other for other in book.running() if other.new.task == name]
     if task.total is not None and len(running) >= task.total:
@@ -59,7 +59,7 @@ def may_start(book: Book, row: Row) -> bool:
 
 
 def bucket_of(book: Book, row: Row) -> tuple[str, str] | None:
-    """The bucket that its start takes a token from. A run without a key has none where each key has its own."""
+    """Return the rate bucket of a run; None for a run without a key of a task with a rate per key."""
     if not book.task(row.new.task).rate_per_key:
         return row.new.task, ""
     return None if row.new.key is None else (row.new.task, row.new.key)
@@ -74,7 +74,7 @@ def start(book: Book, row: Row, worker: str, until: float) -> None:
 
 
 def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
-    """A put leased this run to a worker that was ready and has been handed nothing since."""
+    """Record that a put leased this run to a worker that was ready and that no other run was handed over to."""
     assert row.new.task in book.ready.pop(worker)
     assert (row.state, row.losses, row.needs, row.fence) == ("queued", 0, (), 0)
     assert row.due <= now
@@ -88,8 +88,8 @@ def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
 
 
 def kept(book: Book, worker: str, lease: float) -> Row | None:
-    """What the worker was handed and still holds: from this claim on for a whole lease."""
-    row = book.held(*book.handed.pop(worker), worker) if worker in book.handed else None
+    """Return the run that was handed over to the worker and that it still has, and give it a whole lease."""
+    row = book.leased(*book.handed.pop(worker), worker) if worker in book.handed else None
     if row is not None:
         row.until = after(book.now, lease)
     return row

@@ -1,4 +1,4 @@
-"""ask, declare and mark: commands of people, and what code says of tasks and schedules."""
+"""control, declare and mark: commands, and what code declares of tasks and schedules."""
 
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -16,14 +16,14 @@ def control(book: Book, command: str, id: str, note: str | None) -> int:
     changed = {"cancel": cancel, "drop": drop, "pause": pause, "resume": resume}[command](book, row, note)
     if changed:
         row.note = note
-        book.settlement_of(row, WORDS[command], run=id, note=note)
+        book.count_decision(row, WORDS[command], run=id, note=note)
     if row.finished is not None:
         holding.release(book, row)
     return int(changed or command == "cancel")
 
 
 def cancel(book: Book, row: Row, note: str | None) -> bool:
-    """A running one is told; to be told the same again changes nothing."""
+    """Cancel a run. A running run gets the command; the same command again changes nothing."""
     if row.state != "running":
         holding.end(book, row, "cancelled", "cancelled")
         return True
@@ -59,7 +59,7 @@ def resume(book: Book, row: Row, note: str | None) -> bool:
 
 
 def control_task(book: Book, command: str, name: str, note: str | None) -> int:
-    """Cancel and drop end what waits; pause and resume hold the task."""
+    """Cancel and drop end the waiting runs of a task; pause and resume are about the task itself."""
     task, changed = book.task(name), 0
     if command in ("cancel", "drop"):
         waiting = [row for row in book.rows.values() if row.new.task == name and row.waiting]
@@ -79,10 +79,10 @@ def control_task(book: Book, command: str, name: str, note: str | None) -> int:
 
 
 def control_schedule(book: Book, command: str, id: str, note: str | None) -> bool:
-    plan = book.timetable.plans.get(id)
+    row = book.timetable.rows.get(id)
     changed = book.timetable.control(command, id, note, book.now)
-    if plan is not None and changed:
-        book.decisions.add(plan.said["task"], plan.said["key"], WORDS[command], book.now, note=note)
+    if row is not None and changed:
+        book.decisions.add(row.fields["task"], row.fields["key"], WORDS[command], book.now, note=note)
     return changed
 
 

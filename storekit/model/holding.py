@@ -1,4 +1,4 @@
-"""What a run waits for, and what its end sets free."""
+"""Needs: what a run waits for, and which runs its end releases."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from storekit.model.book import ANY, Book, Mark, Row
 
 
 def equals(book: Book, task: str, unique_key: str | None) -> list[Row]:
-    """The unfinished runs of a unique key. Those that are too late to start end here."""
+    """Return the unfinished runs of a unique key. Expired ones end here."""
     if unique_key is None:
         return []
     named = [row for row in book.rows.values() if (row.new.task, row.new.unique_key) == (task, unique_key)]
@@ -16,13 +16,14 @@ def equals(book: Book, task: str, unique_key: str | None) -> list[Row]:
 
 
 def expire(book: Book, late: Sequence[Row]) -> None:
-    """Several expire in any order: one that waited for the end of another may have seen it, or not."""
+    """End expired runs. Stores may choose the order, so a run that waited for another of them may be released first or
+    not."""
     for row in late:
         met = [need for other in late if other is not row for need in ends(other)]
         book.unclear.update(name[1] for need in row.needs if need in met and (name := _name(need)) and name[0] == "*")
     for row in late:
         end(book, row, "cancelled", "expired")
-        book.settlement_of(row, "expired", run=ANY)
+        book.count_decision(row, "expired", run=ANY)
     for row in late:
         release(book, row)
 
@@ -31,7 +32,7 @@ def cancel_all(book: Book, rows: Sequence[Row], reason: str, note: str | None) -
     for row in rows:
         end(book, row, "cancelled", reason)
         row.note = note
-        book.settlement_of(row, reason, run=ANY, note=note)
+        book.count_decision(row, reason, run=ANY, note=note)
     for row in rows:
         release(book, row)
 
@@ -41,7 +42,7 @@ def end(book: Book, row: Row, state: str, reason: str | None) -> None:
 
 
 def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The needs in `wanted` that are not met yet. A run among them learns that another waits for its end."""
+    """Return the needs in `wanted` that are not met yet. Runs among them are flagged `awaited`."""
     found: list[str] = []
     for need in wanted:
         row, name = book.rows.get(need), _name(need)
@@ -57,12 +58,12 @@ def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def release(book: Book, ended: Row) -> None:
-    """A run has ended: whoever waited for it, or for an end or a success of its key, waits no longer."""
+    """Meet the needs that the end of a run meets."""
     meet_needs(book, ends(ended))
 
 
 def ends(row: Row) -> list[str]:
-    """The needs that the end of this run meets."""
+    """Return the needs that the end of a run meets."""
     met = [row.id] if row.awaited else []
     if row.marks:
         met.append("*{} {}".format(*row.about))
@@ -85,13 +86,13 @@ def meet_needs(book: Book, met: Sequence[str]) -> None:
 
 
 def move_expiry(row: Row, before: float) -> None:
-    """A run that is due at another time expires as long after being due as before."""
+    """Move the expiry with the due time: the time between them stays the same."""
     if row.expires is not None and row.due != before:
         row.expires = after(row.due, row.expires - before)
 
 
 def _remember(book: Book, need: str) -> None:
-    """An end that a run waited for is known from now on, also where it was a cancel."""
+    """Remember an end that a run waited for, even if it was a cancel, which writes no mark otherwise."""
     name = _name(need)
     if name is not None and name[0] == "*":
         mark = book.marks.setdefault(name[1], Mark())
@@ -107,6 +108,6 @@ def _rested(book: Book, row: Row) -> float:
 
 
 def _name(need: str) -> tuple[str, tuple[str, str]] | None:
-    """Of `+task key` and `*task key` the sign and the (task, key); None for the id of a run."""
+    """Return the sign and the (task, key) of `+task key` or `*task key`; None for the id of a run."""
     task, space, key = need.partition(" ")
     return (task[0], (task[1:], key)) if space else None

@@ -1,4 +1,4 @@
-"""Schedules as the model sees them, in plain dictionaries."""
+"""The schedules of the model, in plain dictionaries."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,81 +8,81 @@ from rota.domain.schedule import Schedule, Tick
 from rota.store import OFFER_AGAIN
 
 TIMES = ("trigger", "start", "end")
-STANDING = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
+STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
 
 
 @dataclass
-class Plan:
-    """One schedule: its fields by name, and when it is to be offered."""
+class ScheduleRow:
+    """One schedule: its fields by name, and when a claim offers it next."""
 
-    said: dict[str, Any]
+    fields: dict[str, Any]
     look_at: float | None = None
 
     def settle(self) -> None:
-        self.look_at = None if self.said["paused"] else self.said["fires_at"]
+        self.look_at = None if self.fields["paused"] else self.fields["fires_at"]
 
 
 def show_schedule(schedule: Schedule) -> dict[str, Any]:
-    """What a store has to show of it."""
+    """Return the fields of a schedule that a store must show."""
     shown = {name: getattr(schedule, name) for name in schedule.__struct_fields__}
     return shown | {"recent": tuple((firing.nominal, firing.reason) for firing in schedule.recent)}
 
 
 @dataclass
 class Timetable:
-    plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    rows: dict[str, ScheduleRow] = field(default_factory=dict[str, ScheduleRow])
 
     def declare(self, schedule: Schedule, now: float) -> str:
-        new, known = show_schedule(schedule), self.plans.get(schedule.id)
+        new, known = show_schedule(schedule), self.rows.get(schedule.id)
         if known is None:
             fresh = {"version": 1, "since": now, "paused": False, "note": None, "recent": ()}
-            self.plans[schedule.id] = plan = Plan(new | fresh)
-            plan.settle()
+            self.rows[schedule.id] = row = ScheduleRow(new | fresh)
+            row.settle()
             return "added"
-        if known.said["owner"] != new["owner"]:
+        if known.fields["owner"] != new["owner"]:
             return "taken"
-        moved = any(known.said[name] != new[name] for name in TIMES)
-        kept = ("paused", "note", "recent") if moved else STANDING
-        said = new | {name: known.said[name] for name in kept}
-        if not moved and said == known.said:
+        moved = any(known.fields[name] != new[name] for name in TIMES)
+        kept = ("paused", "note", "recent") if moved else STATE
+        fields = new | {name: known.fields[name] for name in kept}
+        if not moved and fields == known.fields:
             return "unchanged"
-        said["version"] = known.said["version"] + 1
-        said["since"] = now if moved else known.said["since"]
-        known.said = said
+        fields["version"] = known.fields["version"] + 1
+        fields["since"] = now if moved else known.fields["since"]
+        known.fields = fields
         known.settle()
         return "changed"
 
-    def stands(self, tick: Tick) -> Plan | None:
-        """The plan that this tick is a step of, if it is still where the tick was planned."""
-        plan = self.plans.get(tick.schedule)
-        if plan is None or plan.said["paused"]:
+    def current(self, tick: Tick) -> ScheduleRow | None:
+        """Return the schedule of a tick, if it has not changed since the tick was computed."""
+        row = self.rows.get(tick.schedule)
+        if row is None or row.fields["paused"]:
             return None
-        return plan if (plan.said["version"], plan.said["next_at"]) == (tick.version, tick.next_at) else None
+        return row if (row.fields["version"], row.fields["next_at"]) == (tick.version, tick.next_at) else None
 
-    def advance(self, plan: Plan, tick: Tick, reasons: list[str]) -> None:
+    def advance(self, row: ScheduleRow, tick: Tick, reasons: list[str]) -> None:
         missed = ((tick.missed.last, "missed"),) if tick.missed else ()
-        recent = (*plan.said["recent"], *missed, *zip(tick.nominals, reasons, strict=True))
-        plan.said = plan.said | {"next_at": tick.then, "fires_at": tick.fires_at, "recent": recent[-30:]}
-        plan.settle()
+        recent = (*row.fields["recent"], *missed, *zip(tick.nominals, reasons, strict=True))
+        row.fields = row.fields | {"next_at": tick.then, "fires_at": tick.fires_at, "recent": recent[-30:]}
+        row.settle()
 
     def control(self, command: str, id: str, note: str | None, now: float) -> bool:
-        plan = self.plans.get(id)
-        if plan is None:
+        row = self.rows.get(id)
+        if row is None:
             return False
         if command in ("cancel", "drop"):
-            del self.plans[id]
+            del self.rows[id]
             return True
-        if plan.said["paused"] == (command == "pause"):
+        if row.fields["paused"] == (command == "pause"):
             return False
-        plan.said = plan.said | {"paused": command == "pause", "note": note, "version": plan.said["version"] + 1}
+        row.fields = row.fields | {"paused": command == "pause", "note": note, "version": row.fields["version"] + 1}
         if command == "resume":
-            plan.said["since"] = now
-        plan.settle()
+            row.fields["since"] = now
+        row.settle()
         return True
 
     def offer(self, now: float) -> set[str]:
-        """Who is offered at a claim now: each to one claimer at a time."""
-        due = {id for id, plan in self.plans.items() if plan.look_at is not None and plan.look_at <= now}
+        """Return the schedules that a claim offers now. Each is offered to one worker at a time."""
+        due = {id for id, row in self.rows.items() if row.look_at is not None and row.look_at <= now}
         for id in due:
-            self.plans[id].look_at = after(now, OFFER_AGAIN)
+            self.rows[id].look_at = after(now, OFFER_AGAIN)
         return due

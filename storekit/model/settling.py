@@ -1,4 +1,4 @@
-"""settle and renew: what becomes of runs that were claimed; and which ended runs a sweep may forget."""
+"""settle and renew: what becomes of claimed runs; and which ended runs a sweep may forget."""
 
 from rota.domain.run import Lease, Note, after
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
@@ -8,7 +8,7 @@ from storekit.model.book import ATTEMPTS_SHOWN, Book, Ending, Mark, Row
 
 
 def renew(book: Book, lease: Lease, until: float, note: Note | None) -> str:
-    row = book.held(lease.run, lease.fence, lease.worker)
+    row = book.leased(lease.run, lease.fence, lease.worker)
     if row is None:
         return "lost"
     row.until = until
@@ -22,34 +22,37 @@ def keep_note(row: Row, note: Note | None) -> None:
         row.saved = row.saved if note.saved is None else note.saved
 
 
-def settle(book: Book, said: Settlement) -> str:
-    row = book.held(said.run, said.fence, said.worker)
+def settle(book: Book, settlement: Settlement) -> str:
+    row = book.leased(settlement.run, settlement.fence, settlement.worker)
     if row is None:
-        return "already" if is_known(book.rows.get(said.run), said) else "stale"
-    if said.lost and (row.until or 0.0) > book.now:
+        return "already" if is_known(book.rows.get(settlement.run), settlement) else "stale"
+    if settlement.lost and (row.until or 0.0) > book.now:
         return "stale"
-    row.endings.append(Ending(said.fence, said.worker, said.outcome, said.lost))
+    row.endings.append(Ending(settlement.fence, settlement.worker, settlement.outcome, settlement.lost))
     row.holder = row.until = None
-    row.failures += said.charge is Charge.FAILURE
-    row.losses += said.charge is Charge.LOSS
-    row.error = None if said.error is None else said.error.message
-    keep_note(row, said.note)
-    if isinstance(said.action, Finish):
-        holding.end(book, row, said.action.state, said.action.reason)
-        row.result = said.action.result
+    row.failures += settlement.charge is Charge.FAILURE
+    row.losses += settlement.charge is Charge.LOSS
+    row.error = None if settlement.error is None else settlement.error.message
+    keep_note(row, settlement.note)
+    if isinstance(settlement.action, Finish):
+        holding.end(book, row, settlement.action.state, settlement.action.reason)
+        row.result = settlement.action.result
     elif row.command == "cancel":
         holding.end(book, row, "cancelled", "cancelled")
     else:
-        requeue(book, row, said.action, said.called)
+        requeue(book, row, settlement.action, settlement.called)
     if row.final:
-        finish(book, row, said)
+        finish(book, row, settlement)
     return "applied"
 
 
-def is_known(row: Row | None, said: Settlement) -> bool:
-    """Was this very ending recorded? A zombie and its rescuer share the fence and the worker."""
+def is_known(row: Row | None, settlement: Settlement) -> bool:
+    """Return whether this settlement was recorded before. A worker that lost its lease and its rescuer have the same
+    fence and worker name, so `lost` tells them apart."""
     recent = row.endings[-ATTEMPTS_SHOWN:] if row else []
-    return (said.fence, said.worker, said.lost) in [(one.fence, one.worker, one.lost) for one in recent]
+    return (settlement.fence, settlement.worker, settlement.lost) in [
+        (one.fence, one.worker, one.lost) for one in recent
+    ]
 
 
 def requeue(book: Book, row: Row, action: Requeue, called: bool) -> None:
@@ -62,16 +65,16 @@ def requeue(book: Book, row: Row, action: Requeue, called: bool) -> None:
         if heir.body == row.body:
             heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
         holding.end(book, row, "cancelled", "superseded")
-        book.settlement_of(row, "superseded", run=heir.id)
+        book.count_decision(row, "superseded", run=heir.id)
 
 
-def finish(book: Book, row: Row, said: Settlement) -> None:
-    """Its mark first: the runs behind it are judged by that."""
-    if row.marks and said.mark:
+def finish(book: Book, row: Row, settlement: Settlement) -> None:
+    """Write the mark first, then release the waiting runs: they are checked against the mark."""
+    if row.marks and settlement.mark:
         write_mark(book, row)
     holding.release(book, row)
-    if said.stops is not None:
-        holding.cancel_all(book, book.in_group(said.stops), "stopped", f"{row.new.task} {row.state}")
+    if settlement.stops is not None:
+        holding.cancel_all(book, book.in_group(settlement.stops), "stopped", f"{row.new.task} {row.state}")
 
 
 def write_mark(book: Book, row: Row) -> None:
@@ -83,7 +86,8 @@ def write_mark(book: Book, row: Row) -> None:
 
 
 def may_forget(book: Book, row: Row, retention: Retention) -> tuple[bool, bool]:
-    """May a sweep forget this run, and must it? They differ where several ended at one instant."""
+    """Return whether a sweep may forget a run and whether it must. The two differ if several runs ended at one
+    instant."""
     if row.finished is None or row.finished > book.now - ID_MEMORY:
         return False, False
     age = retention.succeeded if row.state == "succeeded" else retention.failed

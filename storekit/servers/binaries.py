@@ -1,4 +1,4 @@
-"""Finds the server programs: those that wheels carry, which the tests require, and those of the machine."""
+"""Finds the server programs: those in wheels, which the tests require, and those of the machine."""
 
 import atexit
 import functools
@@ -14,7 +14,7 @@ from storekit.servers.places import open_to_others, private_folder, unprivileged
 from storekit.servers.process import ServerFailed
 
 SYSTEM = "/usr/sbin:/usr/local/sbin"
-"""Where packages put programs that an ordinary PATH leaves out."""
+"""Folders of programs that an ordinary PATH does not have."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def redis_of_wheel() -> Program:
 
 @functools.cache
 def redis_of_machine() -> Program | None:
-    """A redis-server in PATH that is newer than the wheel's, which an active venv puts there too."""
+    """Return a redis-server in PATH that is newer than that of the wheel. The wheel's own is in PATH too in an active
+    venv."""
     for folder in os.get_exec_path():
         path = Path(folder, "redis-server")
         if os.access(path, os.X_OK) and (program := _program(path)).major >= 7:
@@ -57,7 +58,7 @@ def postgres_of_wheel() -> Program:
 
 @functools.cache
 def postgres_of_machine() -> tuple[Program, ...]:
-    """What Debian's packages have put on the machine, the newest first."""
+    """Return the PostgreSQL versions of Debian packages, the newest first."""
     found = [
         Program(postgres.parent, _version(postgres))
         for postgres in Path("/usr/lib/postgresql").glob("*/bin/postgres")
@@ -73,7 +74,7 @@ def pgbouncer_of_machine() -> Program | None:
 
 
 def _in_wheel(wheel: str, pattern: str) -> Path:
-    # Finding is not importing: the wheels' own launchers stay out of the process.
+    # The wheel is found and not imported, so that its launcher is not loaded into this process.
     spec = importlib.util.find_spec(wheel.replace("-", "_"))
     places = [] if spec is None else list(spec.submodule_search_locations or [])
     for place in places:
@@ -90,18 +91,18 @@ def _program(path: Path) -> Program:
 
 
 def _version(path: Path) -> str:
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
-    version = re.search(r"\d+\.\d+(\.\d+)?", said)
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+    version = re.search(r"\d+\.\d+(\.\d+)?", output)
     if version is None:
-        raise ServerFailed(f"{path} --version does not tell a version: {said!r}")
+        raise ServerFailed(f"{path} --version does not tell a version: {output!r}")
     return version[0]
 
 
 def readable(program: Program, package: Path) -> Program:
-    """The same programs where the unprivileged account can reach them: a copy, when a folder above is closed.
+    """Return the program at a path that the unprivileged account can read: a copy, if a folder above it is closed.
 
-    The whole package is copied, with the libraries that lie beside it: the programs find them by the way from one to
-    the other. The copy is root's, others can read it, and it goes with this process.
+    The whole package is copied with its libraries, because programs find them by relative paths. The copy belongs to
+    root, others can read it, and it is removed when this process ends.
     """
     if unprivileged_account() is None or open_to_others(program.path):
         return program
@@ -114,5 +115,5 @@ def readable(program: Program, package: Path) -> Program:
         for path in (Path(place), *(Path(place, file) for file in files)):
             if not path.is_symlink():
                 mode = path.stat().st_mode
-                path.chmod(mode | (mode & 0o500) >> 6)  # what its owner may read and run, others may too
+                path.chmod(mode | (mode & 0o500) >> 6)  # others get the same rights to read and run as the owner
     return Program(folder / program.path.relative_to(package.parent), program.version)

@@ -1,8 +1,8 @@
-"""The parent of one server: does as told on stdin, and ends the server when whoever told it is gone.
+"""The guard: the parent process of one server. It follows orders on stdin and ends the server when stdin is closed.
 
-Runs as a script of its own, with nothing but the standard library. A pipe rather than PR_SET_PDEATHSIG, because that
-signal comes when the *thread* dies which started the server, and a restart in `asyncio.to_thread` is natural in a
-test. Being the parent also makes signals exact: a pid is never reused before this process has reaped it.
+It is run as a script and needs only the standard library. It uses a pipe and not PR_SET_PDEATHSIG, because that signal
+comes when the *thread* ends that started the server, and tests restart servers in `asyncio.to_thread`. As the parent it
+can also signal safely: the pid is not reused before this process has reaped it.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ import sys
 import time
 
 PATIENCE = 5.0
-"""Seconds a server has to end or to stop when told; then it is killed, or taken for stopped."""
+"""Seconds that a server has to end or to stop; then it is killed, or counts as stopped."""
 
 
 def main() -> int:
     order = json.loads(sys.argv[1])
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, noticed)
-    signal.set_wakeup_fd(tell)
+    signal.set_wakeup_fd(wake)
     account = order["account"]
     with open(order["log"], "ab") as log:
         server = subprocess.Popen(
@@ -40,9 +40,9 @@ def main() -> int:
         )
     say(str(server.pid))
     while True:
-        ready, _, _ = select.select([0, told], [], [])
-        if told in ready:
-            os.read(told, 4096)
+        ready, _, _ = select.select([0, woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
         if (code := server.poll()) is not None:
             return code if code >= 0 else 128 - code
         if 0 in ready:
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def noticed(number: int, frame: object) -> None:
-    """Nothing: a signal that is handled at all wakes the `select`."""
+    """Do nothing: any handled signal wakes the `select`."""
 
 
 def say(word: str) -> None:
@@ -76,7 +76,7 @@ def obey(pid: int, verb: str, number: str = "0") -> None:
 
 
 def end(server: "subprocess.Popen[bytes]", ending: int) -> None:
-    """Ask the server to end in its quickest way; kill it with its children when it does not."""
+    """Send the server the signal `ending`; kill it and its children if it does not end."""
     thaw(server.pid)
     os.kill(server.pid, ending)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -87,7 +87,7 @@ def end(server: "subprocess.Popen[bytes]", ending: int) -> None:
 
 
 def freeze(pid: int) -> None:
-    # The parent first: a stopped one neither forks nor reaps, so that the list of its children stays true.
+    # The parent first: a stopped parent neither forks nor reaps, so the list of its children stays complete.
     stop(pid)
     for child in children(pid):
         stop(child)
@@ -117,13 +117,14 @@ def send(pid: int, number: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The server's own child processes. Without /proc none are found: they end by themselves when it does."""
+    """Return the child processes of the server. Without /proc none are found; they end when the server ends."""
     entries = os.listdir("/proc") if os.path.isdir("/proc") else []
     return [int(entry) for entry in entries if entry.isdigit() and state(int(entry)).split()[1:2] == [str(pid)]]
 
 
 def state(pid: int) -> str:
-    """What follows the name in /proc/<pid>/stat: the state's letter, the parent, and more; empty if there is none."""
+    """Return the part of /proc/<pid>/stat after the name: the letter of the state, the parent, and more; empty without
+    such a process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(") ")[2]

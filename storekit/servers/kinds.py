@@ -1,4 +1,4 @@
-"""The servers that a suite runs against: the required ones, and those that this machine happens to have."""
+"""The servers that a test suite uses: the required ones, and others that this machine has."""
 
 import functools
 import os
@@ -19,13 +19,14 @@ Kind = Callable[[], AbstractContextManager[HasUrl]]
 
 @dataclass(frozen=True)
 class GivenServer:
-    """A server that somebody else runs, named by an environment variable; it is not ours to stop or to empty."""
+    """A server that somebody else runs, named by an environment variable. Tests must not stop or empty it."""
 
     url: str
 
 
 def redis_kinds() -> dict[str, Kind]:
-    """Names that make good test ids, and what starts each. A required one that is missing fails when it is started."""
+    """Return the kinds of Redis by name, with a function that starts each. A missing required one fails at its
+    start."""
     kinds: dict[str, Kind] = {
         "valkey-9": lambda: RedisServer(binaries.valkey_of_wheel()),
         "redis-6.2": lambda: RedisServer(binaries.redis_of_wheel()),
@@ -38,7 +39,7 @@ def redis_kinds() -> dict[str, Kind]:
 
 
 def postgres_kinds(templates: Path | None = None) -> dict[str, Kind]:
-    """The same for PostgreSQL. In the folder `templates`, each version makes its cluster only once."""
+    """Return the kinds of PostgreSQL by name. In the folder `templates` each version makes its cluster only once."""
 
     def postgres(programs: binaries.Program) -> PostgresServer:
         return PostgresServer(programs, template=templates and templates / f"postgres-{programs.version}")

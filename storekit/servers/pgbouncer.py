@@ -1,4 +1,4 @@
-"""PgBouncer in front of a PostgreSQL, lending a connection for one transaction at a time."""
+"""PgBouncer in front of PostgreSQL, in transaction mode."""
 
 import signal
 import socket
@@ -14,11 +14,11 @@ from storekit.servers.server import Server
 class PgBouncer(Server):
     """A pooler on a Unix socket; `options` are lines of its section `[pgbouncer]`.
 
-    It belongs to its PostgreSQL: start that first. It runs as the same account and looks into the same folder. It has
-    few server connections, so that its clients do get each other's.
+    Start its PostgreSQL first. It runs as the same account and uses the same folder. It has few server connections, so
+    that its clients share them.
     """
 
-    # Ends when transactions have; SIGTERM waits for clients or for nothing, as its version goes.
+    # SIGINT waits for the end of transactions. SIGTERM waits for clients or for nothing, depending on the version.
     graceful = signal.SIGINT
 
     def __init__(self, program: Program, postgres: PostgresServer, options: Mapping[str, str] | None = None) -> None:

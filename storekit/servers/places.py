@@ -1,4 +1,4 @@
-"""Where a server may live: a private folder, an address, and an account that is not root."""
+"""Private folders, free ports and an unprivileged account for servers."""
 
 import os
 import random
@@ -10,18 +10,18 @@ Address = Path | tuple[str, int]
 """A Unix socket, or a host and a port."""
 
 LONGEST_FOLDER = 80
-"""A Unix socket's path has at most 103 characters (macOS), the folder is only its beginning."""
+"""The path of a Unix socket has at most 103 characters (macOS), and the folder is only a part of it."""
 
 NOBODY = 65534
 
 
 def unprivileged_account() -> int | None:
-    """The user and group for a server that refuses to run as root; None: one's own will do."""
+    """Return the user and group id for a server that refuses to run as root; None if this process is not root."""
     return NOBODY if os.geteuid() == 0 else None
 
 
 def private_folder(name: str, account: int | None = None) -> Path:
-    """A new folder that only its owner can look into, with a path short enough for a Unix socket."""
+    """Return a new folder that only its owner can read, with a path short enough for a Unix socket."""
     candidates = [Path(tempfile.gettempdir()), Path("/tmp")]
     fitting = [
         place
@@ -35,16 +35,17 @@ def private_folder(name: str, account: int | None = None) -> Path:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether another account can reach what lies at this path."""
+    """Return whether another account can reach a path."""
     resolved = path.resolve()
     return all(place.stat().st_mode & 0o001 for place in (resolved, *resolved.parents))
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on.
+    """Return a loopback port on which nobody listens.
 
-    Below the range from which outgoing connections get theirs, or one of those could take it during a restart. Two
-    processes of a parallel run must not try the same ports in the same order, so a seeded `random` has no say in it.
+    It is below the range of ports for outgoing connections: one of those could take the port during a restart. The
+    choice does not use a seeded `random`, because two processes of a parallel test run must not try the same ports in
+    the same order.
     """
     dice = random.SystemRandom()
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""PostgreSQL: one private cluster, from any version's programs."""
+"""PostgreSQL: one private cluster of any version."""
 
 import ctypes
 import fcntl
@@ -24,9 +24,9 @@ ROLE = "rota"
 class PostgresServer(Server):
     """A PostgreSQL on a Unix socket, and with `tcp` on a loopback port; the role `rota` owns it, nobody has a password.
 
-    `options` are settings of postgresql.conf. By default nothing is synced: what was committed survives `kill`, though
-    it would not survive a power cut; for that, ask for `{"fsync": "on"}`. `template` is a folder that need not exist
-    yet: the first server makes its cluster there, and all that share it copy it, which is quicker.
+    `options` are settings of postgresql.conf. By default nothing is synced to disk: commits survive `kill` but not a
+    power failure; for that, use `{"fsync": "on"}`. `template` is a folder that need not exist: the first server makes
+    its cluster there, and all servers with the same template copy it, which is faster.
     """
 
     graceful = signal.SIGINT  # "fast"; SIGTERM would wait until the last client has left
@@ -62,21 +62,22 @@ class PostgresServer(Server):
         return (HOST, self.port) if self._tcp else self.folder / f".s.PGSQL.{self.port}"
 
     def url_at(self, address: Address, database: str = "postgres") -> str:
-        """`sslmode` is spelled out because a client would first ask for TLS, which a proxy takes for a request."""
+        """Return the URL through `address`. It has an `sslmode`, because a client would otherwise ask for TLS first,
+        which the fault proxy would take for a request."""
         if isinstance(address, Path):
             port = address.name.rpartition(".")[2]
             return f"postgresql://{ROLE}@/{database}?host={quote(str(address.parent))}&port={port}"
         return f"postgresql://{ROLE}@{address[0]}:{address[1]}/{database}?sslmode=disable"
 
     def stop_at_once(self) -> None:
-        """Its "immediate" shutdown: connections are dropped, and the next start recovers from the log."""
+        """Do an "immediate" shutdown: connections are cut, and the next start recovers from the log."""
         self._started.thaw()
         self._started.signal(signal.SIGQUIT)
         self._started.wait()
 
     def close(self) -> None:
         if not self.running:
-            # Only a killed server leaves the file, and with it a System V segment that only a restart would remove.
+            # Only a killed server leaves this file, and a System V segment that only its restart would remove.
             for memory in self._lock_file()[6:7]:
                 ctypes.CDLL(None).shmctl(int(memory.split()[1]), 0, None)
         super().close()
@@ -99,7 +100,8 @@ class PostgresServer(Server):
         return lines[:1] == [str(self.pid)] and lines[7:8] == ["ready"]
 
     def _lock_file(self) -> list[str]:
-        """postmaster.pid: the pid comes first, the shared memory's key and id seventh, its state eighth."""
+        """Return the lines of postmaster.pid: first the pid, seventh the key and id of the shared memory, eighth the
+        state."""
         try:
             return [line.strip() for line in (self._data / "postmaster.pid").read_text().split("\n")]
         except OSError:
@@ -107,7 +109,7 @@ class PostgresServer(Server):
 
 
 def make_cluster(programs: Program, data: Path, account: int | None) -> None:
-    """initdb, without waiting for the disk."""
+    """Run initdb without waiting for the disk."""
     flags = ["-U", ROLE, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=1"]
     made = subprocess.run(
         [programs.path / "initdb", "-D", data, *flags],
@@ -125,10 +127,11 @@ def make_cluster(programs: Program, data: Path, account: int | None) -> None:
 
 
 def copy_template(programs: Program, template: Path, data: Path, account: int | None) -> None:
-    """A copy of the cluster at this path, which is made by whoever comes first; one process at a time."""
+    """Copy the cluster at `template`. The first process makes it; a lock lets one process in at a time."""
     with _locked(template):
         if not template.exists():
-            # Elsewhere first: the unprivileged account may not reach a test run's folder, and half a cluster is none.
+            # Made elsewhere first: the unprivileged account may not reach the folder of a test run, and a half-made
+            # cluster must not be copied.
             workshop = private_folder("initdb", account)
             try:
                 make_cluster(programs, workshop / "data", account)
@@ -143,7 +146,7 @@ def copy_template(programs: Program, template: Path, data: Path, account: int | 
 
 
 def remove_template(template: Path) -> None:
-    """Remove it if it is there; whoever needs it afterwards makes it anew."""
+    """Remove the template if it exists. The next server makes it again."""
     with _locked(template):
         shutil.rmtree(template, ignore_errors=True)
 

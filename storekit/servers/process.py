@@ -1,4 +1,4 @@
-"""A server's process as the test sees it: orders go to the guard, which is its parent."""
+"""The process of a server. Orders go to the guard, which is its parent process."""
 
 import json
 import subprocess
@@ -13,14 +13,15 @@ PATIENCE = 30.0
 
 
 class ServerFailed(RuntimeError):
-    """A server did not do what a test needs of it; the message ends with the server's own log."""
+    """A server did not do what a test needs. The message ends with the log of the server."""
 
 
 class GuardedProcess:
-    """A process that ends with the one that started it, however that ends.
+    """A process that ends with the process that started it, however that one ends.
 
-    `ending` is the signal that ends it quickest without leaving anything behind; the guard sends it when this process
-    is gone or lets go, and then removes `folder`. `account` is the user and group it runs as, None for one's own.
+    `ending` is the signal that ends it fastest without leaving anything behind. The guard sends it when this process
+    ends or calls `unregister`, and then removes `folder`. `account` is the user and group id it runs as; None for those
+    of this process.
     """
 
     def __init__(self, command: list[str], folder: Path, log: Path, account: int | None, ending: int) -> None:
@@ -39,7 +40,7 @@ class GuardedProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                start_new_session=True,  # a Ctrl-C meant for the tests must not reach it before they have ended
+                start_new_session=True,  # a Ctrl-C for the tests must not reach it before the tests have ended
             )
         self.pid = int(self._answer() or 0)
         if not self.pid:
@@ -54,7 +55,7 @@ class GuardedProcess:
         self._order(f"signal {int(number)}")
 
     def kill(self) -> None:
-        """SIGKILL for it and its children, with no moment in which they could tidy up."""
+        """Send SIGKILL to the process and its children, so that they cannot clean up."""
         self._order("kill")
 
     def freeze(self) -> None:
@@ -64,7 +65,7 @@ class GuardedProcess:
         self._order("thaw")
 
     def wait(self) -> int:
-        """Its exit code, or 128 and the signal that ended it."""
+        """Return the exit code, or 128 plus the signal that ended the process."""
         try:
             code = self._guard.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -75,7 +76,7 @@ class GuardedProcess:
         return code
 
     def unregister(self) -> None:
-        """End it if it runs, and with it its folder."""
+        """End the process if it runs, and remove its folder."""
         for pipe in (self._guard.stdin, self._guard.stdout):
             if pipe is not None:
                 pipe.close()

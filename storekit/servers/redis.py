@@ -1,4 +1,4 @@
-"""Redis and Valkey: one server, or one server that is a whole Cluster."""
+"""Redis and Valkey: one server, or a Cluster of one node."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +16,9 @@ HOST = "127.0.0.1"
 class RedisServer(Server):
     """A Redis or Valkey on a Unix socket, or with `tcp` on a loopback port.
 
-    `options` are lines of redis.conf. By default each write is in the append-only file before its reply leaves, but
-    not synced: what was acknowledged survives `kill`, though it would not survive a power cut. For that, ask for
-    `{"appendfsync": "always"}`.
+    `options` are lines of redis.conf. By default each write is in the append-only file before its reply is sent, but
+    not synced to disk: acknowledged writes survive `kill` but not a power failure. For that, use `{"appendfsync":
+    "always"}`.
     """
 
     defaults: ClassVar[Mapping[str, str]] = {
@@ -43,7 +43,7 @@ class RedisServer(Server):
 
     @property
     def port(self) -> int:
-        """Its loopback port; only a server with `tcp` has one."""
+        """The loopback port of a server with `tcp`."""
         if isinstance(self._address, Path):
             raise ServerFailed(f"{self.name} listens on {self._address} only; start it with tcp=True to have a port.")
         return self._address[1]
@@ -54,7 +54,7 @@ class RedisServer(Server):
         return f"redis://{address[0]}:{address[1]}/{database}"
 
     def send(self, *words: str) -> Reply:
-        """One command, answered: for setting up and looking on, without a client library."""
+        """Send one command and return its reply, without a client library."""
         return send(self.address, *words)
 
     def info(self, section: str) -> dict[str, str]:
@@ -62,17 +62,18 @@ class RedisServer(Server):
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def follows(self) -> bool:
-        """Whether it is a replica that is connected to its primary. While it is made one, it drops its clients."""
+        """Return whether the server is a replica that is connected to its primary. A server that becomes a replica
+        disconnects its clients."""
         try:
             return self.info("replication").get("master_link_status") == "up"
         except OSError:
             return False
 
     def configuration(self) -> list[str]:
-        """The lines of its file at the first start. Afterwards the file is the server's: it may rewrite it."""
+        """The lines of the configuration file at the first start. Later the server may rewrite the file."""
         options = {**self._place(), **self.defaults, **self.options}
         if self.program.major < 7:
-            options.pop("enable-debug-command")  # 6.2 has no such lock, and refuses the line
+            options.pop("enable-debug-command")  # 6.2 has no such lock and refuses the line
         return [f"{name} {value}" for name, value in options.items()]
 
     def _place(self) -> dict[str, str]:
@@ -102,7 +103,7 @@ class RedisServer(Server):
 class RedisCluster(RedisServer):
     """A Cluster of one node that holds all slots.
 
-    Starting takes two seconds: so long a node that has just come up keeps its cluster down, and no option changes it.
+    Its start takes two seconds: a new node keeps its cluster down for so long, and no option changes that.
     """
 
     def __init__(self, program: Program, options: Mapping[str, str] | None = None) -> None:

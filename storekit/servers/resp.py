@@ -1,4 +1,4 @@
-"""Just enough of the Redis protocol to look after a server without a client library."""
+"""The part of the Redis protocol that is needed to control a server without a client library."""
 
 import socket
 from pathlib import Path
@@ -14,7 +14,7 @@ class RedisError(RuntimeError):
 
 
 def send(address: Address, *words: str, timeout: float = 5.0) -> Reply:
-    """One command on a connection of its own."""
+    """Send one command on a new connection, and return its reply."""
     with _connect(address, timeout) as connection, connection.makefile("rb") as replies:
         encoded = [word.encode() for word in words]
         request = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded)
@@ -39,17 +39,17 @@ def _read(replies: BinaryIO) -> Reply:
     line = replies.readline()
     if not line:
         raise ConnectionResetError("the server closed the connection")
-    kind, rest = line[:1], line[1:-2].decode()
+    kind, text = line[:1], line[1:-2].decode()
     match kind:
         case b"+":
-            return rest
+            return text
         case b"-":
-            raise RedisError(rest)
+            raise RedisError(text)
         case b":":
-            return int(rest)
+            return int(text)
         case b"$":
-            return None if rest == "-1" else replies.read(int(rest) + 2)[:-2].decode(errors="replace")
+            return None if text == "-1" else replies.read(int(text) + 2)[:-2].decode(errors="replace")
         case b"*":
-            return None if rest == "-1" else [_read(replies) for _ in range(int(rest))]
+            return None if text == "-1" else [_read(replies) for _ in range(int(text))]
         case _:
             raise RedisError(f"not a reply: {line!r}")

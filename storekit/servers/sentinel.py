@@ -1,4 +1,4 @@
-"""Sentinel: a primary, its replicas, and the sentinels that watch them, all real."""
+"""Redis Sentinel: a primary, replicas, and the sentinels that watch them."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ SERVICE = "rota"
 
 
 class SentinelServer(RedisServer):
-    """One sentinel, which watches one primary under the name `rota`."""
+    """One sentinel. It watches one primary under the name `rota`."""
 
     def __init__(self, program: Program, primary: int, quorum: int, down_after: float) -> None:
         super().__init__(program, tcp=True)
@@ -32,7 +32,7 @@ class SentinelServer(RedisServer):
         return place + [f"sentinel {name} {value}" for name, value in self._watch.items()]
 
     def primary(self) -> Address:
-        """Where it believes the primary to be."""
+        """The address of the primary by this sentinel."""
         match self.send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE):
             case [str(host), str(port)]:
                 return host, int(port)
@@ -40,13 +40,13 @@ class SentinelServer(RedisServer):
                 raise ServerFailed(f"The sentinel knows no primary: {other}")
 
     def knows(self, replicas: int, sentinels: int) -> bool:
-        """Whether it sees so many replicas in good health and so many other sentinels."""
+        """Return whether the sentinel sees so many healthy replicas and so many other sentinels."""
         seen = [replica for replica in self._list("REPLICAS") if {"flags", "slave", "master-link-status"} <= {*replica}]
         healthy = [replica for replica in seen if "ok" in replica]
         return len(healthy) >= replicas and len(self._list("SENTINELS")) >= sentinels
 
     def is_content(self) -> bool:
-        """Whether it finds nothing wrong with the primary; before that, clients do not take its word."""
+        """Return whether the sentinel sees no fault in the primary. Before that, clients do not trust its answer."""
         match self.send("SENTINEL", "MASTER", SERVICE):
             case [*words]:
                 return words[words.index("flags") + 1] == "master"
@@ -54,10 +54,11 @@ class SentinelServer(RedisServer):
                 return False
 
     def hurry(self) -> None:
-        """Look around twice a second, not once in ten, so that a failover takes two seconds, not many.
+        """Make the sentinel look at the servers twice a second instead of every ten seconds, so that a failover takes
+        two seconds.
 
-        Not faster, and the ping's pace stays: a replica whose word is older than five pings is not promoted, and while
-        the primary is down it is only asked once a second.
+        It must not be faster, and the ping interval stays: a replica whose last answer is older than five pings is not
+        promoted, and while the primary is down replicas are asked only once a second.
         """
         self.send("SENTINEL", "DEBUG", "INFO-PERIOD", "500", "PUBLISH-PERIOD", "100")
 
@@ -71,10 +72,10 @@ class SentinelServer(RedisServer):
 
 
 class RedisSentinel:
-    """A primary with replicas under the eyes of sentinels.
+    """A primary with replicas, watched by sentinels.
 
-    `servers` are the primary and the replicas; which is which changes. After `primary.kill()` or `primary.freeze()`,
-    `wait_for_failover` returns when the sentinels have promoted another; `failover` makes them do it right away.
+    `servers` are the primary and the replicas; their roles change. After `primary.kill()` or `primary.freeze()`,
+    `wait_for_failover` returns when the sentinels have promoted a replica; `failover` makes them do it at once.
     """
 
     def __init__(
@@ -115,12 +116,12 @@ class RedisSentinel:
 
     @property
     def primary(self) -> RedisServer:
-        """The server that the sentinels send clients to."""
+        """The server that the sentinels name as the primary."""
         address = self.sentinels[0].primary()
         return next(server for server in self.servers if server.address == address)
 
     def failover(self) -> RedisServer:
-        """Promote a replica though the primary is well; the new primary, once the old one follows it."""
+        """Promote a replica although the primary is healthy. Return the new primary when the old one follows it."""
         old = self.primary
         self._until(self._begin_failover, "begin a failover")
         new = self.wait_for_failover(old)
@@ -128,7 +129,7 @@ class RedisSentinel:
         return new
 
     def wait_for_failover(self, old: RedisServer) -> RedisServer:
-        """The new primary, as soon as every sentinel names it and it takes writes."""
+        """Return the new primary when every sentinel names it and it accepts writes."""
 
         def done() -> bool:
             named = {sentinel.primary() for sentinel in self.sentinels}
@@ -162,7 +163,7 @@ class RedisSentinel:
     def _begin_failover(self) -> bool:
         try:
             return self.sentinels[0].send("SENTINEL", "FAILOVER", SERVICE) == "OK"
-        except RedisError:  # NOGOODSLAVE until it has heard from the replica, INPROG while another one runs
+        except RedisError:  # NOGOODSLAVE until the sentinel has heard from the replica, INPROG during another failover
             return False
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:

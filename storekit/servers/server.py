@@ -1,4 +1,4 @@
-"""The life of a server: started, ready, frozen, stopped, killed, started again on the same data, gone."""
+"""Server: start, wait until ready, freeze, stop, kill, start again on the same data, close."""
 
 import shutil
 import signal
@@ -14,17 +14,17 @@ from storekit.servers.process import PATIENCE, GuardedProcess, ServerFailed
 
 
 class HasUrl(Protocol):
-    """All that a test of a store needs to know of a server."""
+    """What a test of a store needs of a server."""
 
     @property
     def url(self) -> str: ...
 
 
 class Server(ABC):
-    """A real server in a private folder, which starts with the `with` and ends with it.
+    """A real server in a private folder. It starts and ends with its `with`.
 
-    It is ready when `start` returns. It ends with the process that started it, even if that one is killed. All calls
-    block until they are done: in an event loop, use `asyncio.to_thread`.
+    It is ready when `start` returns. It ends with the process that started it, even if that process is killed. All
+    calls block: in an event loop, use `asyncio.to_thread`.
     """
 
     graceful: ClassVar[signal.Signals] = signal.SIGTERM
@@ -52,7 +52,7 @@ class Server(ABC):
     @property
     @abstractmethod
     def address(self) -> Address:
-        """Where it listens; the same after a restart."""
+        """The address of the server. It stays the same after a restart."""
 
     @property
     def url(self) -> str:
@@ -60,7 +60,7 @@ class Server(ABC):
 
     @abstractmethod
     def url_at(self, address: Address) -> str:
-        """Its URL when it is reached through this address, a proxy's for example."""
+        """Return the URL of the server through another address, for example that of a proxy."""
 
     @property
     def running(self) -> bool:
@@ -72,11 +72,11 @@ class Server(ABC):
 
     @property
     def log(self) -> str:
-        """All that it has said since its folder was made."""
+        """The whole log of the server, over all its starts."""
         return self._log_file.read_text(errors="replace") if self._log_file.exists() else ""
 
     def start(self) -> None:
-        """Start it and wait until it answers; on the data it had, if it ran before."""
+        """Start the server on its data and wait until it answers."""
         if self.running:
             raise ServerFailed(f"{self.name} is running already.")
         self._prepare()
@@ -84,13 +84,13 @@ class Server(ABC):
         self.wait_until(self._is_ready, "answer")
 
     def stop(self) -> None:
-        """End it in its own orderly way, which disconnects its clients."""
+        """Stop the server in an orderly way, which disconnects its clients."""
         self._started.thaw()
         self._started.signal(self.graceful)
         self._started.wait()
 
     def kill(self) -> None:
-        """End it and all its processes by SIGKILL."""
+        """Kill the server and all its processes with SIGKILL."""
         self._started.kill()
         self._started.wait()
 
@@ -99,20 +99,20 @@ class Server(ABC):
         self.start()
 
     def freeze(self) -> None:
-        """Stop all its processes where they are (SIGSTOP): connections stay open, nothing answers."""
+        """Freeze all processes of the server (SIGSTOP): connections stay open and nothing answers."""
         self._started.freeze()
 
     def thaw(self) -> None:
         self._started.thaw()
 
     def close(self) -> None:
-        """End it if it runs, and remove its folder; it cannot be started again."""
+        """Stop the server if it runs, and remove its folder. It cannot be started again."""
         if self._process is not None:
             self._process.unregister()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Until this holds of the running server; its log is in the error when it ends or takes too long."""
+        """Wait until `holds()` is true. If the server ends or it takes too long, raise an error with the log."""
         deadline = time.monotonic() + PATIENCE
         while not holds():
             if not self.running:
@@ -133,7 +133,7 @@ class Server(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Puts into the folder what it needs to start; called before each start."""
+        """Write the files that the server needs into its folder. Called before each start."""
 
     @abstractmethod
     def _command(self) -> list[str]: ...

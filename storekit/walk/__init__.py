@@ -1,7 +1,7 @@
-"""The orders of events in a small world: two workers, a few runs, a schedule, a clock, and what can go wrong.
+"""All orders of events in a small world: two workers, a few runs, a schedule, a clock, lost replies and crashes.
 
-The walk goes through the states of the real ledger over the memory store, breadth first, and holds every step to the
-promises in `promising`. Paths of the walk are told to other stores by `replaying`, which compares every answer.
+The walk visits the states of the real ledger over the memory store, breadth first, and checks every step against the
+promises in `promising`. `replaying` plays paths of the walk on other stores and compares every answer.
 """
 
 from storekit.walk.replaying import replay

@@ -1,4 +1,4 @@
-"""What can happen next in a world, and what people learn from it."""
+"""The events that can happen next in a world, and what workers and clients know after each."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from storekit.walk.worlds import LEASE, OUTCOMES, STEP, TASK, People, Seat, Worl
 
 COMMANDS = (Command.CANCEL, Command.PAUSE, Command.RESUME)
 SEATS = 2
-"""Runs that a worker holds at most."""
+"""The seats of a worker."""
 
 
 class Event(NamedTuple):
-    """One thing that happens. With a `verb`, the store is asked; `lost` says that the reply gets lost."""
+    """One event. With a `verb`, it is a call of the store; `lost`: the reply is lost."""
 
     name: str
     verb: str = ""
@@ -25,7 +25,7 @@ class Event(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What the store is asked, as a value."""
+        """The call of the store as a hashable value."""
         return (self.verb, *map(_as_value, self.args))
 
     def __str__(self) -> str:
@@ -37,13 +37,13 @@ def _as_value(arg: Any) -> Any:
 
 
 def events(world: World, people: People) -> Iterator[Event]:
-    """All that can happen next. A worker that is frozen is one to which nothing happens for a while."""
+    """Yield all events that can happen next. A frozen worker needs no event: nothing happens to it for a while."""
     if people.ticks < world.ticks:
         yield Event("the clock moves")
     for place, new in enumerate(world.news):
         if people.put.count(place) < 1 + (people.lost < world.lost):
             yield Event(f"{new.id} is put", "put", ([new],))
-    if people.asks < world.asks:
+    if people.commands < world.commands:
         for id in [*(world.news[place].id for place in dict.fromkeys(people.put)), world.made.id][
             : len({*people.put}) + people.fired
         ]:
@@ -59,41 +59,43 @@ def events(world: World, people: People) -> Iterator[Event]:
 def _of_worker(world: World, people: People, seat: Seat, place: int) -> Iterator[Event]:
     if seat.unheard:
         yield Event(
-            f"{seat.name} claims again", "claim", (ClaimRequest(seat.name, seat.n, [TASK], SEATS, LEASE),), place
+            f"{seat.name} claims again", "claim", (ClaimRequest(seat.name, seat.n, (TASK,), SEATS, LEASE),), place
         )
-    elif len(seat.held) < SEATS:
-        free = SEATS - len(seat.held)
-        yield Event(f"{seat.name} claims", "claim", (ClaimRequest(seat.name, seat.n + 1, [TASK], free, LEASE),), place)
-    for run in seat.held:
+    elif len(seat.leased) < SEATS:
+        free = SEATS - len(seat.leased)
+        yield Event(f"{seat.name} claims", "claim", (ClaimRequest(seat.name, seat.n + 1, (TASK,), free, LEASE),), place)
+    for run in seat.leased:
         for outcome in OUTCOMES:
-            said = lifecycle.settlement_of(run, outcome)
-            yield Event(f"{seat.name} settles {run.id}/{run.fence} {said.outcome}", "settle", ([said],), place)
-    if seat.held:
-        yield Event(f"{seat.name} renews", "renew", ([run.lease for run in seat.held], LEASE), place)
+            settlement = lifecycle.settlement_of(run, outcome)
+            yield Event(
+                f"{seat.name} settles {run.id}/{run.fence} {settlement.outcome}", "settle", ([settlement],), place
+            )
+    if seat.leased:
+        yield Event(f"{seat.name} renews", "renew", ([run.lease for run in seat.leased], LEASE), place)
     if seat.unsure:
         yield Event(f"{seat.name} settles again", "settle", (list(seat.unsure),), place)
     if seat.lapsed:
-        said_lost = [lifecycle.settlement_of(run, lifecycle.Lost()) for run in seat.lapsed]
-        yield Event(f"{seat.name} rescues", "settle", (said_lost,), place)
+        lost = [lifecycle.settlement_of(run, lifecycle.Lost()) for run in seat.lapsed]
+        yield Event(f"{seat.name} rescues", "settle", (lost,), place)
     if seat.due:
         yield Event(f"{seat.name} fires", "fire", ([tick(world, seat)],), place)
-    if people.crashes < world.crashes and (seat.held or seat.unheard or seat.unsure or seat.lapsed or seat.due):
+    if people.crashes < world.crashes and (seat.leased or seat.unheard or seat.unsure or seat.lapsed or seat.due):
         yield Event(f"{seat.name} crashes", seat=place)
 
 
 def tick(world: World, seat: Seat) -> Tick:
-    """The only tick of the schedule; then it is over."""
+    """Return the only tick of the schedule, which ends after it."""
     schedule = seat.due[0]
     return Tick(schedule.id, schedule.version, schedule.next_at, None, None, (world.made,), (0.0,))
 
 
 def learn(world: World, people: People, event: Event, answer: Any) -> People:
-    """What people know after the event. `answer` is what the store says; they hear it unless the reply is lost."""
+    """Return what workers and clients know after an event. They hear `answer` unless the reply is lost."""
     people = people._replace(lost=people.lost + event.lost)
     if not event.verb:
         return _without_store(people, event)
     if event.verb == "control":
-        return people._replace(asks=people.asks + 1)
+        return people._replace(commands=people.commands + 1)
     if event.verb == "put":
         place = world.news.index(event.args[0][0])
         again = place in people.put
@@ -115,7 +117,7 @@ def _without_store(people: People, event: Event) -> People:
     if event.name == "the clock moves":
         return people._replace(ticks=people.ticks + 1)
     seats = list(people.seats)
-    seats[event.seat] = Seat(seats[event.seat].name + "'")  # who takes its place has a name of its own
+    seats[event.seat] = Seat(seats[event.seat].name + "'")  # the worker that replaces it has a new name
     return people._replace(seats=tuple(seats), crashes=people.crashes + 1)
 
 
@@ -123,25 +125,27 @@ def _after_claim(seat: Seat, people: People, event: Event, claim: Claim) -> tupl
     n = event.args[0].n
     if event.lost:
         return seat._replace(n=n, unheard=True), people
-    new = [run for run in claim.runs if (run.id, run.fence) not in [(held.id, held.fence) for held in seat.held]]
+    new = [
+        run for run in claim.runs if (run.id, run.fence) not in [(leased.id, leased.fence) for leased in seat.leased]
+    ]
     called = (*people.called, *((run.id, run.fence) for run in new))
     lapsed = tuple(claim.lapsed) or seat.lapsed
     due = tuple(claim.schedules) or seat.due
-    seat = seat._replace(n=n, unheard=False, held=(*seat.held, *new), lapsed=lapsed, due=due)
+    seat = seat._replace(n=n, unheard=False, leased=(*seat.leased, *new), lapsed=lapsed, due=due)
     return seat, people._replace(called=called)
 
 
 def _after_settle(seat: Seat, people: People, event: Event, verdicts: list[str]) -> tuple[Seat, People]:
-    said: list[Settlement] = event.args[0]
-    applied = [one for one, verdict in zip(said, verdicts, strict=True) if verdict == "applied"]
+    settlements: list[Settlement] = event.args[0]
+    applied = [one for one, verdict in zip(settlements, verdicts, strict=True) if verdict == "applied"]
     people = people._replace(applied=(*people.applied, *applied))
-    ended = [(one.run, one.fence) for one in said if not one.lost]
-    seat = seat._replace(held=tuple(run for run in seat.held if (run.id, run.fence) not in ended))
-    if said[0].lost:
+    ended = [(one.run, one.fence) for one in settlements if not one.lost]
+    seat = seat._replace(leased=tuple(run for run in seat.leased if (run.id, run.fence) not in ended))
+    if settlements[0].lost:
         return (seat if event.lost else seat._replace(lapsed=())), people
     if event.lost:
-        return seat._replace(unsure=tuple(dict.fromkeys((*seat.unsure, *said)))), people
-    return seat._replace(unsure=tuple(one for one in seat.unsure if one not in said)), people
+        return seat._replace(unsure=tuple(dict.fromkeys((*seat.unsure, *settlements)))), people
+    return seat._replace(unsure=tuple(one for one in seat.unsure if one not in settlements)), people
 
 
 def moved(now: float, event: Event) -> float:

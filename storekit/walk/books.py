@@ -1,4 +1,4 @@
-"""The memory store, taken apart into a value and put together again: each step of a walk has a store of its own."""
+"""The state of the memory store as a value: each step of a walk restores a store from its state."""
 
 from collections.abc import Coroutine
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ CAPACITY = 1000
 
 
 class Frozen(NamedTuple):
-    """All of a book that a verb can read: decisions, hints and statistics are left out."""
+    """All data of a book that a verb reads. Decisions, hints and statistics are left out."""
 
     now: float
     runs: tuple[Run, ...]
@@ -83,7 +83,7 @@ class WalkedBook(MemoryBook):
         ).hashed()
 
     def thaw(self, frozen: Frozen) -> "WalkedBook":
-        """Fill this empty book."""
+        """Fill this empty book with a frozen state."""
         self.now = frozen.now
         for place, run in enumerate(frozen.runs):
             self.order[run.id] = place
@@ -103,20 +103,20 @@ class WalkedBook(MemoryBook):
 
 
 class WalkedStore(MemoryStore):
-    """A memory store that can go on from any state, and that is asked without an event loop."""
+    """A memory store that can continue from any state, and that is called without an event loop."""
 
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(WalkedBook(spec), lambda: self._book.now)
         self.spec = spec
 
     def turn_to(self, frozen: Frozen, now: float) -> WalkedBook:
-        """Go on from this state, at this time."""
+        """Restore the state `frozen` at the time `now`."""
         self._book = book = WalkedBook(self.spec).thaw(frozen)
         book.now = now
         return book
 
     def run_sync(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The verbs of the memory store never wait."""
+        """Run a verb to its end. The verbs of the memory store never wait."""
         try:
             coroutine.send(None)
         except StopIteration as done:

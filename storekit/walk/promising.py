@@ -1,4 +1,4 @@
-"""The promises, as what must hold at every step of a walk. They read runs, and share no rule with the ledger."""
+"""The promises that every step of a walk must keep. They read runs and share no code with the ledger."""
 
 from itertools import combinations, pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from storekit.walk.worlds import People, World
 
 
 def check(world: World, before: Frozen, event: Event, answer: Any, after: Frozen, people: People) -> None:
-    """Raise AssertionError where a promise is broken."""
+    """Raise AssertionError if a promise is broken."""
     assert after.now >= before.now
     assert people.fired <= 1, "one tick of the schedule fired twice"
     if event.verb == "settle":
@@ -29,7 +29,7 @@ def check(world: World, before: Frozen, event: Event, answer: Any, after: Frozen
 
 
 def check_final(before: Frozen, after: Frozen) -> None:
-    """A run that has ended never changes, in no field."""
+    """Check that no field of an ended run changes."""
     runs = {run.id: run for run in after.runs}
     for run in before.runs:
         assert not run.state.final or runs[run.id] == run, f"{run.id} was final and changed"
@@ -58,28 +58,31 @@ def check_step(before: Run | None, run: Run, event: Event, now: float, unended: 
 
 
 def check_counts(world: World, run: Run, people: People) -> None:
-    """Each fence ended once, in order, and is told of. Failures and losses are those of the arguments of now."""
-    applied = [said for said in people.applied if said.run == run.id]
+    """Check that each fence ended once, in order, and has its attempt; and that failures and losses are those of the
+    present arguments."""
+    applied = [settlement for settlement in people.applied if settlement.run == run.id]
     words = [attempt.outcome for attempt in run.attempts]
     assert (REPLACED, REPLACED) not in pairwise(words), f"{run.id} tells twice of one replacement"
     ours = words[::-1].index(REPLACED) if REPLACED in words else len(words)
-    charges = [said.charge for said in applied[len(applied) - ours :]]
+    charges = [settlement.charge for settlement in applied[len(applied) - ours :]]
     assert run.losses == charges.count(Charge.LOSS), f"the losses of {run.id} are miscounted"
     failed = charges.count(Charge.FAILURE)
-    inherited = run.unique_key is not None  # a run that waits takes over the failures of the one it supersedes
+    inherited = run.unique_key is not None  # a waiting run takes the failures of the run that it supersedes
     assert run.failures == failed or (inherited and run.failures > failed), f"the failures of {run.id} are miscounted"
-    told = [attempt.fence for attempt in run.attempts if attempt.outcome != REPLACED]
-    assert told == [said.fence for said in applied], f"{run.id} does not tell of all its attempts"
-    assert [said.fence for said in applied] == [*range(1, len(applied) + 1)], f"a fence of {run.id} did not end once"
+    recorded = [attempt.fence for attempt in run.attempts if attempt.outcome != REPLACED]
+    assert recorded == [settlement.fence for settlement in applied], f"{run.id} does not tell of all its attempts"
+    assert [settlement.fence for settlement in applied] == [*range(1, len(applied) + 1)], (
+        f"a fence of {run.id} did not end once"
+    )
     assert run.fence - len(applied) == (run.state == "running"), f"{run.id} has two fences at once"
-    finished = sum(isinstance(said.action, Finish) for said in applied)
+    finished = sum(isinstance(settlement.action, Finish) for settlement in applied)
     assert finished <= 1, f"{run.id} was recorded finished twice"
     if world.once(run.id):
         assert sum(id == run.id for id, _ in people.called) <= 1, f"{run.id} was called twice"
 
 
 def check_crowd(world: World, after: Frozen) -> None:
-    """Limits and unique keys hold at every instant."""
+    """Check that no limit is exceeded and that no unique key has two runs."""
     running = [run for run in after.runs if run.state == "running"]
     limit = world.spec.limit
     if limit is not None and limit.total is not None:
@@ -97,15 +100,19 @@ def check_crowd(world: World, after: Frozen) -> None:
 
 
 def check_verdicts(before: Frozen, event: Event, verdicts: list[str]) -> None:
-    """Only the holder's word counts, and a rescuer's only once the lease has lapsed."""
+    """Check that only the worker with the lease settles a run, and a rescuer only after the lease has lapsed."""
     known = {run.id: run for run in before.runs}
-    for said, verdict in zip(event.args[0], verdicts, strict=True):
-        run = known[said.run]
+    for settlement, verdict in zip(event.args[0], verdicts, strict=True):
+        run = known[settlement.run]
         live = run.until is not None and run.until > before.now
-        assert not (said.lost and live and verdict == "applied"), f"{said.run} was rescued from a living worker"
-        holds = run.state == "running" and (run.fence, run.worker) == (said.fence, said.worker)
-        assert holds or verdict != "applied", f"{said.worker} settled {said.run}, which it did not hold"
-        assert not holds or said.lost or verdict == "applied", f"the word of {said.worker} on {said.run} was refused"
+        assert not (settlement.lost and live and verdict == "applied"), (
+            f"{settlement.run} was rescued from a living worker"
+        )
+        holds = run.state == "running" and (run.fence, run.worker) == (settlement.fence, settlement.worker)
+        assert holds or verdict != "applied", f"{settlement.worker} settled {settlement.run}, which it did not hold"
+        assert not holds or settlement.lost or verdict == "applied", (
+            f"the word of {settlement.worker} on {settlement.run} was refused"
+        )
 
 
 def ended(frozen: Frozen) -> bool:

@@ -1,4 +1,4 @@
-"""Paths of a walk, told to another store: it gives the ledger's answers, and shows the ledger's runs."""
+"""Plays paths of a walk on another store: it must give the answers of the ledger and show the same runs."""
 
 from typing import Any
 
@@ -13,25 +13,25 @@ from storekit.walk.worlds import BASE, SCHEDULE, STEP, World
 
 
 async def replay(world: World, path: Path, backend: Backend) -> int:
-    """Tell a path of a walk to the empty store of this backend; how many events it had."""
-    told: list[str] = []
+    """Play a path of a walk on the empty store of `backend`, and return its number of events."""
+    events: list[str] = []
     async with backend.open() as store:
         base = (await store.runs(RunQuery(ids=[]))).now
         await store.declare([world.spec, _shifted(SCHEDULE, base)])
         for event, expected, place in path:
-            told.append(str(event))
+            events.append(str(event))
             if event.name == "the clock moves":
                 backend.skew += STEP
             if event.verb:
                 answer = await _control(store, event, base)
-                assert _said(event, answer) == _said(event, expected), (
-                    f"{_said(event, answer)}, the ledger says {_said(event, expected)}, after {told}"
+                assert _comparable(event, answer) == _comparable(event, expected), (
+                    f"{_comparable(event, answer)}, the ledger says {_comparable(event, expected)}, after {events}"
                 )
             page = await store.runs(RunQuery(limit=100))
             shown = {run.id: _seen(run, base) for run in page.runs}
             known = {run.id: _seen(run, BASE) for run in place.frozen.runs}
-            assert shown == known, f"the store shows {shown}, the ledger {known}, after {told}"
-    return len(told)
+            assert shown == known, f"the store shows {shown}, the ledger {known}, after {events}"
+    return len(events)
 
 
 async def _control(store: Store, event: Event, base: float) -> Any:
@@ -42,7 +42,7 @@ async def _control(store: Store, event: Event, base: float) -> Any:
 
 
 def _shifted(what: Any, base: float) -> Any:
-    """A schedule or a tick by the clock of another store."""
+    """Return a schedule or a tick with its instants moved to the clock of another store."""
     if isinstance(what, Tick):
         return replace(what, next_at=None if what.next_at is None else what.next_at - BASE + base)
     assert isinstance(what, Schedule)
@@ -50,15 +50,15 @@ def _shifted(what: Any, base: float) -> Any:
     return replace(what, **instants)
 
 
-def _said(event: Event, answer: Any) -> Any:
-    """An answer without its instants. What a claim offers for rescue is a hint, and no promise."""
+def _comparable(event: Event, answer: Any) -> Any:
+    """Return an answer without its instants. The lapsed runs of a claim are left out: they are hints."""
     if event.verb == "claim":
         return [(run.id, run.fence, run.worker) for run in answer.runs]
     return answer.items
 
 
 def _seen(run: Run, base: float) -> tuple[object, ...]:
-    """A run without what differs by milliseconds, by the way a store parks, or by the order in which it lists needs."""
+    """Return a run without the fields that differ by milliseconds, by parking, or by the order of needs."""
     due = (run.due_at - base) // (STEP / 6)
     return (
         *(

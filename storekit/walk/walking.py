@@ -1,4 +1,4 @@
-"""The walk: states breadth first, each once, up to a number; each step keeps the promises, and all work can end."""
+"""The walk: visit up to a number of states, breadth first. Each step must keep the promises, and all runs can end."""
 
 from array import array
 from collections import deque
@@ -18,11 +18,11 @@ from storekit.walk.worlds import BASE, LEASE, SCHEDULE, STEP, TASK, People, Worl
 PAUSE = 0.001
 ANSWERS_KEPT = 100_000
 ROUNDS = 12
-"""So often somebody looks after a world before its runs count as stuck."""
+"""Rounds of a healthy worker after which unfinished runs count as stuck."""
 
 
 class Broken(AssertionError):
-    """A promise that was broken, and the shortest way there."""
+    """A broken promise, with the shortest path to it."""
 
 
 class Place(NamedTuple):
@@ -37,11 +37,12 @@ class Place(NamedTuple):
 
 
 Path = Iterator[tuple[Event, Any, Place]]
-"""Events, what the store answered to each, and where they led."""
+"""(event, answer of the store, state after it) for each event."""
 
 
 class Walk:
-    """What a walk has seen. Of a state that has been left, only its hash and the way to it are kept."""
+    """The states that a walk has visited. Of a state whose events are done, only its hash and the path to it are
+    kept."""
 
     def __init__(self, world: World, make: Callable[[TaskSpec], WalkedStore] = WalkedStore) -> None:
         self.world = world
@@ -63,7 +64,7 @@ class Walk:
         return Place(book.freeze(), People())
 
     def go(self, most: int) -> "Walk":
-        """Walk until there are no more states, or so many have been seen."""
+        """Walk until all states are visited, or `most` of them."""
         frontier = deque([(self.start(), -1, -1)])
         self._seen.add(frontier[0][0].key)
         while frontier and self.states < most:
@@ -88,10 +89,10 @@ class Walk:
         try:
             return self.happen(place, event)[0]
         except AssertionError as error:
-            raise Broken(self._told(me, str(event), error)) from error
+            raise Broken(self._report(me, str(event), error)) from error
 
     def happen(self, place: Place, event: Event, pause: float = 0.0) -> tuple[Place, Any]:
-        """The state after an event that comes after a pause, and what the store answered."""
+        """Return the state after an event that happens `pause` seconds later, and the answer of the store."""
         before, answer = place.frozen, None
         if pause:
             before = before._replace(now=after(before.now, pause)).hashed()
@@ -104,10 +105,10 @@ class Walk:
         return Place(changed, people), answer
 
     def _control(self, before: Frozen, event: Event) -> tuple[Any, Frozen]:
-        """What the store answers, and its state then. Many states differ only in what people believe: the store is
-        asked once for all of them."""
-        asked = (before.hash, event.key)
-        if asked not in self._answers:
+        """Return the answer of the store and its state after the call. Many states differ only in what workers know:
+        the store is called once for all of them."""
+        question = (before.hash, event.key)
+        if question not in self._answers:
             if len(self._answers) >= ANSWERS_KEPT:
                 self._answers.clear()
                 self._books.clear()
@@ -115,11 +116,11 @@ class Walk:
             answer = self.store.run_sync(getattr(self.store, event.verb)(*event.args))
             changed = book.freeze()
             promising.check_final(before, changed)
-            self._answers[asked] = answer, self._books.setdefault(changed.hash, changed)
-        return self._answers[asked]
+            self._answers[question] = answer, self._books.setdefault(changed.hash, changed)
+        return self._answers[question]
 
     def _check_end(self, place: Place, me: int) -> None:
-        """Nothing is stuck: one worker that does its work brings every run to an end, whatever the others do not do."""
+        """Check that nothing is stuck: a healthy worker ends every run, even if the other workers do nothing."""
         passed: list[int] = []
         frozen = place.frozen
         for _ in range(ROUNDS):
@@ -129,7 +130,7 @@ class Walk:
             passed.append(key)
             frozen = self._look_after(frozen)
         else:
-            raise Broken(self._told(me, "somebody looks after it", AssertionError("some run never ends")))
+            raise Broken(self._report(me, "somebody looks after it", AssertionError("some run never ends")))
         self._can_end.update(passed)
 
     def _look_after(self, frozen: Frozen) -> Frozen:
@@ -137,15 +138,15 @@ class Walk:
         book = store.turn_to(frozen, frozen.now + 2 * STEP)
         store.run_sync(store.control(Command.RESUME, [run.id for run in book.runs.values()]))
         claim = store.run_sync(store.claim(ClaimRequest("zed", book.last_claim("zed") + 1, [TASK], 9, LEASE)))
-        said = [lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed]
-        said += [lifecycle.settlement_of(run, lifecycle.Succeeded()) for run in claim.runs]
-        store.run_sync(store.settle(said))
+        settlements = [lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed]
+        settlements += [lifecycle.settlement_of(run, lifecycle.Succeeded()) for run in claim.runs]
+        store.run_sync(store.settle(settlements))
         return book.freeze()
 
     def wander(self, dice: Random, most: int) -> Path:
-        """Any way through the world, far beyond the states that a walk has time for.
+        """Yield a random path through the world, far beyond the states that a walk can visit.
 
-        Between two events a millisecond passes: on other stores, too, no two of them fall on one instant.
+        A millisecond passes between two events, so that no two of them happen at one instant on other stores either.
         """
         place = self.start()
         for _ in range(most):
@@ -157,7 +158,7 @@ class Walk:
             yield event, answer, place
 
     def path(self, state: int) -> Path:
-        """The shortest way to a state."""
+        """Yield the shortest path to a state."""
         choices: list[int] = []
         while self._parents[state] >= 0:
             choices.append(self._choices[state])
@@ -168,7 +169,7 @@ class Walk:
             place, answer = self.happen(place, event)
             yield event, answer, place
 
-    def _told(self, state: int, last: str, error: AssertionError) -> str:
+    def _report(self, state: int, last: str, error: AssertionError) -> str:
         way = [str(event) for event, _, _ in self.path(state)]
         return "\n  ".join([f"{error}. The way there:", *way, last])
 

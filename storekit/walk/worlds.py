@@ -1,4 +1,4 @@
-"""The worlds that are walked through, and what the people in them know."""
+"""The worlds of the walk, and what the workers and clients in them know."""
 
 from typing import NamedTuple
 
@@ -14,9 +14,9 @@ from rota.domain.spec import TaskSpec
 
 BASE = 1_000_000.0
 STEP = 60.0
-"""Seconds by which the clock moves. Nothing falls on a step, so that milliseconds of a real store change nothing."""
+"""Seconds by which the clock moves. Nothing is due exactly then, so milliseconds of a real store make no difference."""
 LEASE = 90.0
-"""Lapses in the second step."""
+"""Seconds of a lease; it lapses at the second move of the clock."""
 TASK = "t"
 BOOM = Failure("ValueError", "boom")
 OUTCOMES: tuple[lifecycle.Outcome, ...] = (lifecycle.Succeeded(b"1"), lifecycle.Failed(BOOM), lifecycle.Interrupted())
@@ -25,18 +25,18 @@ ONCE = Policy(lost="fail")
 
 
 class World(NamedTuple):
-    """Runs that people put, and one that a schedule makes; how much may happen in all."""
+    """The runs that clients put, the run of a schedule, and how many commands, losses and crashes may happen."""
 
     spec: TaskSpec
     news: tuple[NewRun, ...]
     made: NewRun
     ticks: int = 4
-    asks: int = 1
+    commands: int = 1
     lost: int = 1
     crashes: int = 1
 
     def once(self, id: str) -> bool:
-        """May this run be called at most once?"""
+        """Return whether a run may be called at most once."""
         new = next(new for new in (*self.news, self.made) if new.id == id)
         return b'"lost":"fail"' in new.body
 
@@ -48,7 +48,7 @@ def new_run(id: str, policy: Policy, args: bytes = b"{}") -> NewRun:
 A, B, C = new_run("a", PATIENT), new_run("b", PATIENT), new_run("c", PATIENT)
 
 WORLDS = {
-    "leases": World(TaskSpec(TASK), (A,), new_run("c", ONCE), asks=0, lost=0, crashes=0),
+    "leases": World(TaskSpec(TASK), (A,), new_run("c", ONCE), commands=0, lost=0, crashes=0),
     "limit": World(TaskSpec(TASK, limit=Limit(per_key=1)), (A, new_run("b", ONCE)), replace(C, priority=1)),
     "unique": World(
         TaskSpec(TASK, limit=Limit(2)),
@@ -80,15 +80,15 @@ SCHEDULE = Schedule(
 
 
 class Seat(NamedTuple):
-    """What one worker believes. It may be wrong: a worker that is late is a zombie."""
+    """What one worker knows. It may be out of date, if the worker was frozen."""
 
     name: str
     n: int = 0
-    held: tuple[Run, ...] = ()
+    leased: tuple[Run, ...] = ()
     lapsed: tuple[Run, ...] = ()
     due: tuple[Schedule, ...] = ()
     unheard: bool = False
-    """The reply to its last claim was lost: it claims again with the same number."""
+    """The reply to its last claim was lost, so it claims again with the same number."""
     unsure: tuple[Settlement, ...] = ()
     """Settlements whose replies were lost."""
 
@@ -97,11 +97,11 @@ class Seat(NamedTuple):
         return (
             self.name,
             self.n,
-            tuple([(run.id, run.fence) for run in self.held]),
+            tuple([(run.id, run.fence) for run in self.leased]),
             tuple([(run.id, run.fence, run.worker) for run in self.lapsed]),
             tuple([(schedule.version, schedule.next_at) for schedule in self.due]),
             self.unheard,
-            tuple([(said.run, said.fence, said.outcome) for said in self.unsure]),
+            tuple([(settlement.run, settlement.fence, settlement.outcome) for settlement in self.unsure]),
         )
 
 
@@ -111,12 +111,12 @@ class People(NamedTuple):
     seats: tuple[Seat, ...] = (Seat("ada"), Seat("bob"))
     put: tuple[int, ...] = ()
     ticks: int = 0
-    asks: int = 0
+    commands: int = 0
     lost: int = 0
     crashes: int = 0
     fired: int = 0
     applied: tuple[Settlement, ...] = ()
-    """The settlements that the store called applied."""
+    """The settlements that the store answered with applied."""
     called: tuple[tuple[str, int], ...] = ()
     """The calls of handlers: (run, fence)."""
 
@@ -125,7 +125,7 @@ class People(NamedTuple):
         return (
             tuple([seat.key for seat in self.seats]),
             self.put,
-            self.asks,
+            self.commands,
             self.lost,
             self.crashes,
             self.fired,

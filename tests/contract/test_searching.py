@@ -15,7 +15,7 @@ from rota.domain.settlement import Settlement, Verdict
 from rota.store import Backend, Hint, Plan, Reply, Store
 from rota.stores.memory.book import MemoryBook
 from rota.stores.memory.store import MemoryStore
-from storekit.comparison import Disagreement, search, tell
+from storekit.comparison import Disagreement, play, search
 
 
 class Watched(MemoryStore):
@@ -128,7 +128,7 @@ async def test_a_story_that_went_wrong_is_told_again_with_few_steps() -> None:
     name, steps = re.findall(r"story '(.*)', steps \[([^]]*)\]", str(found.value))[0]
     assert len(steps.split(",")) < 10
     with pytest.raises(Disagreement):
-        await tell(make, name, [int(step) for step in steps.split(",")])
+        await play(make, name, [int(step) for step in steps.split(",")])
 
 
 def test_searches_do_not_depend_on_earlier_runs_and_end_in_time() -> None:
