@@ -1,4 +1,4 @@
-"""Loading: from what was said to one checked value, and back to who said it."""
+"""Load the settings of a process into one checked value, and say where each setting came from."""
 
 import os
 from collections.abc import Iterable
@@ -10,25 +10,25 @@ from rota.domain.masking import masked
 from rota.domain.suggestion import did_you_mean
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
-from rota.settings.overrides import PARTS, TaskOverride, said_in
-from rota.settings.reading import Said, read
+from rota.settings.overrides import PARTS, TaskOverride, fields_set
+from rota.settings.reading import RawValue, read
 from rota.settings.sources import FIELDS, gather
 from rota.settings.urls import from_environment
 
 OTHERS_URLS = ("REDIS_URL", "DATABASE_URL")
-"""Variables by which platforms tell apps of a server."""
+"""Variables in which hosting platforms give apps the URL of a server."""
 
 
 def load(**keywords: object) -> Settings:
     """The settings of this process: keyword (not None) > `ROTA_*` > rota.toml > `[tool.rota]` > default."""
-    said = gather(keywords)
+    raw = gather(keywords)
     hints = _hints(Settings)
-    sources = {path: each.source for path, each in said.items()}
-    values: dict[str, Any] = {path[0]: read(hints[path[0]], each) for path, each in said.items() if len(path) == 1}
+    sources = {path: each.source for path, each in raw.items()}
+    values: dict[str, Any] = {path[0]: read(hints[path[0]], each) for path, each in raw.items() if len(path) == 1}
     if "url" in values:
-        values["url"] = from_environment(values["url"], f"{said['url',].written}{values['url']!r}")
-    names = dict.fromkeys(path[1] for path in said if path[0] == "tasks")
-    tasks = {name: _override(name, said) for name in names}
+        values["url"] = from_environment(values["url"], f"{raw['url',].written}{values['url']!r}")
+    names = dict.fromkeys(path[1] for path in raw if path[0] == "tasks")
+    tasks = {name: _override(name, raw) for name in names}
     return Settings(**values, tasks=tasks, sources=sources)
 
 
@@ -53,7 +53,7 @@ def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
 
 
 def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[str, str]:
-    """The names in overrides that no task has, each with the words that say so and which name was probably meant."""
+    """The names in overrides that no task has. Each comes with a sentence that suggests the nearest task name."""
     known = set(known_names)
     folded = {fold(name) for name in known}
     there = f"; there are: {', '.join(sorted(known))}" if known else "; no tasks are defined"
@@ -65,7 +65,7 @@ def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[st
 
 
 def passed_over(settings: Settings) -> list[str]:
-    """A sentence for each variable that names a store for others, where the default store is taken."""
+    """A sentence for each variable in OTHERS_URLS that is set but not used, because the default store is."""
     if settings.source("url") != "default":
         return []
     return [
@@ -76,7 +76,7 @@ def passed_over(settings: Settings) -> list[str]:
 
 
 def default_url() -> str:
-    """The store where the code names none."""
+    """The URL of the store that an app without a `url` uses."""
     return load().store_url
 
 
@@ -85,8 +85,8 @@ def app_reference() -> str | None:
     return load().app
 
 
-def _override(task: str, said: dict[Path, Said]) -> TaskOverride:
-    own = {path[2:]: each for path, each in said.items() if path[:2] == ("tasks", task)}
+def _override(task: str, raw: dict[Path, RawValue]) -> TaskOverride:
+    own = {path[2:]: each for path, each in raw.items() if path[:2] == ("tasks", task)}
     values: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     for (name, *inner), each in own.items():
@@ -105,7 +105,7 @@ def _override(task: str, said: dict[Path, Said]) -> TaskOverride:
 
 def _leaves(path: Path, part: Struct) -> list[tuple[Path, object]]:
     found: list[tuple[Path, object]] = []
-    for name, value in said_in(part).items():
+    for name, value in fields_set(part).items():
         found += _leaves((*path, name), value) if isinstance(value, Struct) else [((*path, name), value)]
     return found
 

@@ -1,4 +1,4 @@
-"""Settings: every process-wide setting, its default and what it means; contradictions are refused here."""
+"""Settings: every setting of a process, its default and its meaning. Contradictions raise InvalidOptions here."""
 
 import re
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from rota.settings.urls import in_namespace, sqlite_url
 from rota.store import ID_MEMORY, RETRY_WINDOW
 
 Path = tuple[str, ...]
-"""Where a setting stands: ("lease",) or ("tasks", "resize", "retry", "limit")."""
+"""The path of a setting: ("lease",) or ("tasks", "resize", "retry", "limit")."""
 
 
 _TUNING = Tuning()
@@ -27,7 +27,7 @@ LogFormat = Literal["text", "json"]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Made by `load`, which knows where each value came from."""
+    """Made by `load`, which fills `sources`."""
 
     url: Annotated[
         str,
@@ -65,9 +65,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         self._check_names()
         self._check_numbers()
         if self.rescue > self.lease:  # the engine of a simulation looks only when a worker has crashed
-            raise InvalidOptions(f"{self._said('rescue')} with {self._said('lease')}: at most the lease")
+            raise InvalidOptions(f"{self._quote('rescue')} with {self._quote('lease')}: at most the lease")
         if self.keep_least > self.keep_most:
-            raise InvalidOptions(f"{self._said('keep_least')} with {self._said('keep_most')}: least is more than most")
+            raise InvalidOptions(
+                f"{self._quote('keep_least')} with {self._quote('keep_most')}: least is more than most"
+            )
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__ if name != "sources"}
@@ -79,7 +81,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The URL to connect to: `url`, in the namespace."""
         if self.namespace is None:
             return self.url
-        return in_namespace(self.url, self.namespace, self._said("namespace"))
+        return in_namespace(self.url, self.namespace, self._quote("namespace"))
 
     @property
     def tuning(self) -> Tuning:
@@ -91,14 +93,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         return Tuning(**{name: getattr(self, name) for name in names}, retention=keep)
 
     def override(self, task: str) -> TaskOverride:
-        """What is changed of this task. A file names it exactly; a variable, as `fold` writes it."""
+        """The override of a task. A file names the task exactly; a variable names it as `fold` writes it."""
         for name in (task, fold(task)):
             if name in self.tasks and (name == task or self.is_folded(name)):
                 return self.tasks[name]
         return TaskOverride()
 
     def is_folded(self, name: str) -> bool:
-        """Whether only variables name this task, so that its name stands for all that fold to it."""
+        """Whether only variables name this task, so that `name` stands for every task name that folds to it."""
         return all(source.startswith("ROTA_") for source in self.sources_of(name))
 
     def sources_of(self, task: str) -> list[str]:
@@ -108,7 +110,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """`keyword`, the variable, the file, or `default`."""
         return self.sources.get(path, "default")
 
-    def _said(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         source = self.source(name)
         return f"{name}={getattr(self, name)!r}" + (f" ({source})" if source != "keyword" else "")
 
@@ -116,30 +118,32 @@ class Settings(Struct, frozen=True, kw_only=True):
         try:
             find_zone(self.tz)
         except ValueError as error:
-            raise InvalidOptions(f"{self._said('tz')}: {error}") from None
+            raise InvalidOptions(f"{self._quote('tz')}: {error}") from None
         if not self.url.strip():
-            raise InvalidOptions(f"{self._said('url')} names no store; leave it out for SQLite beside the project file")
+            raise InvalidOptions(
+                f"{self._quote('url')} names no store; leave it out for SQLite beside the project file"
+            )
         if not self.name or not self.name.isprintable() or len(self.name) > 100:
-            raise InvalidOptions(f"{self._said('name')}: 1 to 100 characters on one line")
+            raise InvalidOptions(f"{self._quote('name')}: 1 to 100 characters on one line")
 
     def _check_numbers(self) -> None:
         try:
-            check_tuning(self, self._said)
+            check_tuning(self, self._quote)
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
         if not 0.1 <= self.patience <= ID_MEMORY / 2:
             raise InvalidOptions(
-                f"{self._said('patience')}: from 0.1 to {ID_MEMORY / 2:g} seconds; the id of an ended run is known "
+                f"{self._quote('patience')}: from 0.1 to {ID_MEMORY / 2:g} seconds; the id of an ended run is known "
                 f"for {ID_MEMORY:g}, and a submit that is sent again after that would make a second run"
             )
         for name in ("keep_succeeded", "keep_failed"):
             if not 0 <= getattr(self, name) <= FAR:
-                raise InvalidOptions(f"{self._said(name)}: from 0 seconds to ten years")
+                raise InvalidOptions(f"{self._quote(name)}: from 0 seconds to ten years")
         for name in ("keep_most", "keep_least"):
             if getattr(self, name) < 0:
-                raise InvalidOptions(f"{self._said(name)}: a number of runs from 0")
+                raise InvalidOptions(f"{self._quote(name)}: a number of runs from 0")
 
 
 def fold(task: str) -> str:
-    """A task's name as a variable can spell it: lower-case, with `_` for what is no letter or digit."""
+    """A task's name as a variable can spell it: lower-case, with `_` for every character but letters and digits."""
     return re.sub(r"[^a-z0-9_]", "_", task.lower())

@@ -1,4 +1,4 @@
-"""Overrides: what an operator changes of a task without touching its code."""
+"""Overrides: the options of a task that an operator changes without touching the code."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar, cast
@@ -17,8 +17,8 @@ from rota.settings.reading import Seconds, says
 S = TypeVar("S", bound=Mapping[str, object])
 
 
-def said_in(part: Struct) -> dict[str, Any]:
-    """The fields that say something."""
+def fields_set(part: Struct) -> dict[str, Any]:
+    """The fields of `part` that are set."""
     fields = ((name, getattr(part, name)) for name in part.__struct_fields__)
     return {name: value for name, value in fields if value is not UNSET}
 
@@ -33,7 +33,7 @@ class RetryOverride(Struct, frozen=True, kw_only=True):
     )
 
     def __post_init__(self) -> None:
-        Retry(**said_in(self))
+        Retry(**fields_set(self))
 
 
 class LimitOverride(Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class LimitOverride(Struct, frozen=True, kw_only=True):
     per_key: Annotated[int | UnsetType, says("Runs of one key at the same time, everywhere.")] = UNSET
 
     def __post_init__(self) -> None:
-        Limit(**said_in(self))
+        Limit(**fields_set(self))
 
 
 class RateOverride(Struct, frozen=True, kw_only=True):
@@ -51,8 +51,8 @@ class RateOverride(Struct, frozen=True, kw_only=True):
     per_key: Annotated[bool | UnsetType, says("Each key has a rate of its own.")] = UNSET
 
     def __post_init__(self) -> None:
-        said: dict[str, Any] = {"n": 1} | said_in(self)
-        Rate(**said)
+        given: dict[str, Any] = {"n": 1} | fields_set(self)
+        Rate(**given)
 
 
 class ActivityOverride(Struct, frozen=True, kw_only=True):
@@ -71,10 +71,10 @@ class ActivityOverride(Struct, frozen=True, kw_only=True):
     cool_down: Annotated[Seconds | UnsetType, says("Seconds for which they are refused.")] = UNSET
 
     def __post_init__(self) -> None:
-        said = said_in(self)
-        Breaker(said.get("breaker", 1), said.get("cool_down"))
+        given = fields_set(self)
+        Breaker(given.get("breaker", 1), given.get("cool_down"))
         for name in ("after", "max_wait", "spacing", "expires"):
-            check_span(said.get(name, 0), name)
+            check_span(given.get(name, 0), name)
 
 
 PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
@@ -95,7 +95,7 @@ code."""
 
 
 class TaskOverride(Struct, frozen=True, kw_only=True):
-    """`[tasks.NAME]`: what is UNSET stays as the code says it."""
+    """`[tasks.NAME]`: an option that is UNSET stays as in the code."""
 
     enabled: Annotated[
         bool | UnsetType,
@@ -121,17 +121,17 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     grace: Annotated[Seconds | UnsetType, says("Seconds after which a tick is too late to start.")] = UNSET
 
     def __post_init__(self) -> None:
-        said = said_in(self)
-        Policy(**{name: said[name] for name in ("timeout", "max_losses", "lost") if name in said})
-        check_priority(said.get("priority", 0))
-        if "schedule" in said:
-            Trigger.parse(said["schedule"])
-        if said.get("max_pending", 1) < 1:
+        given = fields_set(self)
+        Policy(**{name: given[name] for name in ("timeout", "max_losses", "lost") if name in given})
+        check_priority(given.get("priority", 0))
+        if "schedule" in given:
+            Trigger.parse(given["schedule"])
+        if given.get("max_pending", 1) < 1:
             raise ValueError(f"max_pending={self.max_pending!r}: at least 1")
 
     def over(self, options: S) -> S:
         """The options of a task, changed by what this override sets."""
-        changes = said_in(self)
+        changes = fields_set(self)
         try:
             for name in PARTS.keys() & changes.keys():
                 changes[name] = _combined(name, options.get(name), changes[name])
@@ -141,25 +141,25 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
 
 
 def _combined(name: str, base: object, part: Struct) -> object:
-    said, kind = said_in(part), PARTS[name][1]
+    given, kind = fields_set(part), PARTS[name][1]
     if kind is Activity:
-        said = _activity(base, said)
+        given = _activity(base, given)
     if isinstance(base, Struct):
-        return replace(base, **said)
+        return replace(base, **given)
     if base is not None:
-        return base  # a slip in the code, whose own refusal says more
-    if kind is Rate and "n" not in said:
+        return base  # a value of the wrong type in the code: the check of the definition has the better message
+    if kind is Rate and "n" not in given:
         raise ValueError("the settings change a rate and the code has none; say its n as well")
-    return kind(**said)
+    return kind(**given)
 
 
-def _activity(base: object, said: dict[str, Any]) -> dict[str, Any]:
-    """As fields of an Activity: the two numbers of a breaker become one."""
+def _activity(base: object, given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an Activity: `breaker` and `cool_down` become one Breaker."""
     known = base.breaker if isinstance(base, Activity) else None
-    failures = said.pop("breaker", known and known.failures)
-    cool_down = said.pop("cool_down", known and known.cool_down)
+    failures = given.pop("breaker", known and known.failures)
+    cool_down = given.pop("cool_down", known and known.cool_down)
     if failures is None and cool_down is not None:
         raise ValueError("the settings change the cool_down of a breaker and the code has none; say breaker as well")
-    if base is None and "after" not in said:
+    if base is None and "after" not in given:
         raise ValueError("the settings change an activity and the code has none; say its after as well")
-    return said if failures is None else said | {"breaker": Breaker(failures, cool_down)}
+    return given if failures is None else given | {"breaker": Breaker(failures, cool_down)}

@@ -1,6 +1,6 @@
-"""The project's place, and what its files say.
+"""The folder of the project, and the settings in its files.
 
-A project file names the code to import. So one that another user can have written is not obeyed.
+A project file names code to import. So rota ignores a file that another user can have written.
 """
 
 import logging
@@ -16,11 +16,11 @@ log = logging.getLogger("rota")
 PROJECT_FILES = ("rota.toml", "pyproject.toml")
 DATABASE = Path(".rota", "rota.db")
 """The default store, in the project's folder."""
-_told: set[Path] = set()
+_warned: set[Path] = set()
 
 
 def project_folder() -> Path:
-    """The nearest folder from here upwards that holds a project file; else one that holds a store; else this one."""
+    """The nearest folder, from the current one upwards, with a project file; else with a store; else the current."""
     here = Path.cwd()
     folders = (here, *here.parents)
     with_file = (folder for folder in folders if files_to_obey(folder))
@@ -29,22 +29,22 @@ def project_folder() -> Path:
 
 
 def files_to_obey(folder: Path) -> list[Path]:
-    """The folder's project files that no other user can have written, wherever the folder lies."""
+    """The project files in `folder` that no other user can have written."""
     files = [folder / name for name in PROJECT_FILES if _is_there(folder / name)]
     return files if is_trusted(folder) else [file for file in files if _is_safe(file)]
 
 
 def _is_safe(file: Path) -> bool:
     reason = suspicion(file)
-    if reason is not None and file not in _told:
-        _told.add(file)
+    if reason is not None and file not in _warned:
+        _warned.add(file)
         way_out = f"if you trust the code in {file.parent}, set {TRUST}={file.parent}"
         log.warning("%s is not obeyed, because %s: %s", file, reason, way_out)
     return reason is None
 
 
 def _holds_store_of_ours(folder: Path) -> bool:
-    """The folder of a store is also one that code is imported from."""
+    """Whether `folder` holds a default store that no other user can have put there; rota imports code from it."""
     database = folder / DATABASE
     if not _is_there(database):
         return False
@@ -54,12 +54,12 @@ def _holds_store_of_ours(folder: Path) -> bool:
 def _is_there(file: Path) -> bool:
     try:
         return file.is_file()
-    except OSError:  # in a folder that this user may not look into
+    except OSError:  # this user may not read the folder
         return False
 
 
 def table_of(file: Path) -> dict[str, Any]:
-    """rota's part of a project file: all of rota.toml, `[tool.rota]` of pyproject.toml; nothing if there is none."""
+    """The settings in a project file: all of rota.toml, `[tool.rota]` of pyproject.toml; empty if there is no file."""
     if not file.is_file():
         return {}
     found: object = _parsed(file)
@@ -82,5 +82,5 @@ def _parsed(file: Path) -> dict[str, Any]:
         raise InvalidOptions(f"{file} cannot be read: it is not UTF-8 (at line {line})") from None
     except tomllib.TOMLDecodeError as error:
         last = content.rstrip().count(b"\n") + 1
-        said = str(error).replace("at end of document", f"at line {last}, the end of the document")
-        raise InvalidOptions(f"{file} cannot be read: {said}") from None
+        reason = str(error).replace("at end of document", f"at line {last}, the end of the document")
+        raise InvalidOptions(f"{file} cannot be read: {reason}") from None

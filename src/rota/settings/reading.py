@@ -1,4 +1,4 @@
-"""From what is written to a value of the declared type, or a sentence that says where and what is expected."""
+"""Read a setting as a value of its declared type; an error says where the setting is and what is expected."""
 
 import math
 import re
@@ -12,11 +12,11 @@ from msgspec import Meta, Struct, UnsetType
 from rota.errors import InvalidOptions
 
 Seconds = Annotated[float, "seconds"]
-"""Also written like "30s", "5m", "2h", "1d"."""
+"""Seconds as a number, or as text like "30s", "5m", "2h", "1d"."""
 
 
 def says(text: str) -> Meta:
-    """What a setting means: for the command line and the page about settings."""
+    """The meaning of a setting, for the command line and docs/settings.md."""
     return Meta(description=text)
 
 
@@ -24,36 +24,36 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
-class Said(Struct, frozen=True):
-    """One value as somebody wrote it. A text comes from the environment, where everything is one."""
+class RawValue(Struct, frozen=True):
+    """One value as it was written. `form` is "text" for a variable of the environment, which is always text."""
 
     value: object
     source: str
     written: str
-    """File, key and equals sign, as errors quote it."""
+    """File, key and equals sign, as errors quote the value."""
     form: Literal["text", "toml", "keyword"]
 
 
-def read(annotation: Any, said: Said) -> Any:
-    """The value, as the type that a setting is declared with."""
+def read(annotation: Any, raw: RawValue) -> Any:
+    """The value of `raw` as the type of `annotation`."""
     kind = _kind(annotation)
     if get_origin(kind) is Literal:
         choices = get_args(kind)
-        word = said.value.lower() if isinstance(said.value, str) else said.value
+        word = raw.value.lower() if isinstance(raw.value, str) else raw.value
         if word in choices:
             return word
         expected = f"one of {', '.join(choices)}"
     else:
         reader, expected = _READERS[kind]
         try:
-            return reader(said)
+            return reader(raw)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise InvalidOptions(f"{said.written}{said.value!r:.80}: expected {expected}")
+    raise InvalidOptions(f"{raw.written}{raw.value!r:.80}: expected {expected}")
 
 
 def _kind(annotation: Any) -> Any:
-    """The bare type: without None, UNSET and remarks."""
+    """The type in `annotation`, without None, UNSET and metadata."""
     origin = get_origin(annotation)
     if origin is Annotated:
         base, *remarks = get_args(annotation)
@@ -63,49 +63,49 @@ def _kind(annotation: Any) -> Any:
     return annotation
 
 
-def _text(said: Said) -> str:
-    if not isinstance(said.value, str):
+def _text(raw: RawValue) -> str:
+    if not isinstance(raw.value, str):
         raise TypeError
-    return said.value
+    return raw.value
 
 
-def _flag(said: Said) -> bool:
-    if said.form != "text":
-        return bool(_a(bool, said))
-    word = _text(said).strip().lower()
+def _flag(raw: RawValue) -> bool:
+    if raw.form != "text":
+        return bool(_a(bool, raw))
+    word = _text(raw).strip().lower()
     if word not in TRUE + FALSE:
         raise ValueError
     return word in TRUE
 
 
-def _whole(said: Said) -> int:
-    return int(_text(said)) if said.form == "text" else _a(int, said)
+def _whole(raw: RawValue) -> int:
+    return int(_text(raw)) if raw.form == "text" else _a(int, raw)
 
 
-def _number(said: Said) -> float:
-    value = float(_text(said)) if said.form == "text" else float(_a((int, float), said))
+def _number(raw: RawValue) -> float:
+    value = float(_text(raw)) if raw.form == "text" else float(_a((int, float), raw))
     if not math.isfinite(value):
         raise ValueError
     return value
 
 
-def _seconds(said: Said) -> float:
-    if isinstance(said.value, timedelta):
-        return said.value.total_seconds()
-    if isinstance(said.value, str) and said.form != "keyword":
-        spelled = re.fullmatch(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([smhd])\s*", said.value)
+def _seconds(raw: RawValue) -> float:
+    if isinstance(raw.value, timedelta):
+        return raw.value.total_seconds()
+    if isinstance(raw.value, str) and raw.form != "keyword":
+        spelled = re.fullmatch(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([smhd])\s*", raw.value)
         if spelled:
             return float(spelled[1]) * UNITS[spelled[2]]
-    return _number(said)
+    return _number(raw)
 
 
-def _a(kind: Any, said: Said) -> Any:
-    if isinstance(said.value, bool) is not (kind is bool) or not isinstance(said.value, kind):
+def _a(kind: Any, raw: RawValue) -> Any:
+    if isinstance(raw.value, bool) is not (kind is bool) or not isinstance(raw.value, kind):
         raise TypeError
-    return said.value
+    return raw.value
 
 
-_READERS: dict[Any, tuple[Callable[[Said], Any], str]] = {
+_READERS: dict[Any, tuple[Callable[[RawValue], Any], str]] = {
     str: (_text, "text"),
     bool: (_flag, "true or false"),
     int: (_whole, "a whole number"),

@@ -17,7 +17,7 @@ from rota.settings.urls import REDIS_PARTS
 
 
 class Row(Struct, frozen=True):
-    """One setting: what it is called, where it can be said, and what it means."""
+    """One setting: its name, its variable, its default and its meaning."""
 
     name: str
     variable: str
@@ -26,7 +26,7 @@ class Row(Struct, frozen=True):
 
 
 class Effective(Struct, frozen=True):
-    """One setting as it holds: its value, and who said it."""
+    """One setting of this process: its value, and where the value comes from."""
 
     name: str
     value: object
@@ -42,12 +42,12 @@ def settings_table() -> list[Row]:
 
 
 def task_table() -> list[Row]:
-    """What can be changed of one task."""
+    """The settings of one task."""
     return list(_rows(TaskOverride, ()))
 
 
 def effective(settings: Settings) -> list[Effective]:
-    """What holds in this process, with the line of the file that says it; secrets masked."""
+    """The settings of this process, each with the line of the file that sets it; secrets are masked."""
     meant = {row.name: row.meaning for row in settings_table()}
     of_task = {row.name: row.meaning for row in task_table()}
     return [
@@ -62,16 +62,16 @@ def page() -> str:
 
 
 def line_of(text: str, path: Path) -> int | None:
-    """The line of a TOML file that says this; None if it is written in a way that is not looked for."""
+    """The line of a TOML file that sets `path`; None if `line_of` does not find it."""
     table: Path = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[([^\[\]]+)\]\s*(#.*)?$", line):
             table = _keys(header[1])
-        elif said := re.match(
+        elif setting := re.match(
             r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*')(?:\s*\.\s*(?:[\w-]+|\"[^\"]*\"|'[^']*'))*)\s*=", line
         ):
-            here = (*table, *_keys(said[1]))
-            if here == path[: len(here)]:  # all of it, or the inline table that holds it
+            here = (*table, *_keys(setting[1]))
+            if here == path[: len(here)]:  # the setting itself, or the inline table around it
                 return number
     return None
 
@@ -83,7 +83,7 @@ def _with_line(source: str, path: Path) -> str:
     inside = path if source == "rota.toml" else ("tool", "rota", *path)
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except OSError:  # gone since
+    except OSError:  # the file was removed meanwhile
         return source
     # A bare number stands for the first field of a table: `retry = 5` is retry.limit.
     found = line_of(text, inside)
@@ -128,7 +128,7 @@ def _default(value: object) -> str:
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
-    """In Markdown; without a column for defaults where there are none."""
+    """The rows as a Markdown table; without a column for defaults if no row has one."""
     defaults = any(row.default for row in rows)
     yield "| Setting | Variable |" + (" Default |" if defaults else "") + " |"
     yield "|---|---|" + ("---|" if defaults else "") + "---|"

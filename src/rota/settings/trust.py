@@ -1,4 +1,4 @@
-"""Which files no other user can have written.
+"""Decide which project files no other user can have written.
 
 A project file names code, and its folder goes to the front of `sys.path`. So its folder counts as much as the file:
 whoever may write to the folder may add a module there. The sticky bit does not help against that.
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TRUST = "ROTA_TRUST"
-"""The variable that names folders, as PATH does, whose project files are obeyed whoever owns them."""
+"""The variable that lists folders, like PATH. Project files in these folders are trusted, whoever owns them."""
 MOST_LINKS = 40
-"""As many links one after the other as Linux follows."""
+"""The most links in a row that Linux follows."""
 
 
 def is_trusted(folder: Path) -> bool:
@@ -22,13 +22,13 @@ def is_trusted(folder: Path) -> bool:
 
 
 def trusted_users() -> set[int]:
-    """This user and root; for root, also who became root by sudo."""
+    """The ids of this user and of root; if this is root, also the user who became root by sudo."""
     sudo = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
     return {0, os.geteuid()} | ({int(sudo)} if sudo.isdecimal() else set())
 
 
 def suspicion(file: Path) -> str | None:
-    """Why another user may speak through this file; None if none can, or if the system has no user ids.
+    """Why another user can have written `file`; None if no other user can, or if the system has no user ids.
 
     A link is judged, and then what it leads to: a link of another user may lead to a file of this user, and lies
     beside the other user's code.
@@ -44,7 +44,7 @@ def suspicion(file: Path) -> str | None:
 
 
 def imports_first(folder: Path) -> bool:
-    """Whether the modules of this folder may come before all others: only if no other user can have put them there."""
+    """Whether `folder` may be first on sys.path: only if no other user can have put modules there."""
     if not hasattr(os, "geteuid") or is_trusted(folder):
         return True
     try:
@@ -54,7 +54,7 @@ def imports_first(folder: Path) -> bool:
 
 
 def _steps(file: Path) -> Iterator[Path]:
-    """The file; if it is a link, also what that leads to, and so on."""
+    """The file; if the file is a link, also its target, and so on."""
     for _ in range(MOST_LINKS):
         yield file
         if not file.is_symlink():
@@ -67,6 +67,6 @@ def _doubt(path: Path, trusted: set[int]) -> str | None:
     for found in (own, path.stat()) if stat.S_ISLNK(own.st_mode) else (own,):
         if found.st_uid not in trusted:
             return f"{path} belongs to another user (uid {found.st_uid})"
-        if found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode):  # a link's mode means nothing
+        if found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode):  # the mode of a link has no meaning
             return f"every user may write to {path}"
     return None

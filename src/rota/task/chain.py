@@ -1,4 +1,4 @@
-"""Chain: calls that follow each other, as a flow of their own: `(a.bind(1) >> b >> [c, d]).submit()`."""
+"""Chain: calls that follow each other: `(a.bind(1) >> b >> [c, d]).submit()`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ Link: TypeAlias = "Call | Sequence[Call]"
 
 
 class Chain:
-    """Stages of calls: all of one start when all of the stage before have succeeded.
+    """Stages of calls. All calls of a stage start when all calls of the stage before it have succeeded.
 
-    A call may take the results of the stage before it: where a parameter has the name of a task there, and the call
-    does not say otherwise. Nothing runs until `submit`.
+    A parameter that has the name of a task of the stage before, and no argument in the call, gets the result of that
+    task. Nothing runs until `submit`.
     """
 
     def __init__(self, stages: tuple[tuple[Call, ...], ...]) -> None:
@@ -45,7 +45,7 @@ class Chain:
         return self.then(following)
 
     async def submit(self) -> "ChainHandle":
-        """All of it is durable when this returns, and the first stage may start."""
+        """Submit all calls in one atomic step. They are durable when `submit` returns; the first stage may start."""
         specs, calls = self._specs()
         period = new_id()
         runs = [
@@ -60,7 +60,7 @@ class Chain:
         return ChainHandle(handles, last, len(last) == 1, self._client.portal)
 
     def submit_sync(self) -> "ChainHandle":
-        """The same from synchronous code; raises where an event loop runs."""
+        """`submit` from synchronous code; raises if an event loop runs here."""
         return definition_of(_task_of(self._stages[0][0])).submitter.portal().call(self.submit)
 
     @property
@@ -83,7 +83,7 @@ class Chain:
 
 
 class ChainHandle:
-    """A submitted chain: a handle per step, and the result of the last."""
+    """A submitted chain: `steps` has a handle for each call."""
 
     def __init__(self, steps: dict[str, RunHandle[Any]], last: list[str], single: bool, portal: Portal) -> None:
         self.steps = steps
@@ -95,10 +95,10 @@ class ChainHandle:
         return f"<ChainHandle {' '.join(self.steps)}>"
 
     async def result(self, timeout: float | None = None) -> Any:
-        """The result of the last step, or a list where the last stage has several.
+        """The result of the last call; a list of results if the last stage has several calls.
 
-        Raises RunFailed or RunCancelled as soon as any step has ended so, TimeoutError after `timeout` seconds; the
-        chain goes on then.
+        Raises RunFailed or RunCancelled as soon as a call of the chain has failed or was cancelled. Raises TimeoutError
+        after `timeout` seconds; the chain continues then.
         """
         waits = {name: asyncio.ensure_future(handle.result()) for name, handle in self.steps.items()}
         try:
@@ -112,15 +112,15 @@ class ChainHandle:
         return found[0] if self._single else found
 
     async def cancel(self, note: str | None = None) -> int:
-        """Ask for the end of all that has not ended; how many."""
+        """Cancel the runs that have not ended; returns how many."""
         return sum([await handle.cancel(note) for handle in reversed(self.steps.values())])
 
     def result_sync(self, timeout: float | None = None) -> Any:
-        """`result` from synchronous code; raises where an event loop runs."""
+        """`result` from synchronous code; raises if an event loop runs here."""
         return self._portal.call(lambda: self.result(timeout))
 
     def cancel_sync(self, note: str | None = None) -> int:
-        """`cancel` from synchronous code; raises where an event loop runs."""
+        """`cancel` from synchronous code; raises if an event loop runs here."""
         return self._portal.call(lambda: self.cancel(note))
 
 
@@ -138,9 +138,9 @@ def _free_name(name: str, taken: Mapping[str, object]) -> str:
 def bind_step(
     call: Call, given: Mapping[str, Any], parents: Sequence[str], filled_later: bool = False
 ) -> tuple["Bound[Any]", tuple[str, ...]]:
-    """The call of a step, and those of its parents whose results it takes: by the names of its parameters.
+    """The bound call of a step, and the parents whose results it takes: those that a parameter is named after.
 
-    A bound call is complete. `filled_later`: code says the rest when the step starts.
+    A bound call takes no results. `filled_later`: a function gives the missing arguments when the step starts.
     """
     from rota.task.task import Bound
 

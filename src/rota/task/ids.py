@@ -9,11 +9,11 @@ from rota.domain.ids import uuid7
 
 _chances: list[bytes] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_chances.clear)  # or parent and child would give the same ids
+    os.register_at_fork(after_in_child=_chances.clear)  # otherwise parent and child would make the same ids
 
 
 def _chance() -> bytes:
-    """Ten random bytes. The system is asked for many at once: asking took a third of making an id."""
+    """Ten random bytes. One call of os.urandom serves 256 ids: a call for each id was a third of the cost of an id."""
     try:
         return _chances.pop()
     except IndexError:
@@ -27,7 +27,7 @@ def _fresh_id() -> str:
 
 
 id_source: ContextVar[Callable[[], str]] = ContextVar("rota id source", default=_fresh_id)
-"""Where the ids of new runs come from; a simulation brings its own, so that it can be repeated."""
+"""The function that makes ids of new runs; a simulation sets its own, so that the same seed makes the same ids."""
 
 
 def new_id() -> str:

@@ -1,4 +1,4 @@
-"""StoreClock: moves a store's time, so that tests need not wait."""
+"""StoreClock: moves the clock of a store, so that tests do not wait."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,9 +8,9 @@ from rota.store import Backend
 
 
 class StoreClock:
-    """The clock of one store. It moves on by itself, and further when told to; never back.
+    """The clock of one store. The clock runs on by itself; `move` and `move_to` set it forward, never back.
 
-    An engine that is asleep notices within its poll, five seconds; `drain` looks at once.
+    A sleeping engine notices the move within its poll interval of five seconds; `drain` notices at once.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -21,7 +21,7 @@ class StoreClock:
         return datetime.fromtimestamp(time.time() + self._backend.skew, UTC)
 
     def move(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> datetime:
-        """Let time pass; gives the new now."""
+        """Set the clock forward; returns the new time."""
         span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if span < timedelta(0):
             raise InvalidOptions(f"move by {span}: a store's clock never goes back")
@@ -29,7 +29,7 @@ class StoreClock:
         return self.now
 
     def move_to(self, instant: datetime) -> datetime:
-        """Let time pass until this instant, an aware datetime."""
+        """Set the clock forward to `instant`, an aware datetime; returns the new time."""
         if instant.tzinfo is None:
             raise InvalidOptions(f"move_to({instant!r}): it has no time zone; use e.g. tzinfo=UTC")
         if instant < self.now:

@@ -1,4 +1,4 @@
-"""simulate: the real engine in virtual time. Days pass in moments, and the same seed gives the same history."""
+"""simulate: the real engine in virtual time. Days take moments, and the same seed gives the same history."""
 
 import asyncio
 import inspect
@@ -10,7 +10,7 @@ from contextvars import Context, copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from rota.app.app import Rota
 from rota.app.core import core_of
@@ -35,7 +35,7 @@ T = TypeVar("T")
 Scenario = Callable[["Simulation"], Awaitable[object]]
 AnyTask = Task[..., ..., Any, Any]
 SWEEP = 6 * 3600.0
-"""Seconds between sweeps: in a simulation they only keep the store small."""
+"""Seconds between sweeps, which only keep the store small in a simulation."""
 INSTANT = 10.0**-DIGITS
 
 
@@ -75,7 +75,7 @@ def simulate(
 
 
 class Simulation:
-    """What happens, and in the end what happened. Instants are datetimes in the zone of `start`."""
+    """A simulation while it runs, and its history afterwards. Instants are datetimes in the zone of `start`."""
 
     def __init__(
         self, app: Rota, start: datetime, until: datetime, seed: int = 0, resources: Resources | None = None
@@ -85,14 +85,13 @@ class Simulation:
         self.until = until
         self._start = start.timestamp()
         self.random = random.Random(f"{seed} scenario")
-        """For scenarios that roll dice."""
+        """A seeded random generator for scenarios."""
         self._resources = resources
         self._ids = random.Random(f"{seed} ids")
         self._loop = VirtualLoop()
         self._began = self._loop.time()
         tuning = core_of(app).tuning
-        self._tuning = replace(tuning, sweep=SWEEP)
-        force_setattr(self._tuning, "rescue", FAR)  # past its check: a simulated worker is woken when a lease lapses
+        self._tuning = replace(tuning, rescue=FAR, sweep=SWEEP)
         pause = min(MemoryBackend.poll, tuning.rescue_every)
         self._backend = VirtualBackend(self._wall, pause)
         self._hooks = core_of(app).hooks.adapted(self._adapt_hook)
@@ -103,11 +102,11 @@ class Simulation:
         self._hired = 0
         self._calls: Counter[str] = Counter()
         self._starts: list[tuple[str, datetime]] = []
-        self._graves: set[asyncio.Task[Any]] = set()  # kept: were they thrown away, their handlers' clean-up would run
+        self._graves: set[asyncio.Task[Any]] = set()  # kept: Python runs the clean-up of a collected task
         self._problem: BaseException | None = None
         self._over: list[Run] | None = None
 
-    # -- what to see -----------------------------------------------------------------------------------------------
+    # -- reading --------------------------------------------------------------------------------------------------
 
     @property
     def now(self) -> datetime:
@@ -118,7 +117,7 @@ class Simulation:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs as they stand, in the order of their arrival; none is forgotten."""
+        """All runs, in the order of their arrival; the simulated store forgets none."""
         return self._backend.store.history() if self._over is None else list(self._over)
 
     def of(self, task: AnyTask | str) -> list[Run]:
@@ -127,7 +126,7 @@ class Simulation:
         return [run for run in self.runs if run.task == name]
 
     def starts(self, task: AnyTask | str | None = None) -> list[datetime]:
-        """When handlers were called: of one task, or of all."""
+        """The instants at which handlers were called: of one task, or of all tasks."""
         return [at for name, at in self._starts if task is None or name == _name(task)]
 
     @property
@@ -137,18 +136,18 @@ class Simulation:
 
     @property
     def claims(self) -> int:
-        """How often workers asked for work."""
+        """How often workers claimed."""
         return self._backend.store.claims
 
     @property
     def leaps(self) -> int:
-        """How often time moved: what a simulation costs where nothing happens."""
+        """How often time jumped, which is the cost of a simulation in which nothing happens."""
         return self._loop.leaps
 
-    # -- what to do to it ------------------------------------------------------------------------------------------
+    # -- disturbing ------------------------------------------------------------------------------------------------
 
     def crash(self, worker: str | None = None, restart: float | None = 0.0) -> str:
-        """Cut a worker off in the middle of whatever it does: nothing more of it runs, and its leases lapse.
+        """Cut a worker off in the middle of its work: nothing of the worker runs any more, and its leases lapse.
 
         Unless one is named, it is the oldest that has a run in hand, else the oldest. `restart` seconds later a new
         one starts in its place; None for never. Gives the name of the crashed worker.
@@ -168,10 +167,10 @@ class Simulation:
             self._loop.call_later(restart, self._rehire, context=self._root.copy())
         return worker
 
-    # -- how it runs -----------------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, scenario: Scenario | None, workers: int) -> None:
-        """Once, by `simulate`."""
+        """Run the simulation; `simulate` calls this once."""
         id_source.set(self._new_id)
         self._root: Context = copy_context()
         self._loop.alarm, self._loop.thread_answered = self._finish, self._thread_answered
@@ -187,7 +186,7 @@ class Simulation:
         self._end = self._loop.create_future()
         lasts = self.until.timestamp() - self._start - INSTANT
         self._loop.call_at(self._began + lasts, self._finish)
-        await self.app.client().news(0)  # now, so that whoever watches for results belongs to no worker
+        await self.app.client().news(0)  # now, so that the watcher of results belongs to no worker
         try:
             for _ in range(workers):
                 await self._hire()
@@ -204,7 +203,7 @@ class Simulation:
             self._end.set_result(None)
 
     async def _hire(self) -> None:
-        """One more worker, on a context by which everything that it starts can be told."""
+        """Start one more worker, in a context that marks everything the worker starts as its own."""
         self._hired += 1
         name = f"worker-{self._hired}"
         engine = core_of(self.app).build_engine(
@@ -230,11 +229,11 @@ class Simulation:
             await scenario(self)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # that of `pytest.fail` too, which is no Exception
+        except BaseException as error:  # `pytest.fail` raises an error that is no Exception
             self._finish(error)
 
     async def _put_away(self) -> None:
-        """After the end: close what is open. Nothing of this is told."""
+        """Close everything after the end of the simulation, and report no errors."""
         self._loop.alarm, self._loop.thread_answered = lambda error: None, lambda: None
         self._loop.set_exception_handler(lambda loop, problem: None)
         await asyncio.gather(*(engine.stop(0) for engine in self._engines.values()), return_exceptions=True)
@@ -245,7 +244,7 @@ class Simulation:
             task.cancel()
         if rest:
             await asyncio.wait(rest, timeout=60)
-        if not self._graves:  # else there may be generators that are not to run any more
+        if not self._graves:  # the generators of workers that were cut off must not run
             await self._loop.shutdown_asyncgens()
 
     def _thread_answered(self) -> None:
@@ -261,7 +260,7 @@ class Simulation:
         return uuid7(int(self._wall() * 1000), self._ids.randbytes(10))
 
     def _adapt_handler(self, handler: Handler) -> Handler:
-        """Everything runs on the loop; a plain function takes no time there."""
+        """The handler as a coroutine on the virtual loop; a plain function takes no time there."""
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             doing.set(f"task {handler.name}")
@@ -284,7 +283,7 @@ class Simulation:
 
 
 async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A plain function is called here and now, and finds a portal that works at once."""
+    """Call `fn`. A plain function runs here at once, and `portal.call` inside it works at once too."""
     if inspect.iscoroutinefunction(fn):
         return await fn(*args, **kwargs)
     token = stand_in.set(_at_once)
@@ -295,7 +294,7 @@ async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _at_once(work: Callable[[], Awaitable[T]]) -> T:
-    """The result of async work that has nothing to wait for, as is the case with the memory store."""
+    """The result of async work that never waits, like a call of the memory store."""
     steps = work().__await__()
     try:
         next(steps)

@@ -1,4 +1,4 @@
-"""What was submitted, and what was not: asserts for tests of code that submits."""
+"""Asserts about submitted runs, for tests of code that submits."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ AnyTask = Task[..., ..., Any, Any]
 
 
 async def assert_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwargs: Any) -> Run:
-    """A run of this task is in the store, in whatever state: with these arguments, or with any if none are given.
+    """Assert that the store has a run of `task`, in any state: with these arguments, or with any if none are given.
 
-    Gives the newest such run. Arguments are compared as the handler would get them, defaults filled in.
+    Returns the newest such run. Arguments are compared as the handler gets them, with defaults filled in.
     """
     runs = await _runs(app)
     for run in runs:
@@ -31,7 +31,7 @@ async def assert_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwargs:
 
 
 async def assert_not_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwargs: Any) -> None:
-    """No run of this task is in the store: with these arguments, or none at all if none are given."""
+    """Assert that the store has no run of `task` with these arguments, or no run at all if none are given."""
     found = [run for run in await _runs(app) if _fits(app, run, task, args, kwargs)]
     if found:
         raise AssertionError(f"{_wanted(task, args, kwargs)} was submitted:\n{_listed(app, found)}")
@@ -80,14 +80,14 @@ def _instead(app: Rota, runs: list[Run], task: AnyTask | str) -> str:
 
 
 def _listed(app: Rota, runs: list[Run]) -> str:
-    """Oldest first, as a person would have written them."""
-    lines = [f"  {_told(app, run)}  ({run.state})" for run in reversed(runs[:LISTED])]
+    """The runs as text, the oldest first, in the form of calls."""
+    lines = [f"  {_written(app, run)}  ({run.state})" for run in reversed(runs[:LISTED])]
     if len(runs) > LISTED:
         lines.insert(0, f"  … {len(runs) - LISTED} earlier ones")
     return "\n".join(lines)
 
 
-def _told(app: Rota, run: Run) -> str:
+def _written(app: Rota, run: Run) -> str:
     task = core_of(app).registry.names().get(run.task)
     try:
         named = msgspec.json.decode(run.args) if task is None else _arguments(task, run.args)

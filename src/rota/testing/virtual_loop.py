@@ -1,4 +1,4 @@
-"""An event loop whose time does not pass: it leaps to the next timer as soon as nothing is ready."""
+"""An event loop in virtual time: when nothing is ready, its time jumps to the next timer."""
 
 import asyncio
 import selectors
@@ -11,9 +11,9 @@ from rota.errors import NotSimulated
 
 Ts = TypeVarTuple("Ts")
 STANDSTILL = 500_000
-"""Turns of the loop at one instant after which time is taken to stand still."""
+"""The number of turns of the loop at one instant after which the simulation gives up."""
 doing: ContextVar[str] = ContextVar("what is being simulated", default="the simulation")
-"""In words, for errors: whose code runs."""
+"""Whose code runs now, in words for errors."""
 owner: ContextVar[str | None] = ContextVar("the simulated worker that this belongs to", default=None)
 
 
@@ -24,14 +24,14 @@ class OwnedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Real waiting is refused. What belongs to a worker that was cut off does not run any more."""
+    """Code that waits for the real world raises NotSimulated. Callbacks of a worker that was cut off do not run."""
 
     def __init__(self) -> None:
         self._leaps = _Leaps()
         self._thread = threading.get_ident()
         self._cut_off: set[str] = set()
         self.alarm: Callable[[Exception], None] = lambda error: None
-        """Told of what cannot be simulated."""
+        """Called with the error if code waits for the real world."""
         self.thread_answered: Callable[[], None] = lambda: None
         super().__init__(self._leaps)
         self._leaps.refuse = lambda: self._refuse("a socket, a pipe or the like")
@@ -49,7 +49,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._leaps.count
 
     def cut_off(self, name: str) -> set[asyncio.Task[Any]]:
-        """Nothing of this worker runs any more, not even its clean-up, as long as the given tasks are kept."""
+        """Run nothing of this worker any more, not even its clean-up, while the caller keeps the returned tasks."""
         self._cut_off.add(name)
         return self.stranded()
 
@@ -63,7 +63,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        if self.is_closed():  # a coroutine that outlived the simulation is thrown away: its last words go nowhere
+        if self.is_closed():  # Python closes a coroutine that outlived the simulation, and its clean-up calls here
             return asyncio.Handle(callback, args, self, context)
         name = owner.get() if context is None else context.get(owner)
         if name is None:
@@ -81,7 +81,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """What is on its way to others arrives, even if its sender is cut off meanwhile."""
+        """Run the callback even if its sender is cut off: a message that was sent arrives."""
         if threading.get_ident() == self._thread:
             return super().call_soon(callback, *args, context=context)
         super().call_soon_threadsafe(self.thread_answered)
@@ -121,7 +121,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Leaps(selectors.BaseSelector):
-    """Stands where a loop waits for its sockets: instead of waiting, it moves the time."""
+    """A selector that moves the time instead of waiting for sockets."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,4 +1,4 @@
-"""The memory store in virtual time: an idle worker need not poll there, and nothing is ever forgotten."""
+"""The memory store in virtual time: an idle worker does not poll, and the store forgets no run."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,8 +15,8 @@ from rota.stores.memory.store import CAPACITY, MemoryStore
 
 
 class VirtualBackend:
-    """Its hints are never lost: a worker with a free seat sleeps until it is hinted or something becomes due, were it
-    for weeks. One without looks every `pause`, as always; and so does everyone while a crashed one's leases stand."""
+    """Hints are never lost here, so a worker with a free seat sleeps until a hint or a due time, even for weeks. One
+    without a free seat claims every `pause` seconds; so does every worker while a crashed worker has leases."""
 
     url = "memory://"
     poll = FAR
@@ -40,7 +40,7 @@ class VirtualStore(MemoryStore):
     async def claim(self, request: ClaimRequest) -> Claim:
         self.claims += 1
         claim = await super().claim(request)
-        if claim.runs and len(claim.runs) >= request.free:  # what it would have woken for is up to the others now
+        if claim.runs and len(claim.runs) >= request.free:  # the other workers have to wake for the next due time
             self._rouse(besides=request.worker)
         waits = [] if claim.wake is None else [claim.wake]
         if request.free <= 0 or self._orphans():
@@ -50,21 +50,21 @@ class VirtualStore(MemoryStore):
         return replace(claim, wake=min(waits, default=None))
 
     def history(self) -> list[Run]:
-        """Every run there ever was, in the order of arrival."""
+        """All runs that the store ever had, in the order of arrival."""
         return list(self._book.runs.values())
 
     def gone(self, worker: str) -> None:
-        """A worker was cut off. It takes no hint, and what it would have woken for is up to the others."""
+        """Note that a worker was cut off: it takes no hints, and the other workers wake for the next due time."""
         self._cut_off.add(worker)
         self._book.wake([worker])
         self._rouse()
 
     def _orphans(self) -> bool:
-        """Are there leases that nobody renews?"""
+        """Whether a worker that was cut off still has leases."""
         return bool(self._cut_off) and any(self._book.runs[id].worker in self._cut_off for id in self._book.leases)
 
     def _rouse(self, besides: str | None = None) -> None:
-        """Every idle worker looks, and sees for itself how long it may sleep now."""
+        """Wake every idle worker except `besides`, so that each claims and computes anew how long it may sleep."""
         workers = frozenset(idle.worker for idle in self._book.idle() if idle.worker != besides)
         if workers:
             self._hub.publish(Hint(workers=workers))
@@ -76,7 +76,7 @@ class VirtualBook(MemoryBook):
         self.history = _Everything()
 
     def idle(self) -> Sequence[Idle]:
-        """A worker that sleeps in virtual time has not fallen silent, however long it sleeps."""
+        """The idle workers, all seen just now: a worker that sleeps in virtual time is never taken for silent."""
         return [replace(idle, seen_at=self.now) for idle in super().idle()]
 
 
