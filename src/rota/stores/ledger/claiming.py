@@ -9,11 +9,9 @@ from rota.domain.gates import Gate, Pass
 from rota.domain.run import after
 from rota.store import IDLE_MEMORY, ClaimRequest
 from rota.stores.book import Book, Candidate, Lane
+from rota.stores.bounds import LEDGER
 from rota.stores.idle import Idle, waiting, wake_for
 from rota.stores.ledger.holding import unpark
-
-PARKED_AT_ONCE = 1000
-"""A claim parks at most so many runs of saturated keys, so that its work is bounded."""
 
 
 class Taken(Struct):
@@ -27,7 +25,7 @@ class Taken(Struct):
     @property
     def again(self) -> bool:
         """The look ended early, with a suspect or with all that is parked at once: there may be more to take."""
-        return len(self.parked) >= PARKED_AT_ONCE or bool(self.chosen and self.chosen[-1].losses)
+        return len(self.parked) >= LEDGER.parked or bool(self.chosen and self.chosen[-1].losses)
 
 
 def take(book: Book, request: ClaimRequest) -> Taken:

@@ -14,10 +14,8 @@ from rota.domain.schedule import Schedule, declared, paused, resumed
 from rota.domain.spec import TaskSpec
 from rota.store import Command, Declared, MarkRow, Scope
 from rota.stores.book import Book
+from rota.stores.bounds import LEDGER
 from rota.stores.ledger.holding import freed, meet_needs, release
-
-DROPPED_AT_ONCE = 10_000
-ANNOUNCED = 100
 
 
 class Request(Struct, frozen=True):
@@ -100,7 +98,7 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
 
 def _drop(book: Book, request: Request, task: str) -> int:
     """Cancel and drop end what a task has waiting, some at a time."""
-    waiting = book.of_task(task, DROPPED_AT_ONCE)
+    waiting = book.of_task(task, LEDGER.dropped)
     for run in waiting:
         book.save(rules.cancel(run, book.now, request.note, Reason.DROPPED))
         book.touched.add(run.id)
@@ -188,4 +186,4 @@ def _mark(book: Book, edit: MarkRow) -> bool:
 
 def _announce(book: Book, task: str) -> None:
     """What the task has waiting may start now: an idle worker for each."""
-    book.arrivals.extend([(task, book.now)] * book.pending(task, ANNOUNCED))
+    book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))

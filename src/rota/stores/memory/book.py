@@ -18,6 +18,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Report, WorkerSeen
 from rota.stores.book import Candidate, Lane
+from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.idle import Idle
 from rota.stores.memory.counting import counters_of
@@ -25,8 +26,6 @@ from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane
 from rota.stores.memory.timetable import Timetable
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
-
-EXPIRED_AT_ONCE = 1000
 
 
 class MemoryBook:
@@ -211,7 +210,7 @@ class MemoryBook:
 
     def expired(self) -> Sequence[Run]:
         found: dict[str, Run] = {}
-        while self._expiring and self._expiring[0][0] <= self.now and len(found) < EXPIRED_AT_ONCE:
+        while self._expiring and self._expiring[0][0] <= self.now and len(found) < LEDGER.expired:
             _, id = heapq.heappop(self._expiring)
             run = self.runs.get(id)
             if run and run.state is State.QUEUED and run.expires_at is not None and run.expires_at <= self.now:

@@ -6,12 +6,10 @@ from itertools import islice
 
 from rota.domain.run import Run, State
 from rota.store import ID_MEMORY, Retention
+from rota.stores.bounds import LEDGER
 
 Ended = deque[tuple[float, int, str]]
 """(finished_at, order of ending, run id)"""
-
-
-FORGET_AT_ONCE = 5000
 
 
 class History:
@@ -29,7 +27,7 @@ class History:
         lists[run.state is State.SUCCEEDED].append((run.finished_at or 0.0, self._endings, run.id))
         self._count += 1
 
-    def forget(self, retention: Retention, now: float, at_once: int = FORGET_AT_ONCE) -> list[str]:
+    def forget(self, retention: Retention, now: float, at_once: int = LEDGER.forgotten) -> list[str]:
         """Ids whose time is over, so many at once; they leave the history."""
         ages = {True: retention.succeeded, False: retention.failed}
         gone: list[str] = []

@@ -37,12 +37,12 @@ from rota.store import (
     WorkerSeen,
     after_cursor,
 )
+from rota.stores.bounds import LEDGER
 from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
 from rota.stores.ledger import admitting, claiming, control, settling
-from rota.stores.memory.book import EXPIRED_AT_ONCE, MemoryBook
-from rota.stores.memory.history import FORGET_AT_ONCE
+from rota.stores.memory.book import MemoryBook
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
@@ -155,7 +155,7 @@ class MemoryStore:
             expired = settling.expire(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
-            more = len(forgotten) == FORGET_AT_ONCE or len(expired) == EXPIRED_AT_ONCE
+            more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired
             return Swept(book.now, len(expired), len(forgotten), more, expired)
 
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:

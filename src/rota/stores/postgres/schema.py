@@ -9,6 +9,7 @@ from importlib import resources
 from msgspec import Struct
 
 from rota.errors import SchemaTooNew, StoreCorrupt
+from rota.stores.bounds import POSTGRES, constants
 from rota.stores.postgres.driver import Connection, quoted
 
 log = logging.getLogger("rota")
@@ -58,7 +59,10 @@ def newest() -> int:
 
 @cache
 def functions() -> str:
-    return "\n".join(_scripts("functions").values())
+    """The functions, with the shared numbers written out where a file has `{NAME}`."""
+    numbers = constants(POSTGRES)
+    text = "\n".join(_scripts("functions").values())
+    return re.sub(r"\{([A-Z_]+)\}", lambda name: numbers[name[1]], text)
 
 
 def digest() -> str:

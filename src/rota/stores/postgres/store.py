@@ -39,6 +39,7 @@ from rota.store import (
     Stat,
     Swept,
 )
+from rota.stores.bounds import UNREADABLE
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.postgres import columns, reading
 from rota.stores.postgres.driver import Record, placeholders
@@ -56,8 +57,6 @@ log = logging.getLogger("rota")
 
 LOOK_ONCE_MORE = 0.05
 """Seconds after which a worker that found nothing is looked after once more; see the function `missed`."""
-UNREADABLE = 60.0
-"""Seconds after which a schedule that cannot be read is looked at again."""
 
 
 class Header(Struct):

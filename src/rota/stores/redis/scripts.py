@@ -7,6 +7,8 @@ from importlib import resources
 
 from msgspec import Struct
 
+from rota.stores.bounds import REDIS, constants
+
 READS = frozenset({"runs", "rows", "stats", "depths"})
 GROWS = frozenset({"put", "fire", "schedule", "mark"})
 """Refused when the server has no memory left; the other verbs go on, so that what is there can be worked off. What code
@@ -27,17 +29,17 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
 def compiled(text: str) -> str:
-    """The text with its constants written out.
+    """The text with its constants written out: those of its own lines, and the shared numbers.
 
     A script is run from its first line each time, and whatever a function takes from outside is looked for in the list
     of all that any function takes: with a hundred local names, that took longer than the work of a small verb.
     """
-    constants: dict[str, str] = {}
+    written = constants(REDIS)
     for names, values in _CONSTANTS.findall(text):
-        constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
-    constants = {name: f"({value})" if value.startswith("ROOT") else value for name, value in constants.items()}
+        written |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    written = {name: f"({value})" if value.startswith("ROOT") else value for name, value in written.items()}
     text = _COMMENT.sub("", _CONSTANTS.sub("", text))
-    return re.sub(r"\b[A-Z][A-Z_0-9]*\b", lambda word: constants.get(word[0], word[0]), text)
+    return re.sub(r"\b[A-Z][A-Z_0-9]*\b", lambda word: written.get(word[0], word[0]), text)
 
 
 @cache

@@ -15,6 +15,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, Report, Tally
 from rota.stores.book import Candidate, Lane
+from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
 from rota.stores.idle import Idle
 from rota.stores.sqlite import queries as sql
@@ -38,8 +39,6 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 CALLED = (State.SUCCEEDED, State.FAILED)
 """States that only the end of a call leads to, so that due time, expiry and commands stay as they were."""
-UNREADABLE = 60.0
-"""Seconds after which a schedule that cannot be read is looked at again."""
 STRIDE = 200
 """Runs of a gated lane that are read at a time."""
 

@@ -1,9 +1,8 @@
 """The statements of SQLite's book. Batches are JSON arrays, opened by json_each."""
 
 from rota.store import DUE_SCHEDULES, OFFERS
+from rota.stores.bounds import LEDGER
 from rota.stores.sqlite.rows import RUNS, STANDINGS
-
-EXPIRE_AT_ONCE = 1000
 
 ADD = """
 INSERT INTO runs
@@ -67,7 +66,7 @@ FIRST_EXPIRY = "SELECT min(expires_at) FROM runs WHERE state = 'queued' AND expi
 
 EXPIRED = f"""
 SELECT {STANDINGS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {EXPIRE_AT_ONCE})
+    SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
 # A lane is one (task, priority) of the due index. Stepping from lane to lane by the index costs a look-up per lane,

@@ -32,6 +32,7 @@ from rota.store import (
     Stat,
     Swept,
 )
+from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
 from rota.stores.ledger import admitting, claiming, control, settling
@@ -39,7 +40,7 @@ from rota.stores.naming import control_possible, possible_rows, possible_runs, s
 from rota.stores.sqlite import reading, sweeping
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
-from rota.stores.sqlite.queries import BURY, EXPIRE_AT_ONCE, LISTENING
+from rota.stores.sqlite.queries import BURY, LISTENING
 from rota.stores.sqlite.rows import to_json
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
@@ -117,7 +118,7 @@ class SqliteStore:
             book.flush()  # what ended just now counts among the last ones
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweeping.forget(tx, retention)
-            return Swept(tx.now, len(expired), forgotten, more or len(expired) == EXPIRE_AT_ONCE, expired)
+            return Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
 
         return await self._writer.do(lambda tx: self._transaction(tx, lambda book: work(book, tx)))
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from rota.store import ID_MEMORY, Retention
+from rota.stores.bounds import LEDGER
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
 from rota.stores.sqlite.queries import ALL_SPECS
 from rota.stores.sqlite.rows import read_schedules, read_specs
 from rota.stores.sqlite.threads import Transaction
-
-FORGET_AT_ONCE = 5000
 
 ENDED_TASKS = """
 WITH RECURSIVE ended (task) AS (
@@ -59,8 +58,8 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
     forgotten = 0
     for task in _ended_tasks(tx):
-        forgotten += _forget(tx, task, retention, FORGET_AT_ONCE - forgotten)
-        if forgotten >= FORGET_AT_ONCE:
+        forgotten += _forget(tx, task, retention, LEDGER.forgotten - forgotten)
+        if forgotten >= LEDGER.forgotten:
             return forgotten, True
     tx.execute("DELETE FROM waits WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run)")
     return forgotten, False
@@ -80,7 +79,7 @@ def _forget_marks(tx: Transaction) -> None:
 
 
 def _forget_schedules(tx: Transaction) -> None:
-    found = read_schedules(tx.one(OVER, FORGET_AT_ONCE))
+    found = read_schedules(tx.one(OVER, LEDGER.forgotten))
     gone = [(id,) for id, plan in found if plan is not None and over(plan, tx.now - MARK_MEMORY)]
     tx.executemany("DELETE FROM schedules WHERE id = ?", gone)
 

@@ -31,8 +31,7 @@ CREATE OR REPLACE FUNCTION replaced_attempts(holder queue, now float8) RETURNS t
     SELECT CASE WHEN cardinality(holder.attempts) > 0 THEN
         CASE WHEN holder.attempts[cardinality(holder.attempts)] LIKE '{"fence":%,"worker":"","outcome":"replaced",%'
              THEN holder.attempts[:cardinality(holder.attempts) - 1]
-             WHEN cardinality(holder.attempts) >= 20 THEN holder.attempts[cardinality(holder.attempts) - 18:]
-             ELSE holder.attempts END
+             ELSE latest_attempts(holder.attempts) END
         || ('{"fence":' || holder.fence || ',"worker":"","outcome":"replaced","claimed_at":' || now || ',"ended_at":' || now
             || '}') END
 $$;

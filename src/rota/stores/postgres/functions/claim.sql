@@ -27,7 +27,7 @@ BEGIN
     IF again AND due IS NOT NULL THEN
         RETURN now;  -- this claim ended early, or was a repeated one: what is due waits for the next
     END IF;
-    others := ARRAY(SELECT w.wake_at FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - 15
+    others := ARRAY(SELECT w.wake_at FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                     AND w.wake_at > now AND w.tasks && known);
     FOR coming IN
         SELECT c.at FROM (
@@ -59,7 +59,7 @@ CREATE OR REPLACE FUNCTION next_schedule(who text, now float8) RETURNS float8 LA
 DECLARE
     fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL);
 BEGIN
-    IF EXISTS (SELECT FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - 15
+    IF EXISTS (SELECT FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                AND w.wake_at <= greatest(fires, now)) THEN
         RETURN NULL;
     END IF;
@@ -103,7 +103,7 @@ BEGIN
     now := now_of(skew, seen, true);
     startable := ARRAY(SELECT t FROM unnest(known) t
                       WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
-    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT 1000);
+    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
     opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at <= now);
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
@@ -141,9 +141,9 @@ BEGIN
     IF cardinality(known) > 0 OR free > 0 THEN
         RETURN QUERY WITH due AS MATERIALIZED (
             SELECT s.id, s.look_at FROM schedules s WHERE s.look_at <= now
-            ORDER BY s.look_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+            ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
         ), offered AS (
-            UPDATE schedules s SET look_at = after(now, 2) FROM due WHERE s.id = due.id
+            UPDATE schedules s SET look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.id = due.id
             RETURNING s.id::text, as_json(s) AS json, due.look_at
         )
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
@@ -160,9 +160,9 @@ BEGIN
     WHERE w.name = who;
     RETURN QUERY WITH old AS MATERIALIZED (
         SELECT l.id FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
-        ORDER BY l.until LIMIT 100 FOR UPDATE SKIP LOCKED
+        ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
     ), offered AS (
-        UPDATE leases l SET offer_at = after(now, 2) FROM old WHERE l.id = old.id RETURNING l.id
+        UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.id = old.id RETURNING l.id
     )
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;
@@ -183,5 +183,5 @@ END $$;
 CREATE OR REPLACE FUNCTION set_aside(me text, skew float8, seen float8, ids text[], claimed_at float8, seconds float8)
 RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
     UPDATE schedules SET look_at = after(claimed_at, seconds) WHERE id = ANY(ARRAY(
-        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, 2) ORDER BY s.id FOR UPDATE))
+        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, {OFFER_AGAIN}) ORDER BY s.id FOR UPDATE))
 $$;

@@ -54,7 +54,7 @@ BEGIN
     END IF;
 END $$;
 
--- Cancel and drop end what a task has waiting, 10,000 at a time; pause and resume hold the task.
+-- Cancel and drop end what a task has waiting, so many at a time; pause and resume hold the task.
 CREATE OR REPLACE FUNCTION control_task(
     command text, which text, said text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
     OUT touched text[]
@@ -65,10 +65,10 @@ DECLARE
 BEGIN
     changed := 0; tasks := '{}'; dues := '{}'; touched := '{}';
     IF command IN ('cancel', 'drop') THEN
-        waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT 10000)
-            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT 10000)
-            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT 10000));
-        waiting := waiting[1:10000];
+        waiting := ARRAY((SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 0 LIMIT {DROPPED_AT_ONCE})
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold = 1 LIMIT {DROPPED_AT_ONCE})
+            UNION ALL (SELECT q.id FROM queue q WHERE q.task = which AND q.hold > 1 LIMIT {DROPPED_AT_ONCE}));
+        waiting := waiting[1:{DROPPED_AT_ONCE}];
         PERFORM FROM queue q WHERE q.id = ANY(waiting || behind_of(waiting)) ORDER BY q.id FOR UPDATE;
         waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR UPDATE);
         SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);

@@ -74,7 +74,7 @@ BEGIN
         FROM firing f GROUP BY f.id
     )
     UPDATE schedules s SET last_at = told.last_at,
-        recent = (s.recent || told.firings)[greatest(1, cardinality(s.recent) + cardinality(told.firings) - 29):]
+        recent = (s.recent || told.firings)[greatest(1, cardinality(s.recent) + cardinality(told.firings) + 1 - {FIRINGS_KEPT}):]
     FROM told WHERE s.id = told.id;
     IF first_next IS NOT NULL THEN  -- one worker looks after all that are due next
         tasks := tasks || NULL::text;

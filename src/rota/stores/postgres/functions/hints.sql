@@ -12,7 +12,7 @@ DECLARE
     first_tick float8;
 BEGIN
     IF cardinality(tasks) IS NULL OR cardinality(tasks) = 0 THEN RETURN hinted; END IF;
-    SELECT count(*) INTO idle_now FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15;
+    SELECT count(*) INTO idle_now FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY};
     IF idle_now = 0 THEN RETURN hinted; END IF;
     FOR arrival IN
         SELECT * FROM (SELECT a.task, a.due_at, row_number() OVER (PARTITION BY a.task ORDER BY a.due_at) AS place
@@ -21,7 +21,7 @@ BEGIN
     LOOP
         UPDATE workers SET idle = 2 WHERE ctid = (
             SELECT w.ctid FROM workers w
-            WHERE w.idle = 1 AND w.seen_at > now - 15 AND arrival.task = ANY(w.tasks)
+            WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND arrival.task = ANY(w.tasks)
               AND coalesce(w.wake_at, 'Infinity') > arrival.due_at
             ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
         ) RETURNING name INTO found_one;
@@ -32,10 +32,10 @@ BEGIN
     END LOOP;
     SELECT min(a.due_at) INTO first_tick FROM unnest(tasks, dues) AS a (task, due_at) WHERE a.task IS NULL;
     IF first_tick IS NOT NULL AND cardinality(hinted) = 0 AND NOT EXISTS (
-        SELECT FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15 AND w.wake_at <= first_tick
+        SELECT FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND w.wake_at <= first_tick
     ) THEN
         UPDATE workers SET idle = 2 WHERE ctid = (
-            SELECT w.ctid FROM workers w WHERE w.idle = 1 AND w.seen_at > now - 15
+            SELECT w.ctid FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY}
             ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
         ) RETURNING name INTO found_one;
         IF FOUND THEN hinted := hinted || found_one; END IF;
@@ -69,9 +69,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- An idle worker for each run that the task has waiting, up to 100: what it may start has changed.
+-- An idle worker for each run that the task has waiting, up to {ANNOUNCED_AT_ONCE}: what it may start has changed.
 CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LANGUAGE sql AS $$
-    SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT 100)
+    SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT {ANNOUNCED_AT_ONCE})
 $$;
 
 -- Which of these idle workers have something due to take? A put and a claim that run at the same time do not see each
@@ -84,11 +84,11 @@ DECLARE
     now float8 := now_of(skew, seen, false);
     known text[] := ARRAY(
         SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
-          AND w.seen_at > now - 15
+          AND w.seen_at > now - {IDLE_MEMORY}
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     fresh text[] := ARRAY(
         SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
-            SELECT count(*) AS n FROM workers w WHERE w.idle = 2 AND w.seen_at > now - 15 AND l.task = ANY(w.tasks)
+            SELECT count(*) AS n FROM workers w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY} AND l.task = ANY(w.tasks)
         ) AS coming CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
                 SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at <= now
@@ -100,7 +100,7 @@ BEGIN
     IF fresh <> '{}' THEN
         WITH woken AS (
             UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
-                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.seen_at > now - 15
+                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY}
                   AND w.tasks && fresh
                 FOR UPDATE SKIP LOCKED)) RETURNING w.name
         )

@@ -35,7 +35,7 @@ BEGIN
             g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
             g.writes_mark, false, g.cancel_requested, g.pause_requested, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
             g.body, g.result, g.needs, g.cooldowns,
-            CASE WHEN cardinality(g.attempts) >= 20 THEN g.attempts[cardinality(g.attempts) - 18:] ELSE g.attempts END
+            latest_attempts(g.attempts)
             || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
                 || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
             g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved),

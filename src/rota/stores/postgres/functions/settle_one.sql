@@ -1,9 +1,15 @@
 -- One settlement that needs thought.
 
+-- The attempts that a run keeps when one more comes behind them.
+CREATE OR REPLACE FUNCTION latest_attempts(attempts text[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(attempts) >= {ATTEMPTS_KEPT}
+                THEN attempts[cardinality(attempts) + 2 - {ATTEMPTS_KEPT}:] ELSE attempts END
+$$;
+
 -- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
 -- the fence, the worker and the outcome, which is what `was_settled` looks for.
 CREATE OR REPLACE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN cardinality(l.attempts) >= 20 THEN l.attempts[cardinality(l.attempts) - 18:] ELSE l.attempts END
+    SELECT latest_attempts(l.attempts)
         || ('{"fence":' || l.fence || ',"worker":' || to_json(l.worker)::text || ',' || attempt
             || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
 $$;

@@ -38,19 +38,18 @@ DECLARE
     tasks text[];
     dues float8[];
     which text;
-    days constant float8 := 8 * 86400;
 BEGIN
     now := now_of(skew, seen, true);
-    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT 1000);
+    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
     touched := '{}'; forgotten := 0; more := false;
     IF late <> '{}' THEN
         PERFORM lock_gates(ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late)));
         now := now_of(skew, seen, false);
         SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
-        more := cardinality(touched) = 1000;
+        more := cardinality(touched) = {EXPIRED_AT_ONCE};
     END IF;
     DELETE FROM workers WHERE name = ANY(ARRAY(
-        SELECT w.name FROM workers w WHERE w.seen_at <= now - 3600 FOR UPDATE SKIP LOCKED));
+        SELECT w.name FROM workers w WHERE w.seen_at <= now - {WORKER_MEMORY} FOR UPDATE SKIP LOCKED));
     FOR which IN  -- the marks of a task are kept as long as one of its policies may read them
         WITH RECURSIVE marked (task) AS (
             SELECT (SELECT m.task FROM marks m ORDER BY m.task LIMIT 1)
@@ -60,19 +59,19 @@ BEGIN
         SELECT task FROM marked WHERE task IS NOT NULL
     LOOP
         DELETE FROM marks WHERE ctid = ANY(ARRAY(SELECT m.ctid FROM marks m WHERE m.task = which
-            AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), days)
+            AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), {MARK_MEMORY})
             FOR UPDATE SKIP LOCKED));
     END LOOP;
     -- What somebody is changing is not old, or is met by the next sweep: nobody is waited for.
     DELETE FROM decisions WHERE ctid = ANY(ARRAY(
-        SELECT d.ctid FROM decisions d WHERE d.last_at <= now - days FOR UPDATE SKIP LOCKED));
+        SELECT d.ctid FROM decisions d WHERE d.last_at <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM schedules WHERE ctid = ANY(ARRAY(
-        SELECT s.ctid FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - days
-          AND coalesce(s.last_at, s.since) <= now - days FOR UPDATE SKIP LOCKED));
+        SELECT s.ctid FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - {MARK_MEMORY}
+          AND coalesce(s.last_at, s.since) <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM rates WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
     DELETE FROM stats WHERE ctid = ANY(ARRAY(
-        SELECT t.ctid FROM stats t WHERE t.minute <= floor(now / 60)::bigint - 2880 FOR UPDATE SKIP LOCKED));
+        SELECT t.ctid FROM stats t WHERE t.minute <= floor(now / 60)::bigint - {KEPT_MINUTES} FOR UPDATE SKIP LOCKED));
     DELETE FROM listeners WHERE ctid = ANY(ARRAY(
         SELECT l.ctid FROM listeners l WHERE l.until < clock_timestamp() FOR UPDATE SKIP LOCKED));
     FOR which IN
@@ -83,9 +82,9 @@ BEGIN
             FROM ended WHERE ended.task IS NOT NULL)
         SELECT task FROM ended WHERE task IS NOT NULL
     LOOP
-        forgotten := forgotten + forget(which, now - 60, now - succeeded, now - failed, most, fewest,
-                                        (5000 - forgotten)::integer);
-        IF forgotten >= 5000 THEN
+        forgotten := forgotten + forget(which, now - {ID_MEMORY}, now - succeeded, now - failed, most, fewest,
+                                        ({FORGOTTEN_AT_ONCE} - forgotten)::integer);
+        IF forgotten >= {FORGOTTEN_AT_ONCE} THEN
             more := true;
             EXIT;
         END IF;

@@ -109,7 +109,7 @@ LANGUAGE sql AS $$
     FROM gone g
 $$;
 
--- Rounds of taking: what is parked or shut makes way for what stands behind it. At most 1,000 are parked at once, so
+-- Rounds of taking: what is parked or shut makes way for what stands behind it. A claim parks only so many, so
 -- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
 -- something is due, because somebody else has it locked.
 CREATE OR REPLACE FUNCTION take_all(
@@ -149,9 +149,9 @@ BEGIN
         END IF;
         locked := got.skipped;
     END IF;
-    WHILE cardinality(batch) < free AND parked < 1000 LOOP
+    WHILE cardinality(batch) < free AND parked < {PARKED_AT_ONCE} LOOP
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
-        IF gates <> '{}' THEN look := least(look, 1000 - parked); END IF;
+        IF gates <> '{}' THEN look := least(look, {PARKED_AT_ONCE} - parked); END IF;
         SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
                                     seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
@@ -164,7 +164,7 @@ BEGIN
             EXIT WHEN l_tasks IS NULL;
         END IF;
     END LOOP;
-    again := parked >= 1000;
+    again := parked >= {PARKED_AT_ONCE};
     skipped := cardinality(batch) < free AND (locked OR got.skipped);
     passed_over := NOT alone OR (suspects AND (cardinality(batch) < free OR EXISTS (
         SELECT FROM queue q, leases l

@@ -1,7 +1,6 @@
 -- with: clock book policies holding hinting timetable
 -- aside: what a claim brought and this version cannot read. Runs go back as if they had not been claimed, but later;
 -- nobody has worked on them, so their fence may be given out again. Lapsed ones and schedules are offered later.
-local OFFER_AGAIN = 2
 local request = cmsgpack.unpack(ARGV[3])
 local worker, n, claimed, lapsed, due = request[1], request[2], request[3], request[4], request[5]
 local later, soon = after(now, UNREADABLE), after(now, OFFER_AGAIN)

@@ -1,6 +1,5 @@
 -- with: clock book policies holding hinting timetable telling gating waking
 -- claim: the best due runs that may start now, for one worker; and what else it should look after.
-local OFFERS, DUE_SCHEDULES, OFFER_AGAIN, PARKED_AT_ONCE = 100, 1000, 2, 500
 local request = cmsgpack.unpack(ARGV[3])
 local worker, n, crew, free, lease, report, tallies, anything, ready, took = unpack(request, 1, 10)
 
@@ -14,7 +13,6 @@ local row = call("HGET", ROOT .. "workers", worker)
 row = row and cmsgpack.unpack(row) or { 0, crew }
 local last = row[W_LAST]
 local chosen, parked, left, full, seats = {}, {}, false, false, free
-local LATE_AT_ONCE = 1000
 
 local gates, suspects, passed_over = {}, true, false
 
@@ -78,7 +76,7 @@ local function read_on(lane)
   end
   if #found > 0 then return end
   lane.passed = (lane.passed or 0) + #places
-  if lane.passed < LATE_AT_ONCE then return read_on(lane) end
+  if lane.passed < PASSED_AT_ONCE then return read_on(lane) end
   full = true -- all of them too late to start: what stands behind them waits for the next claim
 end
 

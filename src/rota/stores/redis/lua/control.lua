@@ -1,7 +1,6 @@
 -- with: clock book policies holding hinting timetable
 -- control: a command about runs, tasks or schedules. What waits changes at once, what runs is told through its lease.
 local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
-local DROPPED_AT_ONCE, ANNOUNCED = 1000, 100
 local request = cmsgpack.unpack(ARGV[3])
 local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
 
@@ -111,7 +110,7 @@ local function control_task(subject)
     specs[task] = spec
     book.hput(SPECS, task, cmsgpack.pack(spec))
     if command == "resume" then
-      for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+      for _ = 1, math.min(ANNOUNCED_AT_ONCE, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
     end
   end
   if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end

@@ -1,7 +1,5 @@
 -- with: clock book policies holding hinting timetable
 -- declare: what code says of tasks and schedules. The last publish wins, a pause stays, nothing is ever removed.
-local ANNOUNCED = 100
-
 local function forget_rates(task)
   local name = ROOT .. "rate:" .. task
   for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
@@ -20,7 +18,7 @@ local function declare_task(task, spec)
   if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
   if regated then holding.loosen(task) end
   if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then
-    for _ = 1, math.min(ANNOUNCED, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+    for _ = 1, math.min(ANNOUNCED_AT_ONCE, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
   end
   return "changed"
 end

@@ -3,7 +3,7 @@
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, task, key, limit, before, group =
   request[1], request[2], request[3], request[4], request[5], request[6] or math.huge, request[7]
-local BUCKET, READ_AT_ONCE, FEW = 92, 2000, 2000
+local BUCKET, FEW = 92, 2000
 local LEASES = ROOT .. "leases"
 local answer = {}
 

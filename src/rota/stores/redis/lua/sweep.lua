@@ -1,13 +1,12 @@
 -- with: clock book policies holding hinting timetable
 -- sweep: expire what is too late to start, and forget what ended long ago; some at a time.
-local FORGET_AT_ONCE, WORKER_MEMORY, MARK_MEMORY, KEPT_MINUTES, ID_MEMORY = 1000, 3600, 691200, 2880, 60
 local request = cmsgpack.unpack(ARGV[3])
 local succeeded, failed, most, least = request[1], request[2], request[3], request[4]
 local more = false
 
 local function oldest(set, before)
-  local found = call("ZRANGEBYSCORE", set, "-inf", before, "LIMIT", 0, FORGET_AT_ONCE)
-  if #found == FORGET_AT_ONCE then more = true end
+  local found = call("ZRANGEBYSCORE", set, "-inf", before, "LIMIT", 0, FORGOTTEN_AT_ONCE)
+  if #found == FORGOTTEN_AT_ONCE then more = true end
   return found
 end
 
@@ -132,7 +131,7 @@ local function forget_in(set, age, too_many, few, budget)
 end
 
 local function forget_runs()
-  local left = FORGET_AT_ONCE
+  local left = FORGOTTEN_AT_ONCE
   for _, task in ipairs(call("ZRANGE", ROOT .. "histories", 0, -1)) do
     local good, bad = ROOT .. "ended:" .. task, ROOT .. "failed:" .. task
     local too_many, few = beyond(good, bad, most), beyond(good, bad, least)
@@ -144,7 +143,7 @@ local function forget_runs()
       break
     end
   end
-  return FORGET_AT_ONCE - left
+  return FORGOTTEN_AT_ONCE - left
 end
 
 local expired = holding.expire_due()

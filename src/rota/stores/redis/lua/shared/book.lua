@@ -17,8 +17,6 @@ local TOUCHES, TOUCHED = 27, 28
 local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 -- So many ids with their places fill four KiB, which is what an allocator gives.
 local BUCKET = 92
-local ATTEMPTS_KEPT = 20
-local UNREADABLE = 60 -- seconds after which what cannot be read is looked at again
 local ARGUMENTS = 4000
 
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"

@@ -11,7 +11,7 @@ end
 local function after(instant, seconds)
   local exact = instant + seconds
   local later = rounded(exact)
-  if later < exact then later = rounded(later + 0.00001) end
+  if later < exact then later = rounded(later + 1 / PER_SECOND) end
   return later
 end
 
@@ -20,7 +20,7 @@ do
   local time = call("TIME")
   now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
   local known = math.max(tonumber(ARGV[2]), tonumber(call("GET", ROOT .. "clock") or 0))
-  if known > now and known < now + 3600 then now = known end
+  if known > now and known < now + FAR_AHEAD then now = known end
 end
 
 local function instant(number)

@@ -72,7 +72,7 @@ end
 
 -- Parked runs of keys that their rate held up, where its time has come.
 function gating.open_rates()
-  for _, name in ipairs(call("ZRANGEBYSCORE", OPENINGS, "-inf", now, "LIMIT", 0, 100)) do
+  for _, name in ipairs(call("ZRANGEBYSCORE", OPENINGS, "-inf", now, "LIMIT", 0, OPENED_AT_ONCE)) do
     call("ZREM", OPENINGS, name)
     local task, key = gating.unpair(name)
     local spec = policies.spec_of(task)

@@ -3,10 +3,10 @@
 local hinting = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
-local IDLE_MEMORY = 15
 -- A worker: READY is a word of its own by which it knows what it is handed, if it may be; HANDED the run that it was.
 local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED, W_LEASE = 1, 2, 3, 4, 5, 6, 7
-local UNHEARD = 6 -- seconds for which a run is leased to a worker that has not said yet that it took it
+-- Seconds for which a run is leased to a worker that has not said yet that it took the run.
+local UNHEARD = 6
 local known = {}
 
 function hinting.knows(crew, task)

@@ -35,7 +35,7 @@ function holding.freed(run, state, due)
 end
 
 -- After a change of limits, parked runs go some at a time; LOOSE are the tasks that have more.
-local LOOSE, LOOSENED_AT_ONCE = ROOT .. "loose", 1000
+local LOOSE = ROOT .. "loose"
 
 function holding.loosen(task)
   local name, left = ROOT .. "keys:" .. task, LOOSENED_AT_ONCE
@@ -185,8 +185,6 @@ function holding.expire(late)
     holding.freed(run, before[i], run[DUE])
   end
 end
-
-local EXPIRED_AT_ONCE = 500
 
 -- What is too late to start, by id.
 function holding.expire_due()

@@ -4,7 +4,6 @@ local timetable = {}
 local P_ID, P_TEXT, P_TIMES, P_OWNER, P_TASK, P_KEY, P_ANCHOR, P_NEXT, P_FIRES, P_VERSION, P_SINCE, P_PAUSED, P_NOTE, P_RECENT =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
-local FIRINGS_KEPT = 30
 local known = {}
 
 -- What cannot be read is nobody's: it spoils no other, and a declaration takes its place.
