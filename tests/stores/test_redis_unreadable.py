@@ -10,6 +10,8 @@ from rota.domain.policy import Limit
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.store import Declared, RunQuery
+from rota.stores.fields import RECORD
+from rota.stores.unreadable import gathered
 from storekit.contract import Stage, new_run
 from storekit.contract.stage import LEASE
 from storekit.contract.timetable import Timetable, new_schedule
@@ -22,6 +24,15 @@ local text = redis.call("GET", key)
 local fields = { cmsgpack.unpack_limit(text, text:sub(2, 2) == "p" and 10 or 25, 2) }
 fields[9] = ARGV[2] ~= "" and ARGV[2]
 redis.call("SET", key, text:sub(1, 2) .. cmsgpack.pack(unpack(fields, 2)))
+"""
+BLANKS = [field.blank for field in RECORD if field.blank]
+NEWER_FORM = f"""
+local key = KEYS[1] .. "r:" .. ARGV[1]
+local text = redis.call("GET", key)
+local fields = {{ cmsgpack.unpack_limit(text, 10, 2) }}
+for place, blank in ipairs({{ {", ".join(BLANKS)} }}) do fields[11 + place] = blank end
+fields[#fields + 1] = ARGV[2]
+redis.call("SET", key, text:sub(1, 1) .. "z" .. cmsgpack.pack(unpack(fields, 2)))
 """
 NEWER_SCHEDULE = """
 local plan = cmsgpack.unpack(redis.call("HGET", KEYS[1] .. "schedules", ARGV[1]))
@@ -46,6 +57,13 @@ class Spoiler:
 
     def as_it_was(self, run: str) -> None:
         self._server.send("EVAL", MARKED, "1", self.root, run, "")
+
+    def newer_form(self, run: str, text: str) -> None:
+        """The record of a version that has one more field, which holds this text."""
+        self._server.send("EVAL", NEWER_FORM, "1", self.root, run, text)
+
+    def record(self, run: str) -> str:
+        return str(self._server.send("GET", f"{self.root}r:{run}"))
 
     def newer_schedule(self, id: str, old: str, new: str) -> None:
         self._server.send("EVAL", NEWER_SCHEDULE, "1", self.root, id, old, new)
@@ -120,6 +138,33 @@ async def test_runs_of_a_newer_version_are_left_out_of_pages(stage: Stage, spoil
         if cursor is None:
             break
     assert found == plain[::-1]
+
+
+async def test_a_record_with_more_fields_is_named_and_goes_back(stage: Stage, spoiler: Spoiler) -> None:
+    odd, plain = new_run(), new_run()
+    await stage.put(odd, plain)
+    spoiler.newer_form(odd.id, "later")
+    with gathered() as found:
+        assert [run.id for run in (await stage.claim(free=2)).runs] == [plain.id]
+        assert [run.id for run in (await stage.store.runs(RunQuery())).runs] == [plain.id]
+    assert found == {("run", odd.id): "its record has the form 'z', which a newer version writes"}
+    depth = (await stage.store.depths()).items[0]
+    assert (depth.queued, depth.running) == (1, 1)
+
+
+async def test_commands_and_needs_keep_the_fields_of_a_newer_version(stage: Stage, spoiler: Spoiler) -> None:
+    odd = new_run()
+    await stage.put(odd)
+    spoiler.newer_form(odd.id, "later")
+    before = spoiler.record(odd.id)
+    assert before.endswith("later")
+    await stage.put(new_run(needs=(odd.id,)))  # marks `odd` as awaited
+    await stage.pause(odd)
+    paused = spoiler.record(odd.id)
+    assert (paused[:2], paused[-6:]) == ("pz", before[-6:])
+    await stage.cancel(odd)
+    ended = spoiler.record(odd.id)
+    assert (ended[:2], ended[-6:]) == ("cz", before[-6:])
 
 
 @pytest.mark.parametrize("gated", [False, True])

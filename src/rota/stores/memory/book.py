@@ -20,6 +20,7 @@ from rota.store import Report, WorkerSeen
 from rota.stores.book import Candidate, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
+from rota.stores.fields import PUT
 from rota.stores.idle import Idle
 from rota.stores.memory.counting import counters_of
 from rota.stores.memory.history import History
@@ -71,10 +72,7 @@ class MemoryBook:
         self.order[new.id] = self._arrived
         body = codec.decode_or_blank(new.body)
         run = Run(
-            id=new.id,
-            task=new.task,
-            key=new.key,
-            unique_key=new.unique_key,
+            **{field.name: field.get(new) for field in PUT if field.stored},
             writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
@@ -88,7 +86,6 @@ class MemoryBook:
             origin=body.origin or Origin(),
             policy=body.policy or Policy(),
             member=body.member,
-            body=new.body,
         )
         self.wait_for(new.id, new.needs)
         if new.group is not None:

@@ -12,6 +12,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.domain.spec import TaskSpec
 from rota.store import MarkRow, Plan, Tally
+from rota.stores.fields import PUT, SETTLEMENT, PutField
 from rota.stores.retention import mark_memory
 
 Column = list[Any]
@@ -42,44 +43,29 @@ def is_plain(run: NewRun) -> bool:
     return not (guarded or run.needs or run.group)
 
 
-def of_runs(runs: Sequence[NewRun]) -> list[Column]:
-    """The columns that every run has; what `of_guards` gives comes behind them."""
-    return [
-        [run.id for run in runs],
-        [run.task for run in runs],
-        _thin([run.key for run in runs]),
-        _thin([run.unique_key for run in runs]),
-        _thin([run.guards.reads_marks for run in runs], False),
-        _thin([run.priority for run in runs], 0),
-        _thin([run.delay for run in runs], 0.0),
-        _thin([run.at for run in runs]),
-        _thin([run.expires_after for run in runs]),
-        _thin([run.expires_at for run in runs]),
-        [run.body for run in runs],
-    ]
+def of_runs(runs: Sequence[NewRun], plain: bool = False) -> list[Column]:
+    """A column for each field of PUT; those of guards are empty where all runs are plain."""
+    return [[] if plain and not field.plain else _column(field, runs) for field in PUT]
 
 
-def of_guards(runs: Sequence[NewRun]) -> list[Column]:
-    return [
-        _thin([run.guards.unique for run in runs]),
-        _thin([run.guards.join for run in runs]),
-        _thin([run.guards.max_wait for run in runs]),
-        _thin([to_json(run.guards.cooldowns) if run.guards.cooldowns else None for run in runs]),
-        _thin([run.guards.max_pending for run in runs]),
-        _thin([to_json(run.needs) if run.needs else None for run in runs]),
-        _thin([run.guards.behind and run.unique_key is not None for run in runs], False),
-        _thin([run.group for run in runs]),
-    ]
+def _column(field: PutField, runs: Sequence[NewRun]) -> Column:
+    values = list(map(field.get, runs))
+    if field.name in _ALWAYS:
+        return values
+    if field.kind == "list" and any(values):
+        return [to_json(value) if value else None for value in values]
+    return _thin(values, field.default)
 
 
-NO_GUARDS: list[Column] = [[], [], [], [], [], [], [], []]
+_ALWAYS = ("id", "task", "body")
+"""What every run has."""
 
 
 def of_put(runs: Sequence[NewRun], plan: Plan | None = None) -> list[Any]:
     plain = plan is None and all(is_plain(run) for run in runs)
     known = list(dict.fromkeys(run.task for run in runs))
     planned: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
-    return [plain, known, *of_runs(runs), *(NO_GUARDS if plain else of_guards(runs)), *planned]
+    return [plain, known, *of_runs(runs, plain), *planned]
 
 
 def as_payload(runs: Sequence[NewRun]) -> str:
@@ -88,28 +74,9 @@ def as_payload(runs: Sequence[NewRun]) -> str:
 
 
 def _incoming(run: NewRun) -> dict[str, Any]:
-    fields = {
-        "id": run.id,
-        "task": run.task,
-        "key": run.key,
-        "unique_key": run.unique_key,
-        "writes_mark": run.writes_mark,
-        "priority": run.priority,
-        "delay": run.delay,
-        "at": run.at,
-        "expires_after": run.expires_after,
-        "expires_at": run.expires_at,
-        "body": f"\\x{run.body.hex()}",
-        "uniqueness": run.guards.unique,
-        "meeting": run.guards.join,
-        "max_wait": run.guards.max_wait,
-        "cooldowns": to_json(run.guards.cooldowns) if run.guards.cooldowns else None,
-        "max_pending": run.guards.max_pending,
-        "needs": to_json(run.needs) if run.needs else None,
-        "behind": run.guards.behind and run.unique_key is not None,
-        "grp": run.group,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    columns = {field.sql: _column(field, [run]) for field in PUT}
+    found = {name: column[0] for name, column in columns.items() if column}
+    return found | {"body": f"\\x{run.body.hex()}"}
 
 
 def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
@@ -127,7 +94,6 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
         [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
         [nominal for tick in ticks for nominal in tick.nominals],
         *of_runs(runs),
-        *of_guards(runs),
     ]
 
 
@@ -144,29 +110,31 @@ def _attempt(settlement: Settlement) -> str:
     return to_json(known)[1:-1]
 
 
-def of_settlements(said: Sequence[Settlement]) -> list[Any]:
-    ids = [one.run for one in said]
-    ended = [one.action if isinstance(one.action, Finish) else None for one in said]
-    stops = _thin([one.stops for one in said])
-    return [
-        len(set(ids)) == len(ids) and not any(stops),
-        ids,
-        [one.fence for one in said],
-        [one.worker for one in said],
-        [None if finish is None else finish.state.value for finish in ended],
-        _thin([finish and finish.reason and finish.reason.value for finish in ended]),
-        _thin([finish and finish.result for finish in ended]),
-        _thin([one.action.delay if isinstance(one.action, Requeue) else 0.0 for one in said], 0.0),
-        _thin([one.charge.value for one in said], Charge.NONE.value),
-        _thin([one.error and to_json(one.error) for one in said]),
-        [_attempt(one) for one in said],
-        _thin([one.lost for one in said], False),
-        _thin([one.called for one in said], True),
-        _thin([one.mark for one in said], True),
-        _thin([one.note and one.note.progress and to_json(one.note.progress) for one in said]),
-        _thin([one.note and one.note.saved for one in said]),
-        stops,
-    ]
+def of_settlements(settlements: Sequence[Settlement]) -> list[Any]:
+    """Whether the batch is simple, then a column for each field of SETTLEMENT."""
+    ids = [settlement.run for settlement in settlements]
+    finishes = [s.action if isinstance(s.action, Finish) else None for s in settlements]
+    stops = _thin([settlement.stops for settlement in settlements])
+    columns: dict[str, Column] = {
+        "id": ids,
+        "fence": [settlement.fence for settlement in settlements],
+        "worker": [settlement.worker for settlement in settlements],
+        "state": [None if finish is None else finish.state.value for finish in finishes],
+        "reason": _thin([finish and finish.reason and finish.reason.value for finish in finishes]),
+        "result": _thin([finish and finish.result for finish in finishes]),
+        "delay": _thin([s.action.delay if isinstance(s.action, Requeue) else 0.0 for s in settlements], 0.0),
+        "charge": _thin([settlement.charge.value for settlement in settlements], Charge.NONE.value),
+        "error": _thin([settlement.error and to_json(settlement.error) for settlement in settlements]),
+        "attempt": [_attempt(settlement) for settlement in settlements],
+        "lost": _thin([settlement.lost for settlement in settlements], False),
+        "called": _thin([settlement.called for settlement in settlements], True),
+        "mark": _thin([settlement.mark for settlement in settlements], True),
+        "progress": _thin([s.note and s.note.progress and to_json(s.note.progress) for s in settlements]),
+        "saved": _thin([settlement.note and settlement.note.saved for settlement in settlements]),
+        "stops": stops,
+    }
+    simple = len(set(ids)) == len(ids) and not any(stops)
+    return [simple, *(columns[name] for name in SETTLEMENT)]
 
 
 def of_leases(leases: Sequence[Lease]) -> list[Column]:

@@ -1,6 +1,6 @@
 """What comes out of the store: records as runs, schedules and counts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
+from rota.stores.postgres import words
 from rota.stores.postgres.driver import Record
 
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
@@ -26,91 +27,28 @@ _ORIGIN, _POLICY = Origin(), Policy()
 _ScheduleState = tuple[float | None, float | None, float | None, int, float, bool, str | None]
 _schedule = msgspec.json.Decoder(tuple[Schedule, _ScheduleState, tuple[Firing, ...]])
 
-RUN_COLUMNS = (
-    "id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until, cancel_requested, "
-    "pause_requested, parked, reason, note, error, finished_at, attempts, progress, task, key, unique_key, "
-    "writes_mark, priority, created_at, needs, awaited, cooldowns, result, saved, body, touches, touched_at"
-)
-"""Of the views of runs, in the order in which `read_run` takes them."""
+RUN_COLUMNS = ", ".join(words.RUN_COLUMNS)
+_READERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "state": (_states.__getitem__, None),
+    "reason": (Reason, None),
+    "error": (_failure.decode, None),
+    "attempts": (lambda texts: _attempts.decode("[" + ",".join(texts) + "]"), ()),
+    "progress": (_progress.decode, None),
+    "needs": (tuple[str, ...], ()),
+    "cooldowns": (_cooldowns.decode, ()),
+}
+_READ = [(words.RUN_COLUMNS.index(name), read, blank) for name, (read, blank) in _READERS.items()]
+"""Columns that are not the value of their field: where they stand, how each is read, and what NULL means."""
 
 
 def read_run(row: Iterable[Any]) -> Run:
-    """A row of RUN_COLUMNS, by place: names would take 7.5 µs a run instead of 4.4."""
-    (
-        id,
-        state,
-        due_at,
-        expires_at,
-        fence,
-        failures,
-        losses,
-        worker,
-        claimed_at,
-        until,
-        cancel_requested,
-        pause_requested,
-        parked,
-        reason,
-        note,
-        error,
-        finished_at,
-        attempts,
-        progress,
-        task,
-        key,
-        unique_key,
-        writes_mark,
-        priority,
-        created_at,
-        needs,
-        awaited,
-        cooldowns,
-        result,
-        saved,
-        body,
-        touches,
-        touched_at,
-    ) = row
+    """A row of RUN_COLUMNS, by place: names would take nearly twice the time."""
+    *values, body = row
+    for place, read, blank in _READ:
+        values[place] = blank if values[place] is None else read(values[place])
     known = codec.decode_or_blank(body)
-    return Run(
-        id,
-        _states[state],
-        due_at,
-        expires_at,
-        fence,
-        failures,
-        losses,
-        worker,
-        claimed_at,
-        until,
-        cancel_requested,
-        pause_requested,
-        parked,
-        None if reason is None else Reason(reason),
-        note,
-        None if error is None else _failure.decode(error),
-        finished_at,
-        () if attempts is None else _attempts.decode("[" + ",".join(attempts) + "]"),
-        None if progress is None else _progress.decode(progress),
-        task,
-        key,
-        unique_key,
-        writes_mark,
-        priority,
-        created_at,
-        () if needs is None else tuple(needs),
-        awaited,
-        () if cooldowns is None else _cooldowns.decode(cooldowns),
-        touches,
-        touched_at,
-        result,
-        saved,
-        bytes(known.args),
-        known.origin or _ORIGIN,
-        known.policy or _POLICY,
-        known.member,
-        body,
-    )
+    values += (bytes(known.args), known.origin or _ORIGIN, known.policy or _POLICY, known.member, body)
+    return Run(*values)
 
 
 def read_schedule(text: str) -> Schedule:

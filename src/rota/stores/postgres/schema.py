@@ -9,8 +9,8 @@ from importlib import resources
 from msgspec import Struct
 
 from rota.errors import SchemaTooNew, StoreCorrupt
-from rota.stores.bounds import POSTGRES, constants
 from rota.stores.postgres.driver import Connection, quoted
+from rota.stores.postgres.words import written_out
 
 log = logging.getLogger("rota")
 
@@ -59,10 +59,9 @@ def newest() -> int:
 
 @cache
 def functions() -> str:
-    """The functions, with the shared numbers written out where a file has `{NAME}`."""
-    numbers = constants(POSTGRES)
-    text = "\n".join(_scripts("functions").values())
-    return re.sub(r"\{([A-Z_]+)\}", lambda name: numbers[name[1]], text)
+    """The views, which the functions need, and the functions; see `words` for what is written out in them."""
+    scripts = _scripts("functions")
+    return written_out("\n".join([scripts.pop("views.sql"), *scripts.values()]))
 
 
 def digest() -> str:

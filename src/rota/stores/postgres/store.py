@@ -17,7 +17,7 @@ from rota.domain.run import Lease, NewRun, Note, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.errors import StoreError
+from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.store import (
     ALL_ROWS,
     Claim,
@@ -40,10 +40,10 @@ from rota.store import (
     Swept,
 )
 from rota.stores.bounds import UNREADABLE
+from rota.stores.grouping import Group
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.postgres import columns, reading
 from rota.stores.postgres.driver import Record, placeholders
-from rota.stores.postgres.grouping import Group
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
 from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
@@ -55,6 +55,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("rota")
 
+GROUPED = 2000
+"""Items after which a call takes no more callers in."""
+UNDER_WAY = 2
+"""Calls of one kind at a time: while one waits for the disk, another can be worked on."""
+OWN = (Unstorable, StoreCorrupt)
+"""Errors of one caller in a group: a value that cannot be stored, or a bad row that one of the questions met."""
 LOOK_ONCE_MORE = 0.05
 """Seconds after which a worker that found nothing is looked after once more; see the function `missed`."""
 
@@ -78,8 +84,8 @@ class PostgresStore:
         self.pool = Pool(address.dsn, address.shown, address.max_connections, self._cut)
         self._backend = backend
         self._schema = backend.schema
-        self._puts: Group[NewRun, Decision] = Group(self._put)
-        self._settles: Group[Settlement, Verdict] = Group(self._settle)
+        self._puts: Group[NewRun, Decision] = Group(self._put, GROUPED, UNDER_WAY, own=OWN)
+        self._settles: Group[Settlement, Verdict] = Group(self._settle, GROUPED, UNDER_WAY, own=OWN)
         self._idle: dict[str, frozenset[str]] = {}
         self._unlooked: set[str] = set()
         self._looker: asyncio.Task[None] | None = None

@@ -1,7 +1,8 @@
 """Runs as the scripts keep them: how one is read, and how a new one is written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from rota.domain import codec
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
-from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, State
+from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
+from rota.stores import fields
 from rota.stores.redis.packing import (
     Instant,
     Text,
@@ -22,6 +24,7 @@ from rota.stores.redis.packing import (
     pack,
     text_or_none,
 )
+from rota.stores.redis.scripts import FIRST_IN_ITEM, ITEM
 from rota.stores.unreadable import legible
 
 APART = 1024
@@ -56,38 +59,6 @@ class _Attempt(Struct, frozen=True, array_like=True):
     details: str
 
 
-class _Record(Struct, frozen=True, array_like=True):
-    """As in lua/shared/book.lua. A run that is as it was put ends with its body."""
-
-    seq: int
-    created_at: float
-    due_at: Instant
-    expires_at: Instant
-    task: str
-    key: Text
-    unique_key: Text
-    writes_mark: bool
-    priority: int
-    body: Text
-    fence: int = 0
-    failures: int = 0
-    losses: int = 0
-    needs: tuple[str, ...] | bool = False
-    awaited: bool = False
-    reason: Text = False
-    note: Text = False
-    error: Text = False
-    finished_at: Instant = False
-    attempts: tuple[_Attempt, ...] | bool = False
-    progress: Text = False
-    saved: Text = False
-    result: Text = False
-    asked: Text = False
-    cooldowns: tuple[Cooldown, ...] | bool = False
-    touches: int = 1
-    touched_at: Instant = False
-
-
 class _Lease(Struct, frozen=True, array_like=True):
     fence: int
     worker: str
@@ -106,7 +77,34 @@ class _AttemptDetails(Struct, frozen=True, array_like=True):
     warnings: tuple[str, ...] = ()
 
 
-_records = msgspec.msgpack.Decoder(_Record)
+_TYPES: dict[fields.Kind, Any] = {
+    "text": Text,
+    "integer": int,
+    "small": int,
+    "big": int,
+    "float": Instant,
+    "flag": bool,
+    "bytes": Text,
+    "json": Text,
+}
+_OTHER_TYPES: dict[str, Any] = {
+    "created_at": float,
+    "task": str,
+    "needs": tuple[str, ...] | bool,
+    "attempts": tuple[_Attempt, ...] | bool,
+    "cooldowns": tuple[Cooldown, ...] | bool,
+}
+_BLANKS: dict[str, Any] = {"0": 0, "1": 1, "false": False}
+
+
+def _struct_field(field: fields.Field) -> tuple[str, Any] | tuple[str, Any, Any]:
+    kept_as = _OTHER_TYPES.get(field.name) or _TYPES[field.kind]
+    return (field.name, kept_as, _BLANKS[field.blank]) if field.blank else (field.name, kept_as)
+
+
+_Record: Any = msgspec.defstruct("_Record", map(_struct_field, fields.RECORD), frozen=True, array_like=True)
+"""The fields of `fields.RECORD`; a record of an earlier form ends sooner."""
+_records = msgspec.msgpack.Decoder[Any](_Record)
 _leases = msgspec.msgpack.Decoder(_Lease)
 _details = msgspec.json.Decoder(_AttemptDetails)
 _failures = msgspec.json.Decoder(Failure)
@@ -116,8 +114,11 @@ _ORIGIN, _POLICY = Origin(), Policy()
 _UNGUARDED = Guards()
 _PREFIX = b'{"v":1,"args":{'
 """What nearly every body begins with; it is not stored."""
-_HEADS = {b"p": b"\x9a", b"x": b"\xdc\x00\x19", b"y": b"\xdc\x00\x1b"}
-"""How a list of as many fields begins as a run of that form has."""
+_HEADS = {
+    form.encode(): bytes((0x90 | count,)) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
+    for form, count in fields.FORMS.items()
+}
+"""How the MessagePack list begins that has as many fields as a run of that form."""
 
 
 def _whole(body: bytes) -> bytes:
@@ -133,49 +134,30 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     read = codec.decode_or_blank(stored)
     if fresh and held is not None:
         return _first_claimed(id.decode(), record, held, stored, read)
-    reason, error, progress = text_or_none(record.reason), text_or_none(record.error), text_or_none(record.progress)
+    found: dict[str, Any] = {name: read(value) for (name, read), value in zip(_READ, _values(record), strict=True)}
+    if held is None:
+        found |= {"cancel_requested": record.asked == "cancel", "pause_requested": record.asked == "pause"}
+    else:
+        found |= {"fence": held.fence, "worker": held.worker, "claimed_at": held.claimed_at, "until": held.until}
+        found |= {"cancel_requested": held.cancel, "pause_requested": held.pause}
+    if record.due_at is False:
+        found["due_at"] = record.created_at
+    if record.touched_at is False:
+        found["touched_at"] = record.created_at
+    found["body"] = stored
     return Run(
+        **found,
         id=id.decode(),
         state=STATES[chr(text[0])],
-        due_at=record.created_at if record.due_at is False else record.due_at,
-        expires_at=instant_or_none(record.expires_at),
-        fence=record.fence if held is None else held.fence,
-        failures=record.failures,
-        losses=record.losses,
-        worker=None if held is None else held.worker,
-        claimed_at=None if held is None else held.claimed_at,
-        until=None if held is None else held.until,
-        cancel_requested=record.asked == "cancel" if held is None else held.cancel,
-        pause_requested=record.asked == "pause" if held is None else held.pause,
         parked=text[:1] == b"k",
-        reason=None if reason is None else Reason(reason),
-        note=text_or_none(record.note),
-        error=None if error is None else _failures.decode(error),
-        finished_at=instant_or_none(record.finished_at),
-        attempts=() if isinstance(record.attempts, bool) else tuple(map(_attempt, record.attempts)),
-        progress=None if progress is None else _progress.decode(progress),
-        task=record.task,
-        key=text_or_none(record.key),
-        unique_key=text_or_none(record.unique_key),
-        writes_mark=record.writes_mark,
-        priority=record.priority,
-        created_at=record.created_at,
-        needs=() if isinstance(record.needs, bool) else record.needs,
-        awaited=record.awaited,
-        cooldowns=() if isinstance(record.cooldowns, bool) else record.cooldowns,
-        touches=record.touches,
-        touched_at=record.created_at if record.touched_at is False else record.touched_at,
-        result=bytes_or_none(record.result),
-        saved=bytes_or_none(record.saved),
         args=bytes(read.args),
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
         member=read.member,
-        body=stored,
     )
 
 
-def _first_claimed(id: str, record: _Record, held: _Lease, stored: bytes, read: codec.Body) -> Run:
+def _first_claimed(id: str, record: Any, held: _Lease, stored: bytes, read: codec.Body) -> Run:
     """The run that most claims bring, without a word on what has not happened to it yet."""
     due_at = record.created_at if record.due_at is False else record.due_at
     return Run(
@@ -222,11 +204,14 @@ def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
 
 def read_seq(text: bytes) -> int:
     """The place of a run in the order of arrival."""
-    return _record(text).seq
+    return int(_record(text).seq)
 
 
-def _record(text: bytes) -> _Record:
-    return _records.decode(_HEADS[text[1:2].lower()] + text[2:])
+def _record(text: bytes) -> Any:
+    form = text[1:2].lower()
+    if form not in _HEADS:
+        raise ValueError(f"its record has the form {form.decode(errors='replace')!r}, which a newer version writes")
+    return _records.decode(_HEADS[form] + text[2:])
 
 
 def _attempt(row: _Attempt) -> Attempt:
@@ -243,8 +228,34 @@ def _attempt(row: _Attempt) -> Attempt:
     )
 
 
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "reason": lambda value: None if value is False else Reason(value),
+    "error": lambda value: None if value is False else _failures.decode(value),
+    "progress": lambda value: None if value is False else _progress.decode(value),
+    "attempts": lambda value: () if value is False else tuple(map(_attempt, value)),
+}
+_KINDS: dict[fields.Kind, Callable[[Any], Any]] = {
+    "text": text_or_none,
+    "float": instant_or_none,
+    "bytes": bytes_or_none,
+    "list": lambda value: () if value is False else value,
+}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_READ = [
+    (field.name, _READERS.get(field.name) or _KINDS.get(field.kind) or _as_it_is)
+    for field in fields.RECORD
+    if field.name in RunHead.__struct_fields__
+]
+_values = attrgetter(*(name for name, _ in _READ))
+
+
 def new_item(new: NewRun) -> list[Any]:
-    """A run on its way in, as lua/shared/admitting.lua reads it; what it does not say is left off at the end."""
+    """A run on its way in, in the order of `scripts.ITEM`; None at the end is left off."""
     body = new.body.removeprefix(_PREFIX).decode()
     apart = len(body) > APART
     tail = (
@@ -255,26 +266,27 @@ def new_item(new: NewRun) -> list[Any]:
         new.priority,
         False if apart else body,
     )
-    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at]
-    guards = new.guards
-    if guards == _UNGUARDED and new.key is new.unique_key is None and not (apart or new.needs or new.group):
-        item += (new.expires_after, new.expires_at)
-    else:
-        item += (
-            new.expires_after,
-            new.expires_at,
-            new.key,
-            new.unique_key,
-            new.needs or None,
-            guards.unique,
-            None if guards.join == "keep" else guards.join,
-            guards.max_wait,
-            [(rule.failures, rule.seconds, rule.reason) for rule in guards.cooldowns] or None,
-            guards.max_pending,
-            body if apart else None,
-            guards.behind or None,
-            new.group,
-        )
+    expiry = (new.expires_after, new.expires_at)
+    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at, *expiry]
+    lone = new.guards == _UNGUARDED and new.key is new.unique_key is None
+    if apart or new.needs or new.group or not lone or any(field.get(new) is not None for field in fields.KEPT):
+        item += [_given(field, new) for field in _REST]
+        item.append(body if apart else None)
     while item[-1] is None:
         item.pop()
     return item
+
+
+def _given(field: fields.PutField, new: NewRun) -> Any:
+    value = field.get(new)
+    if value == field.default:
+        return None
+    return _whole_rules(value) if field.name == "cooldowns" else value
+
+
+_REST = [field for name in ITEM[len(FIRST_IN_ITEM) :] for field in fields.PUT if field.name == name]
+
+
+def _whole_rules(rules: Sequence[Cooldown]) -> list[tuple[int, float, str]]:
+    """Rules of cooldowns as the scripts read them: a struct would leave out its usual reason."""
+    return [(rule.failures, rule.seconds, rule.reason) for rule in rules]

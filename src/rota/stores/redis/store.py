@@ -12,7 +12,7 @@ import msgspec
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import (
     ALL_ROWS,
@@ -35,10 +35,10 @@ from rota.store import (
     Stat,
     Swept,
 )
+from rota.stores.grouping import Group
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.redis import reading
 from rota.stores.redis.client import RedisClient
-from rota.stores.redis.grouping import Grouped
 from rota.stores.redis.packing import json_text, opaque, pack, to_json
 from rota.stores.redis.records import LETTERS, new_item, read_runs
 from rota.stores.redis.rows import mark_item, read_schedule, schedule_item
@@ -52,7 +52,9 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Q = TypeVar("Q")
 PART = 1000
-E_STOPS = 18
+"""Items of one script at most: the server does nothing else while it runs."""
+GROUPED = 1000
+"""Items after which a call takes no more callers in."""
 
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
 _REASONS = {reason.encode(): reason for reason in Reason}
@@ -70,8 +72,8 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = Grouped[NewRun, Decision](self._put)
-        self._settles = Grouped[Settlement, Verdict](self._settle)
+        self._puts = Group[NewRun, Decision](self._put, GROUPED, direct=True)
+        self._settles = Group[Settlement, Verdict](self._settle, GROUPED, direct=True)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
@@ -271,30 +273,32 @@ def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
     return [lease.run, lease.fence, lease.worker, True, json_text(note.progress), saved]
 
 
-def _ending_item(said: Settlement) -> list[Any]:
-    action, note = said.action, said.note
-    rest = to_json((said.seconds, said.error, said.warnings)).decode()
+def _ending_item(settlement: Settlement) -> list[Any]:
+    """A settlement in the order of `scripts.ENDING`; None at the end is left off."""
+    action, note = settlement.action, settlement.note
+    finish = action if isinstance(action, Finish) else None
+    saved = None if note is None or note.saved is None else note.saved.decode()
     item: list[Any] = [
-        said.run,
-        said.fence,
-        said.worker,
-        not isinstance(action, Finish),
-        said.outcome,
-        said.charge,
-        said.lost,
-        said.called,
-        said.mark,
-        rest,
+        settlement.outcome,
+        settlement.run,
+        settlement.fence,
+        settlement.worker,
+        None if finish is None else LETTERS[finish.state],
+        None if finish is None else finish.reason,
+        None if finish is None or finish.result is None else finish.result.decode(),
+        action.delay if isinstance(action, Requeue) else None,
+        settlement.charge,
+        json_text(settlement.error),
+        to_json((settlement.seconds, settlement.error, settlement.warnings)).decode(),
+        settlement.lost,
+        settlement.called,
+        settlement.mark,
+        None if note is None else json_text(note.progress),
+        saved,
+        settlement.stops,
     ]
-    if isinstance(action, Finish):
-        result = None if action.result is None else action.result.decode()
-        item += [LETTERS[action.state], action.reason, result, json_text(said.error), None]
-    else:
-        item += [None, None, None, json_text(said.error), action.delay]
-    if note is not None:
-        item += [json_text(note.progress), None if note.saved is None else note.saved.decode()]
-    if said.stops is not None:
-        item += [*[None] * (E_STOPS - 1 - len(item)), said.stops]
+    while item[-1] is None:
+        item.pop()
     return item
 
 

@@ -20,16 +20,16 @@ from rota.stores.charts import merged
 from rota.stores.idle import Idle
 from rota.stores.sqlite import queries as sql
 from rota.stores.sqlite.rows import (
+    ADD,
     END,
     SAVE,
-    StandingRow,
-    ended_row,
+    HeadRow,
+    added_row,
+    read_heads,
     read_runs,
     read_schedules,
     read_specs,
-    read_standings,
     read_tallies,
-    saved_row,
     to_json,
 )
 from rota.stores.sqlite.threads import Transaction
@@ -72,7 +72,7 @@ class SqliteBook:
         self._seen: dict[str, RunHead | None] = {}
         self._changed: dict[str, RunHead] = {}
         self._added: dict[str, tuple[Any, ...]] = {}
-        self._holders: dict[tuple[str, str], list[StandingRow]] = {}
+        self._holders: dict[tuple[str, str], list[HeadRow]] = {}
         self._schedules: dict[str, Schedule | None] = {}
         self._ticked: dict[str, Schedule] = {}
         self._count_decision: dict[tuple[str, str, str], tuple[Any, ...]] = {}
@@ -80,7 +80,7 @@ class SqliteBook:
     # -- runs ------------------------------------------------------------------------------------------------------
 
     def load(self, ids: Sequence[str]) -> None:
-        for run in self._standings(sql.STAND, to_json(ids)):
+        for run in self._heads(sql.HEADS_OF, to_json(ids)):
             self._seen[run.id] = run
         for id in ids:
             self._seen.setdefault(id, None)
@@ -101,25 +101,7 @@ class SqliteBook:
         self._holders.pop((new.task, new.unique_key or ""), None)
         if new.needs:
             self.wait_for(new.id, new.needs)
-        self._added.setdefault(
-            new.id,
-            (
-                new.id,
-                new.task,
-                new.key,
-                new.unique_key,
-                new.writes_mark,
-                new.priority,
-                self.now,
-                new.due_at(self.now),
-                new.expiry(self.now),
-                2 if new.needs else int(parked),
-                new.body.decode(),
-                to_json(new.needs) if new.needs else None,
-                to_json(new.cooldowns) if new.cooldowns else None,
-                new.group,
-            ),
-        )
+        self._added.setdefault(new.id, added_row(new, self.now, parked))
 
     def rewrite(self, id: str, body: bytes, priority: int) -> bool:
         self._tx.execute(sql.TOUCH, priority, self.now, id)
@@ -134,15 +116,13 @@ class SqliteBook:
     def flush(self) -> None:
         """Write what was gathered: a look-up must see it."""
         if self._added:
-            self._tx.execute(sql.ADD, to_json(list(self._added.values())))
+            self._tx.execute(ADD, to_json(list(self._added.values())))
             self._added = {}
         if self._changed:
             changed, self._changed = self._changed.values(), {}
-            ended = [ended_row(run) for run in changed if run.state in CALLED]
-            others = [saved_row(run) for run in changed if run.state not in CALLED]
-            for statement, rows in ((END, ended), (SAVE, others)):
-                if rows:
-                    self._tx.execute(statement, to_json(rows))
+            for update, ended in ((END, True), (SAVE, False)):
+                if rows := [update.row(run) for run in changed if (run.state in CALLED) is ended]:
+                    self._tx.execute(update.statement, to_json(rows))
 
     def finish(self) -> None:
         """Write all that is left, at the end of the step: nothing looks it up before."""
@@ -161,12 +141,12 @@ class SqliteBook:
     def load_holders(self, names: Sequence[tuple[str, str]]) -> None:
         if names:
             self._holders = {name: [] for name in names}
-            for run in self._standings(sql.HOLDERS_OF, to_json(list(self._holders))):
+            for run in self._heads(sql.HOLDERS_OF, to_json(list(self._holders))):
                 self._holders[run.task, run.unique_key or ""].append(run)
 
     def holders(self, task: str, unique_key: str) -> Sequence[RunHead]:
         known = self._holders.get((task, unique_key))
-        return self._standings(sql.HOLDERS, task, unique_key) if known is None else known
+        return self._heads(sql.HOLDERS, task, unique_key) if known is None else known
 
     def running(self, task: str) -> int:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ?", task)
@@ -178,20 +158,20 @@ class SqliteBook:
         return self._count(sql.PENDING, task, most)
 
     def best_parked(self, task: str, key: str) -> RunHead | None:
-        found = self._standings(sql.BEST_PARKED, task, key)
+        found = self._heads(sql.BEST_PARKED, task, key)
         return found[0] if found else None
 
     def unpark_all(self, task: str) -> None:
         self.flush()
-        self._tx.execute("UPDATE runs SET parked = 0 WHERE state = 'queued' AND parked = 1 AND task = ?", task)
+        self._tx.execute("UPDATE runs SET hold = 0 WHERE state = 'queued' AND hold = 1 AND task = ?", task)
         self._seen.clear()
 
     def of_task(self, task: str, most: int) -> Sequence[RunHead]:
-        return self._standings(sql.OF_TASK, task, most)
+        return self._heads(sql.OF_TASK, task, most)
 
     def waiters(self, needs: Sequence[str]) -> Sequence[RunHead]:
         names = to_json(list(needs))
-        found = self._standings(sql.WAITERS, names)
+        found = self._heads(sql.WAITERS, names)
         if found:
             self._tx.execute("DELETE FROM waits WHERE ended IN (SELECT value FROM json_each(?))", names)
         return found
@@ -200,15 +180,15 @@ class SqliteBook:
         self._tx.executemany("INSERT OR IGNORE INTO waits VALUES (?, ?)", [(need, run) for need in needs])
 
     def grouped(self, group: str) -> Sequence[RunHead]:
-        return self._standings(sql.GROUPED, group)
+        return self._heads(sql.GROUPED, group)
 
     def expired(self) -> Sequence[RunHead]:
         first = self._tx.one(sql.FIRST_EXPIRY)
-        return self._standings(sql.EXPIRED, self.now) if first is not None and first <= self.now else []
+        return self._heads(sql.EXPIRED, self.now) if first is not None and first <= self.now else []
 
-    def _standings(self, query: str, *parameters: Any) -> list[StandingRow]:
+    def _heads(self, query: str, *parameters: Any) -> list[HeadRow]:
         self.flush()
-        found = read_standings(self._tx.one(query, *parameters))
+        found = read_heads(self._tx.one(query, *parameters))
         for run in found:
             self._seen[run.id] = run
         return found
@@ -245,7 +225,7 @@ class SqliteBook:
 
     def park(self, runs: Iterable[Candidate]) -> None:
         if seqs := [run.seq for run in runs]:
-            self._tx.execute("UPDATE runs SET parked = 1 WHERE seq IN (SELECT value FROM json_each(?))", to_json(seqs))
+            self._tx.execute("UPDATE runs SET hold = 1 WHERE seq IN (SELECT value FROM json_each(?))", to_json(seqs))
 
     def holds_suspect(self, worker: str) -> bool:
         return bool(self._tx.one(sql.SUSPECT, worker))

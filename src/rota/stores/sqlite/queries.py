@@ -2,17 +2,7 @@
 
 from rota.store import DUE_SCHEDULES, OFFERS
 from rota.stores.bounds import LEDGER
-from rota.stores.sqlite.rows import RUNS, STANDINGS
-
-ADD = """
-INSERT INTO runs
-    (id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, parked, body, needs, cooldowns,
-     grp, state)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6,
-       v.value ->> 7, v.value ->> 8, v.value ->> 9, v.value ->> 10, v.value ->> 11, v.value ->> 12,
-       v.value ->> 13, 'queued'
-FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
-"""
+from rota.stores.sqlite.rows import HEADS, RUNS
 
 TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
 
@@ -20,44 +10,44 @@ REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
 
 SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"
 
-STAND = f"SELECT {STANDINGS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+HEADS_OF = f"SELECT {HEADS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
 HOLDERS = f"""
-SELECT {STANDINGS} FROM runs
+SELECT {HEADS} FROM runs
 WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
 """
 
 # For many (task, unique_key) at once: each is looked up in the index.
 HOLDERS_OF = f"""
-SELECT {STANDINGS} FROM (
+SELECT {HEADS} FROM (
     SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
     ON runs.task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
         AND state IN ('queued', 'running', 'paused'))
 """
 
 WAITERS = f"""
-SELECT {STANDINGS} FROM runs
+SELECT {HEADS} FROM runs
 WHERE id IN (SELECT run FROM waits WHERE ended IN (SELECT value FROM json_each(?)))
 """
 
-GROUPED = f"SELECT {STANDINGS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
+GROUPED = f"SELECT {HEADS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
 
 PENDING = """
-SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1 LIMIT ?2))
-     + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND parked = 1 AND task = ?1 LIMIT ?2))
+SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 LIMIT ?2))
+     + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 LIMIT ?2))
 """
 
 BEST_PARKED = f"""
-SELECT {STANDINGS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ? AND key = ?
+SELECT {HEADS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ? AND key = ?
     ORDER BY priority DESC, due_at, seq LIMIT 1)
 """
 
 OF_TASK = f"""
-SELECT {STANDINGS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND parked = 0 AND task = ?1
-    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND parked = 1 AND task = ?1
-    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND parked = 2 AND task = ?1
+SELECT {HEADS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 2 AND task = ?1
     UNION ALL SELECT * FROM runs WHERE state = 'paused' AND task = ?1
     LIMIT ?2)
 """
@@ -65,7 +55,7 @@ SELECT {STANDINGS} FROM (
 FIRST_EXPIRY = "SELECT min(expires_at) FROM runs WHERE state = 'queued' AND expires_at IS NOT NULL"
 
 EXPIRED = f"""
-SELECT {STANDINGS} FROM (
+SELECT {HEADS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
@@ -73,15 +63,15 @@ SELECT {STANDINGS} FROM (
 # however many runs stand in it; head is the due time of its first run.
 LANES = """
 WITH RECURSIVE lane (task, priority) AS (
-    SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND parked = 0 AND task = known.value)
+    SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value)
     FROM json_each(?) AS known
     UNION ALL
     SELECT lane.task, (SELECT max(priority) FROM runs
-                       WHERE state = 'queued' AND parked = 0 AND task = lane.task AND priority < lane.priority)
+                       WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority < lane.priority)
     FROM lane WHERE lane.priority IS NOT NULL
 )
 SELECT json_group_array(json_array(lane.task, lane.priority, (
-    SELECT due_at FROM runs WHERE state = 'queued' AND parked = 0 AND task = lane.task AND priority = lane.priority
+    SELECT due_at FROM runs WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority = lane.priority
     ORDER BY due_at LIMIT 1
 ))) FROM lane WHERE priority IS NOT NULL
 """
@@ -90,7 +80,7 @@ PICK = """
 SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
     SELECT picked.* FROM json_each(:lanes) AS lane CROSS JOIN runs AS picked ON picked.seq IN (
         SELECT seq FROM runs
-        WHERE state = 'queued' AND parked = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
           AND due_at <= :now AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
         ORDER BY due_at, seq LIMIT :free)
     ORDER BY picked.priority DESC, picked.due_at, picked.seq LIMIT :free)
@@ -99,7 +89,7 @@ SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses
 WALK = """
 SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
     SELECT * FROM runs
-    WHERE state = 'queued' AND parked = 0 AND task = ?1 AND priority = ?2 AND due_at <= ?3
+    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND priority = ?2 AND due_at <= ?3
       AND (due_at, seq) > (?4, ?5) AND (expires_at IS NULL OR expires_at > ?3) AND (?6 OR losses = 0)
     ORDER BY due_at, seq LIMIT ?7)
 """
@@ -135,7 +125,7 @@ UPCOMING = """
 SELECT json_group_array(due_at) FROM (
     SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
         SELECT seq FROM runs
-        WHERE state = 'queued' AND parked = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
           AND due_at > :now
         ORDER BY due_at LIMIT :k)
     ORDER BY soon.due_at LIMIT :k)

@@ -22,9 +22,9 @@ DEPTHS = """
 SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
     SELECT task, sum(queued) AS queued, sum(running) AS running, sum(paused) AS paused FROM (
         SELECT task, count(*) AS queued, 0 AS running, 0 AS paused FROM runs
-            WHERE state = 'queued' AND parked = 0 GROUP BY task
-        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND parked = 1 GROUP BY task
-        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND parked = 2 GROUP BY task
+            WHERE state = 'queued' AND hold = 0 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND hold = 1 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND hold = 2 GROUP BY task
         UNION ALL SELECT task, 0, count(*), 0 FROM runs WHERE state = 'running' GROUP BY task
         UNION ALL SELECT task, 0, 0, count(*) FROM runs WHERE state = 'paused' GROUP BY task)
     GROUP BY task ORDER BY task)

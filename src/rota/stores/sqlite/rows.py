@@ -1,41 +1,53 @@
 """Runs as rows: every batch goes in as one JSON array and comes out as one, so a verb is a few statements."""
 
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from rota.domain import codec
 from rota.domain.policy import Policy
-from rota.domain.run import Origin, Run, RunHead
+from rota.domain.run import NewRun, Origin, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
+from rota.stores.fields import BY_NAME, PUT, RUN, Kind, Written, names
 from rota.stores.unreadable import legible
 
-_HEAD = """id, state, due_at, expires_at, fence, failures, losses, worker, claimed_at, until,
-    json(iif(cancel_requested, 'true', 'false')), json(iif(pause_requested, 'true', 'false')),
-    json(iif(parked = 1, 'true', 'false')), reason, note, json(error), finished_at, json(attempts), json(progress),
-    task, key, unique_key, json(iif(writes_mark, 'true', 'false')), priority, created_at,
-    json(coalesce(needs, '[]')), json(iif(awaited, 'true', 'false')), json(coalesce(cooldowns, '[]')),
-    touches, coalesce(touched_at, created_at)"""
+_BY_KIND = {"flag": "json(iif({0}, 'true', 'false'))", "json": "json({0})", "list": "json(coalesce({0}, '[]'))"}
+_BY_NAME = {
+    "parked": "json(iif(hold = 1, 'true', 'false'))",
+    "touched_at": "coalesce(touched_at, created_at)",
+    "result": "NULL",
+    "saved": "NULL",
+}
+"""How a field is read where its column alone does not say it. `result` and `saved` may be long: no rule reads them."""
 
-STANDINGS = f"json_group_array(json_array({_HEAD}))"
+
+def _expression(name: str) -> str:
+    return _BY_NAME.get(name) or _BY_KIND.get(BY_NAME[name].kind, "{0}").format(name)
+
+
+_HEAD = ", ".join(map(_expression, RunHead.__struct_fields__))
+
+HEADS = f"json_group_array(json_array({_HEAD}))"
 RUNS = f"json_group_array(json_array(json_array({_HEAD}), body, result, saved))"
 
 
-class StandingRow(RunHead, frozen=True, array_like=True):
-    """A Standing as the JSON array above; `result` and `saved` come last and are left out."""
+class HeadRow(RunHead, frozen=True, array_like=True):
+    """A RunHead as the JSON array `_HEAD`."""
 
 
 class _RunRow(msgspec.Struct, frozen=True, array_like=True):
-    standing: StandingRow
+    head: HeadRow
     body: str
     result: str | None
     saved: str | None
 
 
-_standings = msgspec.json.Decoder(list[StandingRow])
+_heads = msgspec.json.Decoder(list[HeadRow])
 _runs = msgspec.json.Decoder(list[_RunRow])
 _named = msgspec.json.Decoder(list[tuple[str, str]])
 _charted = msgspec.json.Decoder(list[tuple[int, str, str]])
@@ -49,17 +61,17 @@ def to_json(value: Any) -> str:
     return _encoder.encode(value).decode()
 
 
-def read_standings(text: str) -> list[StandingRow]:
+def read_heads(text: str) -> list[HeadRow]:
     """All that can be read; the others are as good as unknown."""
     try:
-        return _standings.decode(text)
+        return _heads.decode(text)
     except msgspec.DecodeError:
-        found = [legible("run", str(row[0]), partial(_a_standing, row)) for row in msgspec.json.decode(text)]
-        return [standing for standing in found if standing is not None]
+        found = [legible("run", str(row[0]), partial(_a_head, row)) for row in msgspec.json.decode(text)]
+        return [head for head in found if head is not None]
 
 
-def _a_standing(row: object) -> StandingRow:
-    return msgspec.convert(row, StandingRow)
+def _a_head(row: object) -> HeadRow:
+    return msgspec.convert(row, HeadRow)
 
 
 def read_runs(text: str) -> tuple[list[Run], list[str]]:
@@ -97,116 +109,94 @@ def read_tallies(text: str) -> list[tuple[int, Tally]]:
     return [(minute, tally) for minute, tally in found if tally is not None]
 
 
+_RESULT, _SAVED = (RunHead.__struct_fields__.index(name) for name in ("result", "saved"))
+
+
 def _run(row: _RunRow) -> Run:
     body = codec.decode_or_blank(row.body)
-    stands = row.standing
-    return Run(
-        id=stands.id,
-        state=stands.state,
-        due_at=stands.due_at,
-        expires_at=stands.expires_at,
-        fence=stands.fence,
-        failures=stands.failures,
-        losses=stands.losses,
-        worker=stands.worker,
-        claimed_at=stands.claimed_at,
-        until=stands.until,
-        cancel_requested=stands.cancel_requested,
-        pause_requested=stands.pause_requested,
-        parked=stands.parked,
-        reason=stands.reason,
-        note=stands.note,
-        error=stands.error,
-        finished_at=stands.finished_at,
-        attempts=stands.attempts,
-        progress=stands.progress,
-        task=stands.task,
-        key=stands.key,
-        unique_key=stands.unique_key,
-        writes_mark=stands.writes_mark,
-        priority=stands.priority,
-        created_at=stands.created_at,
-        needs=stands.needs,
-        awaited=stands.awaited,
-        cooldowns=stands.cooldowns,
-        touches=stands.touches,
-        touched_at=stands.touched_at,
-        result=None if row.result is None else row.result.encode(),
-        saved=None if row.saved is None else row.saved.encode(),
-        args=bytes(body.args),
-        origin=body.origin or Origin(),
-        policy=body.policy or Policy(),
-        member=body.member,
-        body=row.body.encode(),
-    )
+    bulk = [bytes(body.args), body.origin or Origin(), body.policy or Policy(), body.member, row.body.encode()]
+    values: list[Any] = [*astuple(row.head), *bulk]
+    values[_RESULT] = None if row.result is None else row.result.encode()
+    values[_SAVED] = None if row.saved is None else row.saved.encode()
+    return Run(*values)
 
 
-def saved_row(run: RunHead) -> tuple[Any, ...]:
-    """What may change of a run, in the order of SAVE."""
+_STORED = [field for field in PUT if field.stored]
+_COMPUTED = ["writes_mark", "priority", "created_at", "due_at", "expires_at", "hold", "needs", "cooldowns", "grp"]
+_ADDED = [*names(_STORED), *_COMPUTED]
+
+
+def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
+    """A new run, in the order of ADD."""
     return (
-        run.id,
-        run.state,
-        run.due_at,
-        run.expires_at,
-        run.failures,
-        run.losses,
-        run.cancel_requested,
-        run.pause_requested,
-        2 if run.needs else int(run.parked),
-        run.reason,
-        run.note,
-        None if run.error is None else to_json(run.error),
-        run.finished_at,
-        to_json(run.attempts),
-        None if run.progress is None else to_json(run.progress),
-        None if run.saved is None else run.saved.decode(),
-        None if run.result is None else run.result.decode(),
-        run.worker,
-        run.until,
-        to_json(run.needs) if run.needs else None,
-        run.awaited,
+        *(_written(field.kind, field.get(new)) for field in _STORED),
+        new.writes_mark,
+        new.priority,
+        now,
+        new.due_at(now),
+        new.expiry(now),
+        2 if new.needs else int(parked),
+        _written("list", new.needs),
+        _written("list", new.cooldowns),
+        new.group,
     )
 
 
-# A save never claims: it keeps a lease or ends it. Results and checkpoints were not read, so none erases them.
-SAVE = """
-UPDATE runs SET
-    state = v.value ->> 1, due_at = v.value ->> 2, expires_at = v.value ->> 3, failures = v.value ->> 4,
-    losses = v.value ->> 5, cancel_requested = v.value ->> 6, pause_requested = v.value ->> 7, parked = v.value ->> 8,
-    reason = v.value ->> 9, note = v.value ->> 10, error = v.value ->> 11, finished_at = v.value ->> 12,
-    attempts = v.value ->> 13, progress = v.value ->> 14, saved = coalesce(v.value ->> 15, saved),
-    result = coalesce(v.value ->> 16, result),
-    worker = v.value ->> 17, until = v.value ->> 18, needs = v.value ->> 19, awaited = v.value ->> 20,
-    claimed_at = iif(v.value ->> 17 IS NULL, NULL, claimed_at),
-    claim_n = iif(v.value ->> 17 IS NULL, NULL, claim_n), offer_at = NULL
-FROM json_each(?) AS v WHERE runs.id = v.value ->> 0
+ADD = f"""
+INSERT INTO runs ({", ".join(_ADDED)}, state)
+SELECT {", ".join(f"v.value ->> {place}" for place in range(len(_ADDED)))}, 'queued'
+FROM json_each(?) AS v WHERE true ON CONFLICT (id) DO NOTHING
 """
 
 
-def ended_row(run: RunHead) -> tuple[Any, ...]:
-    """What an ending changes of a run, in the order of END."""
-    return (
-        run.id,
-        run.state,
-        run.failures,
-        run.losses,
-        run.reason,
-        None if run.error is None else to_json(run.error),
-        run.finished_at,
-        to_json(run.attempts),
-        None if run.result is None else run.result.decode(),
-        None if run.saved is None else run.saved.decode(),
-        None if run.progress is None else to_json(run.progress),
-        run.note,
-    )
+def _written(kind: Kind, value: Any) -> Any:
+    if kind == "json":
+        return None if value is None else to_json(value)
+    if kind == "list":
+        return to_json(value) if value else None
+    return value.decode() if kind == "bytes" and value is not None else value
 
 
-# Most saves are endings: with the columns that an ending leaves alone, they would cost twice as much.
-END = """
-UPDATE runs SET
-    state = v.value ->> 1, failures = v.value ->> 2, losses = v.value ->> 3, reason = v.value ->> 4,
-    error = v.value ->> 5, finished_at = v.value ->> 6, attempts = v.value ->> 7,
-    result = coalesce(v.value ->> 8, result), saved = coalesce(v.value ->> 9, saved), progress = v.value ->> 10,
-    note = v.value ->> 11, parked = 0, worker = NULL, claim_n = NULL, claimed_at = NULL, until = NULL, offer_at = NULL
-FROM json_each(?) AS v WHERE runs.id = v.value ->> 0
-"""
+class _Update:
+    """A statement that writes some fields of runs, and the rows that it takes. What a run does not have of its long
+    fields was not read: it erases none of them."""
+
+    def __init__(self, written: frozenset[Written], also: str) -> None:
+        chosen = [field.name for field in RUN if field.written in written]
+        self._values = attrgetter("id", *chosen)
+        self._writers: list[tuple[int, Kind]] = [
+            (place, BY_NAME[name].kind) for place, name in enumerate(chosen, 1) if _is_encoded(name)
+        ]
+        self._hold = chosen.index("parked") + 1 if "parked" in chosen else 0
+        places = {name: f"v.value ->> {place}" for place, name in enumerate(chosen, 1)}
+        sets = [
+            f"{name} = coalesce({place}, {name})" if BY_NAME[name].kind == "bytes" else f"{name} = {place}"
+            for name, place in places.items()
+        ]
+        text = ", ".join([*sets, also.format(**places)]).replace("parked = ", "hold = ")
+        self.statement = f"UPDATE runs SET {text} FROM json_each(?) AS v WHERE runs.id = v.value ->> 0"
+
+    def row(self, run: RunHead) -> list[Any]:
+        values = list(self._values(run))
+        for place, kind in self._writers:
+            values[place] = _written(kind, values[place])
+        if self._hold:
+            values[self._hold] = 2 if run.needs else int(run.parked)
+        return values
+
+
+def _is_encoded(name: str) -> bool:
+    return BY_NAME[name].kind in ("json", "list", "bytes")
+
+
+SAVE = _Update(
+    frozenset({"save", "end"}),
+    "claimed_at = iif({worker} IS NULL, NULL, claimed_at), claim_n = iif({worker} IS NULL, NULL, claim_n), "
+    "offer_at = NULL",
+)
+"""A save never claims: it keeps a lease or ends it."""
+
+END = _Update(
+    frozenset({"end"}), "hold = 0, worker = NULL, claim_n = NULL, claimed_at = NULL, until = NULL, offer_at = NULL"
+)
+"""Most saves are endings: with the columns that an ending leaves alone, they would cost twice as much."""

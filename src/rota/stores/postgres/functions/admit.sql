@@ -188,10 +188,9 @@ BEGIN
             still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
-        INSERT INTO queue (seq, id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, body, needs,
-            cooldowns, hold)
-        VALUES (arrival, new.id, new.task, new.key, new.unique_key, coalesce(new.writes_mark, false), coalesce(new.priority, 0),
-            now, due, expiry_of(new, now), new.body, nullif(still, '{}'),
+        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, expires_at, needs, cooldowns, hold)
+        VALUES ({new.stored}, arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
+            expiry_of(new, now), nullif(still, '{}'),
             CASE WHEN new.behind AND still <> '{}' THEN new.cooldowns END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;

@@ -30,13 +30,12 @@ BEGIN
                   FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS still
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
-        INSERT INTO queue (seq, id, task, key, unique_key, writes_mark, priority, created_at, due_at, expires_at, body, needs,
-            hold)
-        SELECT n.seq, n.id, n.task, n.key, n.unique_key, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, expires_at, needs, hold)
+        SELECT {n.stored}, n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END, n.body, nullif(n.still, '{}'), CASE WHEN n.still <> '{}' THEN 2 ELSE 0 END
+                    ELSE n.expires_at END, nullif(n.still, '{}'), CASE WHEN n.still <> '{}' THEN 2 ELSE 0 END
         FROM numbered n
         WHERE NOT (n.uniqueness IS NOT DISTINCT FROM 'done' AND EXISTS (
               SELECT FROM marks m WHERE m.task = n.task AND m.key = n.unique_key AND m.succeeded_at IS NOT NULL))

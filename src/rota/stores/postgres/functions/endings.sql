@@ -32,13 +32,9 @@ BEGIN
     WITH gone AS (
         DELETE FROM queue WHERE id = ANY(ids) RETURNING *
     ), kept AS (
-        INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
-            writes_mark, awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, needs,
-            cooldowns, attempts, note, error, progress, saved, touches, touched_at)
-        SELECT g.seq, g.priority, g.fence, g.failures, g.losses, g.created_at, g.due_at, now, g.expires_at,
-            g.writes_mark, g.awaited, false, false, g.id, g.task, g.key, g.unique_key, 'cancelled', why, g.body, g.needs,
-            g.cooldowns, g.attempts, CASE WHEN why = 'expired' THEN g.note ELSE said END, g.error, g.progress, g.saved,
-            g.touches, g.touched_at
+        INSERT INTO finished ({carried}, {waited}, fence, finished_at, cancel_requested, pause_requested, state, reason, note)
+        SELECT {g.carried}, {g.waited}, g.fence, now, false, false, 'cancelled', why,
+            CASE WHEN why = 'expired' THEN g.note ELSE said END
         FROM gone g
     ), waited AS (
         DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id

@@ -6,10 +6,7 @@ CREATE OR REPLACE FUNCTION fire(
     me text, skew float8, seen float8,
     ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
     missed_count bigint[], missed_reasons text[], missed_words text[],
-    r_tick integer[], r_nominal float8[], r_ids text[], of_task text[], of_key text[], unique_keys text[],
-    marks_ boolean[], priorities smallint[], delays float8[], ats float8[], expires_after_ float8[],
-    expires_at_ float8[], bodies bytea[], uniques text[], joins text[], max_waits float8[], rests_ text[],
-    pendings integer[], needs_ text[], behinds boolean[], groups text[],
+    r_tick integer[], r_nominal float8[], {put_parameters},
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -42,13 +39,8 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-    news := ARRAY(SELECT ROW(n.id, n.task, n.key, n.unique_key, n.writes_mark, n.priority, n.delay, n.at, n.expires_after,
-            n.expires_at, n.body, n.uniqueness, n.meeting, n.max_wait, n.cooldowns, n.max_pending, n.needs, n.behind,
-            n.grp)::incoming
-        FROM unnest(r_ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats, expires_after_, expires_at_,
-            bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups, r_tick) WITH ORDINALITY
-            AS n (id, task, key, unique_key, writes_mark, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, cooldowns, max_pending, needs, behind, grp, tick, place)
+    news := ARRAY(SELECT ROW({n.put_fields})::incoming
+        FROM unnest({put_arrays}, r_tick) WITH ORDINALITY AS n ({put_fields}, tick, place)
         WHERE n.tick = ANY(applied) ORDER BY n.place);
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
@@ -65,7 +57,7 @@ BEGIN
         SELECT ids[r.tick], r.tick, row_number() OVER (ORDER BY r.place), r.nominal,
                reasons[(row_number() OVER (ORDER BY r.place))::integer],
                nullif(runs[(row_number() OVER (ORDER BY r.place))::integer], r.id)
-        FROM unnest(r_tick, r_nominal, r_ids) WITH ORDINALITY AS r (tick, nominal, id, place)
+        FROM unnest(r_tick, r_nominal, p_id) WITH ORDINALITY AS r (tick, nominal, id, place)
         WHERE r.tick = ANY(applied)
     ), told AS (
         SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"' || coalesce(',' || to_json(f.other)::text, '')

@@ -5,10 +5,7 @@
 -- all that shall wait: what else of it does is cancelled, but for those keys, and answered behind the others.
 CREATE OR REPLACE FUNCTION put(
     me text, skew float8, seen float8, plain boolean, known text[],
-    ids text[], of_task text[], of_key text[], unique_keys text[], marks_ boolean[], priorities smallint[],
-    delays float8[], ats float8[], expires_after_ float8[], expires_at_ float8[], bodies bytea[],
-    uniques text[], joins text[], max_waits float8[], rests_ text[], pendings integer[], needs_ text[],
-    behinds boolean[], groups text[], planned text, keep text[], said text,
+    {put_parameters}, planned text, keep text[], said text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -27,33 +24,28 @@ BEGIN
     IF plain AND NOT EXISTS (SELECT FROM specs s WHERE s.name = ANY(known) AND NOT s.enabled) THEN
         IF EXISTS (SELECT FROM workers w WHERE w.idle = 1) THEN
             SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
-            INTO tasks, dues FROM unnest(of_task, delays, ats) AS n (task, delay, at);
+            INTO tasks, dues FROM unnest(p_task, p_delay, p_at) AS n (task, delay, at);
             hinted := hint(tasks, dues, now);
         END IF;
-        INSERT INTO queue (id, task, key, writes_mark, priority, created_at, due_at, expires_at, body)
-        SELECT n.id, n.task, n.key, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue ({plain_stored}, writes_mark, priority, created_at, due_at, expires_at)
+        SELECT {n.plain_stored}, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END,
-               n.body
-        FROM unnest(ids, of_task, of_key, marks_, priorities, delays, ats, expires_after_, expires_at_, bodies)
-             AS n (id, task, key, writes_mark, priority, delay, at, expires_after, expires_at, body)
+                    ELSE n.expires_at END
+        FROM unnest({plain_arrays}) AS n ({plain_fields})
         ON CONFLICT DO NOTHING;
         -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
         -- statement only. A check in the insert itself made second runs of resent puts.
         -- Ids are in the order of time: where none stands between the first and the last, none of them does.
-        SELECT min(i.id COLLATE "C"), max(i.id COLLATE "C") INTO first, last FROM unnest(ids) AS i (id);
+        SELECT min(i.id COLLATE "C"), max(i.id COLLATE "C") INTO first, last FROM unnest(p_id) AS i (id);
         IF EXISTS (SELECT FROM leases l WHERE l.id BETWEEN first AND last)
             OR EXISTS (SELECT FROM finished f WHERE f.id BETWEEN first AND last) THEN
-            DELETE FROM queue q WHERE q.id = ANY(ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(ids)
-                UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(ids)));
+            DELETE FROM queue q WHERE q.id = ANY(ARRAY(SELECT l.id FROM leases l WHERE l.id = ANY(p_id)
+                UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(p_id)));
         END IF;
     ELSE
-        news := ARRAY(SELECT n::incoming FROM unnest(ids, of_task, of_key, unique_keys, marks_, priorities, delays, ats,
-            expires_after_, expires_at_, bodies, uniques, joins, max_waits, rests_, pendings, needs_, behinds, groups)
-            AS n (id, task, key, unique_key, writes_mark, priority, delay, at, expires_after, expires_at, body, uniqueness,
-                  meeting, max_wait, cooldowns, max_pending, needs, behind, grp));
+        news := ARRAY(SELECT n::incoming FROM unnest({put_arrays}) AS n ({put_fields}));
         PERFORM lock_joined(news, planned);
         PERFORM lock_needs(news, planned);
         now := now_of(skew, seen, true);

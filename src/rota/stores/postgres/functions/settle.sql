@@ -11,15 +11,12 @@ $$;
 -- The endings that need no thought, all at once: of runs without a mark, and of those in `alone`, with their marks.
 CREATE OR REPLACE FUNCTION finish_many(
     alone text[], gates text[], now float8,
-    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], charges text[],
-    errors text[], attempts_ text[], losts boolean[], marks_ boolean[], progresses text[], saveds bytea[],
+    {settle_parameters},
     OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH s AS MATERIALIZED (
-        SELECT * FROM unnest(ids, fences, workers_, states, reasons, results, charges, errors, attempts_, losts, marks_,
-            progresses, saveds) AS s (id, fence, worker, state, reason, result, charge, error, attempt, lost, mark,
-            progress, saved)
+        SELECT * FROM unnest({settle_arrays}) AS s ({settle_fields})
         WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
     ), gone AS (
         DELETE FROM leases l USING s
@@ -28,18 +25,15 @@ BEGIN
         RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt, s.mark IS NOT FALSE AS mark,
             s.progress AS new_progress, s.saved AS new_saved
     ), kept AS (
-        INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at,
-            writes_mark, awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, result,
-            needs, cooldowns, attempts, note, error, progress, saved, touches, touched_at)
-        SELECT g.seq, g.priority, g.fence, g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
-            g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, g.created_at, g.due_at, now, g.expires_at,
-            g.writes_mark, false, g.cancel_requested, g.pause_requested, g.id, g.task, g.key, g.unique_key, g.state, g.reason,
-            g.body, g.result, g.needs, g.cooldowns,
+        INSERT INTO finished ({carried}, fence, due_at, expires_at, cancel_requested, pause_requested, note, failures, losses,
+            finished_at, awaited, state, reason, result, attempts, error, progress, saved)
+        SELECT {g.carried}, g.fence, g.due_at, g.expires_at, g.cancel_requested, g.pause_requested, g.note,
+            g.failures + (g.charge IS NOT DISTINCT FROM 'failure')::integer,
+            g.losses + (g.charge IS NOT DISTINCT FROM 'loss')::integer, now, false, g.state, g.reason, g.result,
             latest_attempts(g.attempts)
             || ('{"fence":' || g.fence || ',"worker":' || to_json(g.worker)::text || ',' || g.attempt
                 || ',"claimed_at":' || g.claimed_at || ',"ended_at":' || now || '}'),
-            g.note, g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved),
-            g.touches, g.touched_at
+            g.new_error, coalesce(g.new_progress, g.progress), coalesce(g.new_saved, g.saved)
         FROM gone g
     ), remembered AS (
         INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
@@ -66,9 +60,7 @@ END $$;
 -- `verdicts` is NULL where all are applied.
 CREATE OR REPLACE FUNCTION settle(
     me text, skew float8, seen float8, simple boolean,
-    ids text[], fences integer[], workers_ text[], states text[], reasons text[], results bytea[], delays float8[], charges text[],
-    errors text[], attempts_ text[], losts boolean[], calleds boolean[], marks_ boolean[], progresses text[],
-    saveds bytea[], stops text[],
+    {settle_parameters},
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[], OUT unheard text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -89,26 +81,25 @@ BEGIN
     -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
     -- that run waits for ever.
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
-        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(ids))
-                            || CASE WHEN stops <> '{}' THEN tasks_in(stops) END);
+        gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(s_id))
+                            || CASE WHEN s_stops <> '{}' THEN tasks_in(s_stops) END);
     END IF;
     now := now_of(skew, seen, true);
     -- What waits again comes into the queue, in the order of its keys, before any mark is written: see locks.sql. A batch
     -- that has a run twice stays in its order, because the first word about a run counts.
-    IF simple OR cardinality(ids) = (SELECT count(DISTINCT i) FROM unnest(ids) AS i) THEN
-        again := ARRAY(SELECT s.place::integer FROM unnest(ids, states) WITH ORDINALITY AS s (id, state, place)
+    IF simple OR cardinality(s_id) = (SELECT count(DISTINCT i) FROM unnest(s_id) AS i) THEN
+        again := ARRAY(SELECT s.place::integer FROM unnest(s_id, s_state) WITH ORDINALITY AS s (id, state, place)
                        LEFT JOIN leases l ON l.id = s.id WHERE s.state IS NULL
                        ORDER BY l.task COLLATE "C", l.unique_key COLLATE "C", s.place);
     END IF;
     -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
     locked := NOT simple OR again <> '{}'
-        OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(ids) AND (l.writes_mark OR l.awaited));
-    IF locked THEN wanted := lock_ends(ids, stops); END IF;
+        OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(s_id) AND (l.writes_mark OR l.awaited));
+    IF locked THEN wanted := lock_ends(s_id, s_stops); END IF;
     FOR phase IN 1 .. 2 LOOP
         IF phase = 2 AND simple THEN
-            alone := CASE WHEN locked THEN marked_alone(ids) END;
-            SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, ids, fences, workers_, states, reasons, results,
-                charges, errors, attempts_, losts, marks_, progresses, saveds);
+            alone := CASE WHEN locked THEN marked_alone(s_id) END;
+            SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, {settle_arrays});
             done := got.done;
             touched := touched || done;
             IF got.freed_tasks IS NOT NULL THEN
@@ -120,19 +111,17 @@ BEGIN
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
         END IF;
-        CONTINUE WHEN phase = 1 AND again = '{}' OR phase = 2 AND cardinality(done) + cardinality(again) = cardinality(ids);
+        CONTINUE WHEN phase = 1 AND again = '{}' OR phase = 2 AND cardinality(done) + cardinality(again) = cardinality(s_id);
         IF NOT locked THEN
-            wanted := lock_ends(ids, stops);
+            wanted := lock_ends(s_id, s_stops);
             locked := true;
         END IF;
-        verdicts := coalesce(verdicts, array_fill('applied'::text, ARRAY[cardinality(ids)]));
+        verdicts := coalesce(verdicts, array_fill('applied'::text, ARRAY[cardinality(s_id)]));
         FOR one IN
             SELECT s.id, s.place, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
                 s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
                 s.saved, s.stops)::said AS said
-            FROM unnest(ids, fences, workers_, states, reasons, results, delays, charges, errors, attempts_, losts,
-                calleds, marks_, progresses, saveds, stops) WITH ORDINALITY AS s (id, fence, worker, state, reason,
-                result, delay, charge, error, attempt, lost, called, mark, progress, saved, stops, place)
+            FROM unnest({settle_arrays}) WITH ORDINALITY AS s ({settle_fields}, place)
             WHERE s.id <> ALL(done) AND (s.place = ANY(again)) = (phase = 1)
             ORDER BY array_position(again, s.place::integer), s.place
         LOOP

@@ -24,14 +24,11 @@ $$;
 
 -- The end of a run that was called: into finished. Its lease is gone already.
 CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO finished (seq, priority, fence, failures, losses, created_at, due_at, finished_at, expires_at, writes_mark,
-        awaited, cancel_requested, pause_requested, id, task, key, unique_key, state, reason, body, result, needs, cooldowns,
-        attempts, note, error, progress, saved, touches, touched_at)
-    VALUES (l.seq, l.priority, l.fence, l.failures + (s.charge = 'failure')::integer,
-        l.losses + (s.charge = 'loss')::integer, l.created_at, l.due_at, now, l.expires_at, l.writes_mark, l.awaited,
-        l.cancel_requested, l.pause_requested, l.id, l.task, l.key, l.unique_key, final, why, l.body, s.result, l.needs,
-        l.cooldowns, attempts_of(l, s.attempt, now), l.note, s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved),
-        l.touches, l.touched_at)
+    INSERT INTO finished ({carried}, fence, due_at, expires_at, awaited, cancel_requested, pause_requested, note, failures,
+        losses, finished_at, state, reason, result, attempts, error, progress, saved)
+    VALUES ({l.carried}, l.fence, l.due_at, l.expires_at, l.awaited, l.cancel_requested, l.pause_requested, l.note,
+        l.failures + (s.charge = 'failure')::integer, l.losses + (s.charge = 'loss')::integer, now, final, why, s.result,
+        attempts_of(l, s.attempt, now), s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
 $$;
 
 CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
@@ -62,13 +59,11 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
-        INSERT INTO queue (seq, priority, hold, fence, failures, losses, created_at, due_at, expires_at, writes_mark, awaited,
-            id, task, key, unique_key, body, needs, cooldowns, attempts, note, error, progress, saved, ahead,
-            touches, touched_at)
-        VALUES (l.seq, l.priority, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, l.fence, failed_count, lost_count,
-            l.created_at, due, CASE WHEN NOT s.called THEN l.expires_at END, l.writes_mark, l.awaited, l.id, l.task, l.key,
-            l.unique_key, l.body, l.needs, l.cooldowns, attempts_of(l, s.attempt, now), l.note, s.error,
-            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing, l.touches, l.touched_at)
+        INSERT INTO queue ({carried}, fence, awaited, note, hold, failures, losses, due_at, expires_at, attempts, error, progress,
+            saved, ahead)
+        VALUES ({l.carried}, l.fence, l.awaited, l.note, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, failed_count, lost_count,
+            due, CASE WHEN NOT s.called THEN l.expires_at END, attempts_of(l, s.attempt, now), s.error,
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing)
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT standing AND EXISTS (
             SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN

@@ -100,13 +100,8 @@ END $$;
 CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds float8, now float8) RETURNS void
 LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
-    INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-        expires_at, writes_mark, awaited, gated, id, task, key, unique_key, worker, body, needs, cooldowns, attempts, note, error,
-        progress, saved, touches, touched_at)
-    SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now, after(now, seconds),
-        g.expires_at, g.writes_mark, g.awaited, g.task = ANY(gates), g.id, g.task, g.key, g.unique_key, who, g.body,
-        g.needs, g.cooldowns, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
-    FROM gone g
+    INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, gated, worker)
+    SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), g.task = ANY(gates), who FROM gone g
 $$;
 
 -- Rounds of taking: what is parked or shut makes way for what stands behind it. A claim parks only so many, so
@@ -187,13 +182,8 @@ BEGIN
               AND (q.expires_at IS NULL OR q.expires_at > now)
             ORDER BY q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (
-        INSERT INTO leases (seq, priority, fence, failures, losses, claim_n, created_at, due_at, claimed_at, until,
-            expires_at, writes_mark, awaited, id, task, key, unique_key, worker, body, needs, cooldowns, attempts, note, error,
-            progress, saved, touches, touched_at)
-        SELECT g.seq, g.priority, g.fence + 1, g.failures, g.losses, num, g.created_at, g.due_at, now,
-            after(now, seconds), g.expires_at, g.writes_mark, g.awaited, g.id, g.task, g.key, g.unique_key, who, g.body,
-            g.needs, g.cooldowns, g.attempts, g.note, g.error, g.progress, g.saved, g.touches, g.touched_at
-        FROM gone g
+        INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, worker)
+        SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), who FROM gone g
     )
     SELECT array_agg(g.id::text ORDER BY g.due_at, g.seq) INTO batch FROM gone g;
     RETURN coalesce(batch, '{}');

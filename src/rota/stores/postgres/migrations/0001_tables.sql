@@ -1,4 +1,4 @@
--- Tables, indexes, views and types. Functions are in ../functions: they are made anew whenever they have changed.
+-- Tables, indexes and types. Functions and views are in ../functions: they are made anew whenever they have changed.
 --
 -- The number of a migration is the version that the schema has after it. A migration runs with the store's schema as the
 -- search path, so no file names the schema. A migration is never edited once it is released.
@@ -26,7 +26,7 @@ INSERT INTO clock VALUES (0);
 CREATE TABLE queue (
     seq        bigint   NOT NULL DEFAULT nextval('arrivals'),
     priority   smallint NOT NULL,
-    hold       smallint NOT NULL DEFAULT 0,        -- 0: none, it is in queue_due; 1: parked; 2: it has needs; 3: paused
+    hold       smallint NOT NULL DEFAULT 0,        -- see Hold in rota/stores/fields.py; 0: it is in queue_due
     fence      integer  NOT NULL DEFAULT 0,
     failures   integer  NOT NULL DEFAULT 0,
     losses     integer  NOT NULL DEFAULT 0,
@@ -42,7 +42,7 @@ CREATE TABLE queue (
     task       text     COLLATE "C" NOT NULL,
     key        text     COLLATE "C",
     unique_key text     COLLATE "C",               -- the key by which it is unique; NULL: it need not be
-    body       bytea    NOT NULL,                  -- domain.wire: the submitter writes it, a worker never does
+    body       bytea    NOT NULL,                  -- domain.codec: the submitter writes it, a worker never does
     needs      text[],                             -- what it waits for: ids of runs, and names as in domain.needs
     cooldowns       text,                               -- JSON: the rules that judge it again once all its needs are met
     attempts   text[],                             -- JSON objects, the last 20
@@ -248,48 +248,15 @@ CREATE TABLE listeners (
     until timestamptz NOT NULL
 );
 
--- A run, from each of the three tables, and from all of them. The columns behind `seq` have the order of RUN_COLUMNS in
--- ../rows.py: clients read them by place.
-CREATE VIEW queue_runs AS
-SELECT seq, id, CASE hold WHEN 3 THEN 'paused' ELSE 'queued' END AS state, due_at, expires_at, fence, failures, losses,
-       NULL::text AS worker, NULL::float8 AS claimed_at, NULL::float8 AS until, false AS cancel_requested,
-       false AS pause_requested, hold = 1 AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs, awaited, cooldowns,
-       NULL::bytea AS result, saved, body,
-       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
-FROM queue;
-
-CREATE VIEW lease_runs AS
-SELECT seq, id, 'running'::text AS state, due_at, expires_at, fence, failures, losses, worker::text, claimed_at, until,
-       cancel_requested, pause_requested, false AS parked, NULL::text AS reason, note, error, NULL::float8 AS finished_at,
-       attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs, awaited, cooldowns,
-       NULL::bytea AS result, saved, body,
-       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
-FROM leases;
-
-CREATE VIEW finished_runs AS
-SELECT seq, id, state::text, due_at, expires_at, fence, failures, losses, NULL::text AS worker,
-       NULL::float8 AS claimed_at, NULL::float8 AS until, cancel_requested, pause_requested, false AS parked, reason::text,
-       note, error, finished_at, attempts, progress, task, key, unique_key, writes_mark, priority, created_at, needs,
-       awaited, cooldowns, result, saved, body,
-       coalesce(touches, 1) AS touches, coalesce(touched_at, created_at) AS touched_at
-FROM finished;
-
-CREATE VIEW runs AS
-SELECT * FROM queue_runs UNION ALL SELECT * FROM lease_runs UNION ALL SELECT * FROM finished_runs;
-
--- What a claim answers: one row with a header, and a row for each run and each schedule. A schedule is its id in `name`
--- and all of it as JSON in `header`.
-CREATE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;
-
--- A run that comes in. Callers build it by place, and `submit` builds it by name from JSON.
+-- A run that comes in, as PUT in rota/stores/fields.py has it. Callers build it by place, and `submit` builds it by name from
+-- JSON.
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
     max_pending integer, needs text, behind boolean, grp text
 );
 
--- What a worker says of a run that it claimed: see settle.
+-- What a worker says of a run that it claimed, as SETTLEMENT in rota/stores/fields.py has it: see settle.
 CREATE TYPE said AS (
     id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text,
     attempt text, lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text

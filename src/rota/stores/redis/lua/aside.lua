@@ -9,7 +9,7 @@ for _, id in ipairs(claimed) do
   local run = book.get(id)
   if run and run.state == "r" and run.lease[L_WORKER] == worker and run.lease[L_N] == n then
     book.leave(run)
-    run.state, run[DUE], run.lease = "q", later, nil
+    run.state, run[DUE_AT], run.lease = "q", later, nil
     book.enter(run)
     book.restate(run) -- the record itself stays as it is, its due time too
     holding.freed(run, "r", now)

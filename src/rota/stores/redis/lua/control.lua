@@ -9,7 +9,7 @@ local function end_waiting(run)
   run[NOTE] = note
   book.finish(run, "c", command == "cancel" and "cancelled" or "dropped")
   holding.release(run)
-  holding.freed(run, state, run[DUE])
+  holding.freed(run, state, run[DUE_AT])
 end
 
 local function notify(run, cancel, pause)
@@ -27,7 +27,7 @@ local function hold(run)
   run.state, run[NOTE] = "p", note
   book.enter(run)
   book.save(run)
-  holding.freed(run, state, run[DUE])
+  holding.freed(run, state, run[DUE_AT])
 end
 
 local function resume(run)
@@ -35,7 +35,7 @@ local function resume(run)
   run.state, run[NOTE] = book.waits(run, false), note
   book.enter(run)
   book.save(run)
-  book.arrive(run[TASK], run[DUE])
+  book.arrive(run[TASK], run[DUE_AT])
 end
 
 -- Whether the command changes anything, and then does it.

@@ -16,7 +16,7 @@ local function cancel_others(plan)
   local keep, gone = {}, {}
   for _, unique in ipairs(plan[P_KEEP]) do keep[unique] = true end
   for _, run in ipairs(holding.waiting_in(plan[P_GROUP])) do
-    if not planned[run.id] and not (run[UNIQUE] and keep[run[UNIQUE]]) then
+    if not planned[run.id] and not (run[UNIQUE_KEY] and keep[run[UNIQUE_KEY]]) then
       gone[#gone + 1] = run
       tell(#items + #gone - 1, run.id, "cancelled")
     end

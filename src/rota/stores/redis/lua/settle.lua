@@ -1,8 +1,5 @@
 -- with: clock book policies holding hinting
 -- settle: compare-and-set on (run, fence, worker), each ending in one step: attempt, state or queue, mark, release.
-local E_RUN, E_FENCE, E_WORKER, E_REQUEUE, E_OUTCOME, E_CHARGE, E_LOST, E_CALLED, E_MARK = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local E_DETAILS, E_STATE, E_REASON, E_RESULT, E_ERROR, E_DELAY, E_PROGRESS, E_SAVED = 10, 11, 12, 13, 14, 15, 16, 17
-local E_STOPS = 18
 local words = { s = "succeeded", f = "failed", c = "cancelled" }
 local endings = cmsgpack.unpack(ARGV[3])
 
@@ -27,7 +24,7 @@ end
 local function record_attempt(run, ending)
   local lease, attempts = run.lease, run[ATTEMPTS] or {}
   attempts[#attempts + 1] =
-    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_DETAILS] }
+    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED_AT], now, ending[E_ATTEMPT] }
   if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
   run[ATTEMPTS], run[FENCE], run[ERROR] = attempts, lease[L_FENCE], ending[E_ERROR] or false
   run[PROGRESS] = ending[E_PROGRESS] or run[PROGRESS]
@@ -43,15 +40,15 @@ end
 -- same arguments takes the failures and the earlier due time of `run`. A waiting run with other arguments is other work: it
 -- keeps its own due time and has no failures.
 local function give_way(run, due)
-  for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE])) do
+  for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE_KEY])) do
     if holder.id ~= run.id and holder.state ~= "r" and not holding.is_behind(holder, run.id) then
       if book.body_of(holder) == book.body_of(run) then
         book.leave(holder)
-        holder[DUE], holder[FAILURES] = math.min(holder[DUE], due), math.max(holder[FAILURES], run[FAILURES])
+        holder[DUE_AT], holder[FAILURES] = math.min(holder[DUE_AT], due), math.max(holder[FAILURES], run[FAILURES])
         if holder.state == "k" then holder.state = "q" end
         book.enter(holder)
         book.save(holder)
-        book.arrive(holder[TASK], holder[DUE])
+        book.arrive(holder[TASK], holder[DUE_AT])
       end
       policies.count_decision(run[TASK], run[KEY], "superseded", 1, holder.id)
       return true
@@ -69,13 +66,13 @@ end
 
 local function requeue(run, ending)
   local delay = ending[E_DELAY] or 0
-  local due = delay > 0 and after(now, delay) or run[DUE]
+  local due = delay > 0 and after(now, delay) or run[DUE_AT]
   local paused = run.lease[L_PAUSE]
   book.leave(run)
   charge(run, ending)
-  run.state, run[DUE] = "-", due
-  if ending[E_CALLED] then run[EXPIRES] = false end
-  if run[UNIQUE] and give_way(run, due) then
+  run.state, run[DUE_AT] = "-", due
+  if ending[E_CALLED] then run[EXPIRES_AT] = false end
+  if run[UNIQUE_KEY] and give_way(run, due) then
     book.finish(run, "c", "superseded")
     return
   end
@@ -87,7 +84,7 @@ end
 
 local function mark(run, ending)
   if not (run[WRITES_MARK] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
-  local known = policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
+  local known = policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   known[M_FINISHED] = now
   if run.state == "s" then
     known[M_SUCCEEDED], known[M_FAILURES] = now, 0
@@ -98,26 +95,27 @@ local function mark(run, ending)
 end
 
 -- What most endings are: the first call of a run that nothing else hangs on. Its fields stay as they were put, and the
--- rest is written behind them, so that neither they nor the body need to be read.
+-- later ones are written behind them, so that neither they nor the body need to be read. LATER_FIELDS are the local variables
+-- fence, failures, ...: those that form x has more than form p.
 local leases = {}
 
 local function finish_first(ending, text, held)
-  if ending[E_REQUEUE] or ending[E_LOST] or ending[E_STOPS] or not text or not held then return false end
+  if not ending[E_STATE] or ending[E_LOST] or ending[E_STOPS] or not text or not held then return false end
   local lease = leases[held] or cmsgpack.unpack(held) -- one claim, one text for all its fresh runs
   leases[held] = lease
   local form = text:sub(1, 2)
   if (form ~= "rp" and form ~= "rP") or not is_of(lease, ending) then return false end
   local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
   if unique or writes_mark or policies.is_gated(policies.spec_of(task)) then return false end
-  local id, state = ending[E_RUN], ending[E_STATE]
-  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED], now, ending[E_DETAILS] }
-  local asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
-  call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(
-    lease[L_FENCE], ending[E_CHARGE] == "failure" and 1 or 0, ending[E_CHARGE] == "loss" and 1 or 0, false, false,
-    ending[E_REASON] or false, false,
-    ending[E_ERROR] or false, now, { attempt }, ending[E_PROGRESS] or false, ending[E_SAVED] or false,
-    ending[E_RESULT] or false, asked, false
-  ))
+  local id, state = ending[E_ID], ending[E_STATE]
+  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED_AT], now, ending[E_ATTEMPT] }
+  local LATER_FIELDS = LATER_BLANKS
+  fence, finished_at, attempts = lease[L_FENCE], now, { attempt }
+  if ending[E_CHARGE] == "failure" then failures = 1 elseif ending[E_CHARGE] == "loss" then losses = 1 end
+  reason, error, result = ending[E_REASON] or false, ending[E_ERROR] or false, ending[E_RESULT] or false
+  progress, saved = ending[E_PROGRESS] or false, ending[E_SAVED] or false
+  asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
+  call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(LATER_FIELDS))
   book.hput(LEASES, id, false)
   book.zput(LAPSE, id, false)
   book.add(COUNTS, "r:" .. task, -1)
@@ -129,13 +127,13 @@ local function finish_first(ending, text, held)
 end
 
 local function settle(ending)
-  local run = book.get(ending[E_RUN])
+  local run = book.get(ending[E_ID])
   local verdict = judge(run, ending)
   if verdict ~= "applied" then return verdict end
   local cancelled = run.lease[L_CANCEL]
   record_attempt(run, ending)
   touched[run.id] = true
-  if not ending[E_REQUEUE] then
+  if ending[E_STATE] then
     run[RESULT] = ending[E_RESULT] or run[RESULT]
     end_run(run, ending, ending[E_STATE], ending[E_REASON] or false)
   elseif cancelled then
@@ -145,7 +143,7 @@ local function settle(ending)
   end
   mark(run, ending)
   if book.is_final(run) then holding.release(run) end -- after its mark, which decides about the runs that wait for it
-  holding.freed(run, "r", run[DUE])
+  holding.freed(run, "r", run[DUE_AT])
   if ending[E_STOPS] and book.is_final(run) then
     holding.cancel_all(holding.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])
   end
@@ -154,7 +152,7 @@ end
 
 local ids, keys, answer = {}, {}, { instant(now) }
 for i, ending in ipairs(endings) do
-  ids[i], keys[i] = ending[E_RUN], ROOT .. "r:" .. ending[E_RUN]
+  ids[i], keys[i] = ending[E_ID], ROOT .. "r:" .. ending[E_ID]
 end
 for first = 1, #ids, ARGUMENTS do
   local last = math.min(#ids, first + ARGUMENTS - 1)

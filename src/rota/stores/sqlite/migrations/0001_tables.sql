@@ -28,7 +28,7 @@ CREATE TABLE runs (
     losses       INTEGER NOT NULL DEFAULT 0,
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     pause_requested  INTEGER NOT NULL DEFAULT 0,
-    parked       INTEGER NOT NULL DEFAULT 0,   -- 0: in runs_due; 1: its key is saturated; 2: it waits for its needs
+    hold         INTEGER NOT NULL DEFAULT 0,   -- what holds a queued run: see Hold in rota/stores/fields.py; 0: in runs_due
     awaited      INTEGER NOT NULL DEFAULT 0,   -- some run in `waits` waits for its end
     reason       TEXT,
     finished_at  REAL,
@@ -47,13 +47,13 @@ CREATE TABLE runs (
     progress     TEXT,
     saved        TEXT,                         -- the handler's checkpoint
     result       TEXT,
-    body         TEXT    NOT NULL              -- domain.wire: the submitter writes it, a worker never does
+    body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
 
 -- The due index: a lane for each task and priority, in the order in which its runs are due.
-CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 0;
-CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND parked = 1;
-CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND parked = 2;
+CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
+CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
+CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
 CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
 CREATE INDEX runs_unique   ON runs (task, unique_key)

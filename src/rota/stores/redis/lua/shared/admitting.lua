@@ -1,9 +1,6 @@
 -- Admission: a run's guards are judged in the step that lets it in, and the first no wins.
 local admitting = {}
 
-local I_ID, I_TASK, I_PRIORITY, I_TAIL, I_DELAY, I_AT, I_EXPIRES_AFTER, I_EXPIRES_AT = 1, 2, 3, 4, 5, 6, 7, 8
-local I_KEY, I_UNIQUE_KEY, I_NEEDS, I_UNIQUE, I_JOIN, I_MAX_WAIT, I_COOLDOWNS, I_MAX_PENDING, I_APART, I_BEHIND, I_GROUP =
-  9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 local seq = 0
 
 function admitting.reserve(number)
@@ -22,8 +19,8 @@ end
 -- The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before it is
 -- due.
 function admitting.joined_expiry(run, item, before)
-  if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE]), item[I_EXPIRES_AFTER]) end
-  if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE] then return item[I_EXPIRES_AT] end
+  if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE_AT]), item[I_EXPIRES_AFTER]) end
+  if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE_AT] then return item[I_EXPIRES_AT] end
   return holding.moved_expiry(run, before)
 end
 
@@ -57,18 +54,18 @@ end
 function admitting.join(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
-  local state, before, priority = run.state, run[DUE], run[PRIORITY]
+  local state, before, priority = run.state, run[DUE_AT], run[PRIORITY]
   local due, wanted = before, admitting.due_of(item)
   if how == "push" then
-    if item[I_MAX_WAIT] then wanted = math.min(wanted, run[CREATED] + item[I_MAX_WAIT]) end
+    if item[I_MAX_WAIT] then wanted = math.min(wanted, run[CREATED_AT] + item[I_MAX_WAIT]) end
     due = math.max(before, wanted)
   elseif how == "set" then
     due = wanted
   end
   book.leave(run)
-  run[DUE], run[PRIORITY] = due, math.max(priority, item[I_PRIORITY])
-  run[EXPIRES] = admitting.joined_expiry(run, item, before)
-  run[TOUCHES], run[TOUCHED] = (run[TOUCHES] or 1) + 1, now
+  run[DUE_AT], run[PRIORITY] = due, math.max(priority, item[I_PRIORITY])
+  run[EXPIRES_AT] = admitting.joined_expiry(run, item, before)
+  run[TOUCHES], run[TOUCHED_AT] = run[TOUCHES] + 1, now
   if item[I_GROUP] then
     book.wait_no_more(run)
     run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})
@@ -158,12 +155,6 @@ function admitting.bring_in(item, needs, parked, due)
   seq = seq + 1
   local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "P" or "p"
   local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
-  if needs then
-    form = item[I_APART] and "X" or "x"
-    local cooldowns = item[I_BEHIND] and item[I_COOLDOWNS] or false
-    text = text
-      .. cmsgpack.pack(0, 0, 0, needs, false, false, false, false, false, false, false, false, false, false, cooldowns)
-  end
   if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
   runs[id] = nil
   if item[I_APART] then call("SET", ROOT .. "b:" .. id, item[I_APART]) end
@@ -178,6 +169,12 @@ function admitting.bring_in(item, needs, parked, due)
     newcomer = id
   else
     book.enter(book.get(id))
+  end
+  if needs or KEPT_GIVEN then
+    local run = book.get(id)
+    run[NEEDS], run[COOLDOWNS] = needs or false, needs and item[I_BEHIND] and item[I_COOLDOWNS] or false
+    KEEP_GIVEN
+    book.save(run)
   end
   if item[I_UNIQUE_KEY] then
     local ids = book.holders_of(task, item[I_UNIQUE_KEY])

@@ -3,18 +3,15 @@
 --
 -- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
 -- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
--- Forms: p as it was put, with the fields up to BODY; x with those up to COOLDOWNS; y with all of them, once somebody has
--- joined it; P, X and Y the same with the body in b:<id>.
+--
+-- The fields and their forms are in rota/stores/fields.py; scripts.py writes their places (SEQ, CREATED_AT, ... and L_* of a
+-- lease) into the scripts. Form p has the fields of a run as it was put, up to BODY; each later form has more of them. A letter
+-- in upper case says that the body is in b:<id>. A form that is not known here is a newer version's: its first fields are those
+-- that are known, and what stands behind them (`rest`) is written back as it was.
 -- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset. A run that was due when it was put has false
 -- as its due time.
 local book = {}
 
-local SEQ, CREATED, DUE, EXPIRES, TASK, KEY, UNIQUE, WRITES_MARK, PRIORITY, BODY = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local FENCE, FAILURES, LOSSES, NEEDS, AWAITED, REASON, NOTE, ERROR = 12, 13, 14, 15, 16, 17, 18, 19
-local FINISHED, ATTEMPTS, PROGRESS, SAVED, RESULT, ASKED, COOLDOWNS = 20, 21, 22, 23, 24, 25, 26
-local TOUCHES, TOUCHED = 27, 28
--- A lease: who holds a running run, and what was asked of it meanwhile.
-local L_FENCE, L_WORKER, L_N, L_CLAIMED, L_UNTIL, L_CANCEL, L_PAUSE = 1, 2, 3, 4, 5, 6, 7
 -- So many ids with their places fill four KiB, which is what an allocator gives.
 local BUCKET = 92
 local ARGUMENTS = 4000
@@ -26,6 +23,7 @@ local GROUPED = ROOT .. "grouped"
 local sets, hashes, added = {}, {}, {} -- changes that wait to be written
 local runs, changed, restated, lanes = {}, {}, {}, {}
 local arrival_tasks, arrival_dues, touched = {}, {}, {}
+local form_fields = FORM_FIELDS
 local newcomer -- the id of the last run that was just put
 
 -- The first write, before anything is changed: where the server refuses writes, it refuses here.
@@ -117,7 +115,7 @@ function book.place(seq) return string.format("%012d", seq) end
 
 -- Parked runs of one key, the best first: a set in the order of its members.
 function book.parked_place(run)
-  return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE], run[SEQ])
+  return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
 end
 
 function book.lane_add(lane, seq, due)
@@ -152,18 +150,14 @@ function book.parse(id, text, lease)
     return false
   end
   local form = text:sub(2, 2)
-  local run
-  if form == "p" or form == "P" then
-    run = { cmsgpack.unpack_limit(text, 10, 2) }
-    run[FENCE], run[FAILURES], run[LOSSES], run[NEEDS], run[AWAITED] = 0, 0, 0, false, false
-    run[REASON], run[NOTE], run[ERROR], run[FINISHED], run[ATTEMPTS] = false, false, false, false, false
-    run[PROGRESS], run[SAVED], run[RESULT], run[ASKED], run[COOLDOWNS] = false, false, false, false, false
-  else
-    run = { cmsgpack.unpack_limit(text, (form == "y" or form == "Y") and 27 or 25, 2) }
-  end
+  local known = form_fields[form]
+  local count = known or ALL_FIELDS
+  local run = { cmsgpack.unpack_limit(text, count, 2) }
+  FILL_BLANKS
+  if not known then run.newer, run.rest = form, run[1] > 0 and text:sub(run[1] + 1) or "" end
   run.id, run.state = id, text:sub(1, 1)
-  run[DUE] = run[DUE] or run[CREATED]
-  run.apart = form == "P" or form == "X" or form == "Y"
+  run[DUE_AT] = run[DUE_AT] or run[CREATED_AT]
+  run.apart = form < "a"
   if run.state == "r" then run.lease = cmsgpack.unpack(lease or call("HGET", LEASES, id)) end
   runs[id] = run
   return run
@@ -223,7 +217,7 @@ function book.leave(run)
     book.add(COUNTS, "p:" .. task, -1)
   elseif book.is_queued(run) then
     book.add(COUNTS, "q:" .. task, -1)
-    if run[EXPIRES] then book.zput(EXPIRING, run.id, false) end
+    if run[EXPIRES_AT] then book.zput(EXPIRING, run.id, false) end
     if state == "q" then
       book.lane_drop(book.lane_of(run), run[SEQ])
     elseif state == "k" then
@@ -248,9 +242,9 @@ function book.enter(run)
     book.add(COUNTS, "p:" .. task, 1)
   elseif book.is_queued(run) then
     book.add(COUNTS, "q:" .. task, 1)
-    if run[EXPIRES] then book.zput(EXPIRING, run.id, run[EXPIRES]) end
+    if run[EXPIRES_AT] then book.zput(EXPIRING, run.id, run[EXPIRES_AT]) end
     if state == "q" then
-      book.lane_add(book.lane_of(run), run[SEQ], run[DUE])
+      book.lane_add(book.lane_of(run), run[SEQ], run[DUE_AT])
     elseif state == "k" then
       book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), 0)
       book.zput(ROOT .. "keys:" .. task, run[KEY], 0)
@@ -259,7 +253,7 @@ function book.enter(run)
       book.zput(ROOT .. "held:" .. task, run.id, 0)
     end
   else
-    book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(run[SEQ]), run[FINISHED])
+    book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(run[SEQ]), run[FINISHED_AT])
     book.zput(ROOT .. "histories", task, 0)
   end
 end
@@ -292,16 +286,16 @@ end
 -- A run ends: it leaves its indexes, waits for nothing, and holds its unique key no longer.
 function book.finish(run, state, reason)
   book.leave(run)
-  run.state, run[FINISHED], run.lease = state, now, nil
+  run.state, run[FINISHED_AT], run.lease = state, now, nil
   run[REASON] = reason
   book.enter(run)
   book.wait_no_more(run)
-  if run[UNIQUE] then
+  if run[UNIQUE_KEY] then
     local left = {}
-    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE])) do
+    for _, id in ipairs(book.holders_of(run[TASK], run[UNIQUE_KEY])) do
       if id ~= run.id then left[#left + 1] = id end
     end
-    book.hold_unique(run[TASK], run[UNIQUE], left)
+    book.hold_unique(run[TASK], run[UNIQUE_KEY], left)
   end
   book.save(run)
 end
@@ -313,9 +307,10 @@ end
 
 function book.write_runs()
   for id, run in pairs(changed) do
-    local form = run[TOUCHES] and (run.apart and "Y" or "y") or (run.apart and "X" or "x")
-    local last = run[TOUCHES] and TOUCHED or COOLDOWNS
-    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)))
+    CHOOSE_FORM
+    if run.newer then form, last = run.newer, ALL_FIELDS + 1 end
+    if run.apart then form = form:upper() end
+    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)) .. (run.rest or ""))
     restated[id] = nil
   end
   for id, run in pairs(restated) do

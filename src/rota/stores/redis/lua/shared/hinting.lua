@@ -97,7 +97,7 @@ function hinting.hand_over(sleeper)
   book.write_runs()
   local text = call("GET", ROOT .. "r:" .. newcomer)
   local run = book.parse(newcomer, text)
-  if run.state ~= "q" or run[DUE] > now or (run[EXPIRES] and run[EXPIRES] <= now) then return false end
+  if run.state ~= "q" or run[DUE_AT] > now or (run[EXPIRES_AT] and run[EXPIRES_AT] <= now) then return false end
   local till = after(now, math.min(row[W_LEASE], UNHEARD))
   run.lease = { run[FENCE] + 1, worker, row[W_LAST], now, till, false, false }
   local body = run.apart and call("GET", ROOT .. "b:" .. newcomer)

@@ -22,7 +22,7 @@ function holding.unpark(task, key, most)
     run.state = "q"
     book.enter(run)
     book.restate(run)
-    book.arrive(task, run[DUE])
+    book.arrive(task, run[DUE_AT])
   end
 end
 
@@ -62,13 +62,13 @@ end
 
 -- The expiry of a run that is due at another time now: as long after being due as before.
 function holding.moved_expiry(run, before)
-  if not run[EXPIRES] or run[DUE] == before then return run[EXPIRES] end
-  return after(run[DUE], run[EXPIRES] - before)
+  if not run[EXPIRES_AT] or run[DUE_AT] == before then return run[EXPIRES_AT] end
+  return after(run[DUE_AT], run[EXPIRES_AT] - before)
 end
 
 -- When a run that waited for its key may start: not before each rule that holds now has let go.
 function holding.rested(run)
-  local due, mark = run[DUE], policies.mark_of(run[TASK], run[UNIQUE] or run[KEY] or "")
+  local due, mark = run[DUE_AT], policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   for _, rule in ipairs(mark[M_FINISHED] and run[COOLDOWNS] or {}) do
     if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED] + rule[2]) end
   end
@@ -111,13 +111,13 @@ function holding.meet_needs(met)
       book.leave(child)
       child[NEEDS] = #left > 0 and left
       if child[COOLDOWNS] and not child[NEEDS] then
-        local before = child[DUE]
-        child[DUE] = holding.rested(child)
-        child[EXPIRES] = holding.moved_expiry(child, before)
+        local before = child[DUE_AT]
+        child[DUE_AT] = holding.rested(child)
+        child[EXPIRES_AT] = holding.moved_expiry(child, before)
       end
       if child.state == "w" then
         child.state = book.waits(child, false)
-        if child.state == "q" then book.arrive(child[TASK], child[DUE]) end
+        if child.state == "q" then book.arrive(child[TASK], child[DUE_AT]) end
       end
       book.enter(child)
       book.save(child)
@@ -129,7 +129,7 @@ end
 function holding.release(run)
   local met = { run[AWAITED] and run.id or nil }
   if run[WRITES_MARK] then
-    local name = run[TASK] .. " " .. (run[UNIQUE] or run[KEY] or "")
+    local name = run[TASK] .. " " .. (run[UNIQUE_KEY] or run[KEY] or "")
     met[#met + 1] = "*" .. name
     if run.state == "s" then met[#met + 1] = "+" .. name end
   end
@@ -146,7 +146,7 @@ function holding.end_all(waiting, reason, note)
   end
   for i, run in ipairs(waiting) do -- not before all of them are gone: else one makes room for the next
     holding.release(run)
-    holding.freed(run, states[i], run[DUE])
+    holding.freed(run, states[i], run[DUE_AT])
   end
 end
 
@@ -169,7 +169,7 @@ function holding.waiting_in(group)
 end
 
 function holding.is_late(run)
-  return book.is_queued(run) and run[EXPIRES] and run[EXPIRES] <= now
+  return book.is_queued(run) and run[EXPIRES_AT] and run[EXPIRES_AT] <= now
 end
 
 function holding.expire(late)
@@ -182,7 +182,7 @@ function holding.expire(late)
     holding.release(run)
   end
   for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next
-    holding.freed(run, before[i], run[DUE])
+    holding.freed(run, before[i], run[DUE_AT])
   end
 end
 

@@ -6,7 +6,7 @@ function telling.tell(answer, id, text, lease)
   answer[#answer + 1] = id
   answer[#answer + 1] = text
   answer[#answer + 1] = lease or false
-  answer[#answer + 1] = (form == "P" or form == "X" or form == "Y") and call("GET", ROOT .. "b:" .. id)
+  answer[#answer + 1] = form < "a" and call("GET", ROOT .. "b:" .. id)
 end
 
 function telling.tell_all(answer, ids)

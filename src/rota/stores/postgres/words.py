@@ -1,0 +1,87 @@
+"""What stands for `{word}` in the SQL functions: column lists from `stores/fields.py`, numbers from `stores/bounds.py`.
+
+`{g.carried}` is the list `carried` with "g." before each column.
+"""
+
+import re
+
+from rota.domain.run import RunHead
+from rota.stores import bounds, fields
+from rota.stores.fields import BY_NAME, PUT, RUN, SETTLEMENT, Kind
+
+TYPES: dict[Kind, str] = {
+    "text": "text",
+    "integer": "integer",
+    "small": "smallint",
+    "big": "bigint",
+    "float": "float8",
+    "flag": "boolean",
+    "bytes": "bytea",
+    "json": "text",
+    "list": "text",
+}
+
+_MOVED = [field for field in RUN if field.tables == "qlf"]
+_VIEWED = [field for field in RUN if field.name in ("seq", "body", *RunHead.__struct_fields__)]
+_PLAIN = [field for field in PUT if field.plain]
+
+_LISTS: dict[str, list[str]] = {
+    # what a run keeps in every move from one table to another
+    "carried": [field.name for field in _MOVED if field.carried],
+    # what it also keeps when it leaves the queue
+    "waited": [field.name for field in _MOVED if not field.carried and field.name not in ("fence", "note")],
+    # what a put says that is kept as it comes
+    "stored": [field.sql for field in PUT if field.stored],
+    "plain_stored": [field.sql for field in _PLAIN if field.stored],
+    # a batch of puts: an array for each field
+    "put_fields": [field.sql for field in PUT],
+    "put_arrays": [f"p_{field.sql}" for field in PUT],
+    "put_parameters": [f"p_{field.sql} {TYPES[field.kind]}[]" for field in PUT],
+    "plain_fields": [field.sql for field in _PLAIN],
+    "plain_arrays": [f"p_{field.sql}" for field in _PLAIN],
+    # a batch of settlements
+    "settle_fields": list(SETTLEMENT),
+    "settle_arrays": [f"s_{name}" for name in SETTLEMENT],
+    "settle_parameters": [f"s_{name} {TYPES[kind]}[]" for name, kind in SETTLEMENT.items()],
+}
+
+_STATES = {
+    "queue": "CASE hold WHEN 3 THEN 'paused' ELSE 'queued' END",
+    "leases": "'running'::text",
+    "finished": "state::text",
+}
+_COMPUTED = {"touches": "coalesce(touches, 1)", "touched_at": "coalesce(touched_at, created_at)"}
+
+
+def _viewed(field: fields.Field, table: str) -> str:
+    """The expression of one column in the view of `table`."""
+    name, kind = field.name, field.kind
+    if name == "state":
+        return f"{_STATES[table]} AS state"
+    if name == "parked":
+        return f"{'hold = 1' if table == 'queue' else 'false'} AS parked"
+    if table[0] not in field.tables:
+        return f"{'false' if kind == 'flag' else f'NULL::{TYPES[kind]}'} AS {name}"
+    if name in _COMPUTED:
+        return f"{_COMPUTED[name]} AS {name}"
+    return f"{name}::text" if kind == "text" and field.tables != "qlf" else name
+
+
+LISTS = _LISTS | {f"{table}_view": [_viewed(field, table) for field in _VIEWED] for table in _STATES}
+
+RUN_COLUMNS = [*RunHead.__struct_fields__, "body"]
+"""The columns of a run as clients read them, in the order of the fields of RunHead."""
+assert all(name in BY_NAME for name in RUN_COLUMNS)
+
+
+def written_out(text: str) -> str:
+    """The text with its words written out."""
+    numbers = bounds.constants(bounds.POSTGRES)
+
+    def word(found: re.Match[str]) -> str:
+        alias, name = found.groups()
+        if name.isupper():
+            return numbers[name]
+        return ", ".join(f"{alias}.{column}" if alias else column for column in LISTS[name])
+
+    return re.sub(r"\{(?:(\w+)\.)?(\w+)\}", word, text)
