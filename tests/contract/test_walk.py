@@ -12,7 +12,7 @@ from rota.domain import settlement as rules
 from rota.domain.joining import REPLACED, afresh
 from rota.domain.run import Attempt, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
-from rota.stores.ledger import admitting, claiming, holding, settling
+from rota.stores.ledger import admit, claim, holds, settle
 from rota.stores.memory.lanes import Lanes
 from rota.stores.sqlite import SqliteBackend
 from storekit.walk import WORLDS, Broken, Path, Walk, replay, walk
@@ -128,18 +128,18 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "any fence settles": ("leases", rules, "judge", without_fences, "did not hold"),
     "a living worker is rescued": ("leases", rules, "judge", without_leases, "living worker"),
     "a resend counts again": ("limit", rules, "judge", twice, "was final and changed"),
-    "limits are not counted": ("limit", claiming, "_gate", lambda book, task: None, "than the limit allows"),
+    "limits are not counted": ("limit", claim, "_gate", lambda book, task: None, "than the limit allows"),
     "runs start early": ("unique", Lanes, "due", early, "before it was due"),
     "a cancel changes what has ended": ("limit", rules, "cancel", unfinal, "was final and changed"),
     "losses are not charged": ("limit", rules, "_charged", lambda run, said: run, "miscounted"),
-    "an ended run releases nobody": ("needs", holding, "meet_needs", lambda book, met: None, "never ends"),
-    "an ended run frees no place": ("limit", holding, "freed", lambda book, run: None, "never ends"),
+    "an ended run releases nobody": ("needs", holds, "meet_needs", lambda book, met: None, "never ends"),
+    "an ended run frees no place": ("limit", holds, "freed", lambda book, run: None, "never ends"),
     "a resume does nothing": ("limit", rules, "resume", lambda run, note: run, "never ends"),
-    "a retry waits beside its equal": ("unique", settling, "_give_way", lambda book, run: run, "two equal runs wait"),
-    "other arguments keep the past": ("joins", admitting, "afresh", lambda run, now: run, "kept the past"),
-    "each join tells of a replacement": ("joins", admitting, "afresh", told_each_time, "tells twice"),
-    "a tick waits beside a retry": ("joins", admitting, "_behind", lambda book, new: [], "two equal runs wait"),
-    "every newcomer comes in": ("unique", admitting, "_refusal", lambda book, new: None, "two equal runs wait"),
+    "a retry waits beside its equal": ("unique", settle, "_give_way", lambda book, run: run, "two equal runs wait"),
+    "other arguments keep the past": ("joins", admit, "afresh", lambda run, now: run, "kept the past"),
+    "each join tells of a replacement": ("joins", admit, "afresh", told_each_time, "tells twice"),
+    "a tick waits beside a retry": ("joins", admit, "_behind", lambda book, new: [], "two equal runs wait"),
+    "every newcomer comes in": ("unique", admit, "_refusal", lambda book, new: None, "two equal runs wait"),
 }
 
 
@@ -159,7 +159,7 @@ def test_a_tick_that_is_fired_whatever_happened_since_is_found(monkeypatch: pyte
         schedule = book.schedule(tick.schedule)
         return fired(book, replace(tick, version=schedule.version, next_at=schedule.next_at))
 
-    fired = admitting._fire  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(admitting, "_fire", fire)
+    fired = admit._fire  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(admit, "_fire", fire)
     with pytest.raises(Broken, match="fired twice"):
         Walk(WORLDS["limit"]).go(ENOUGH)

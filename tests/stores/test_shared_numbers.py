@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import rota
 from rota.stores import bounds
 from rota.stores.postgres import schema
 from rota.stores.redis import scripts
@@ -35,5 +36,11 @@ def test_every_shared_number_is_used(name: str) -> None:
 
 def test_a_number_of_the_port_reaches_lua_and_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "IDLE_MEMORY", 17.25)
-    assert "now - 17.25" in scripts.compiled((LUA / "shared" / "hinting.lua").read_text())
+    assert "now - 17.25" in scripts.compiled((LUA / "shared" / "hints.lua").read_text())
     assert "w.seen_at > now - 17.25" in schema.functions.__wrapped__()
+
+
+@pytest.mark.parametrize("file", [*LUA.rglob("*.lua"), *SQL.glob("*.sql")], ids=lambda file: file.name)
+def test_every_script_names_its_twin_in_python(file: Path) -> None:
+    (twin,) = re.findall(r"^-- twin: (rota/\S+\.py)$", "\n".join(file.read_text().splitlines()[:2]), re.MULTILINE)
+    assert (Path(rota.__file__).parent.parent / twin).is_file()

@@ -15,7 +15,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import Command, Declared, MarkRow, Scope
 from rota.stores.book import Book
 from rota.stores.bounds import LEDGER
-from rota.stores.ledger.holding import freed, meet_needs, release
+from rota.stores.ledger.holds import announce, end_waiting, freed, meet_needs, release
 
 
 class Request(Struct, frozen=True):
@@ -92,19 +92,14 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
         return 0
     book.put_spec(replace(spec, paused=pausing))
     if not pausing:
-        _announce(book, task)
+        announce(book, task)
     return 1
 
 
 def _drop(book: Book, request: Request, task: str) -> int:
     """Cancel and drop end what a task has waiting, some at a time."""
     waiting = book.of_task(task, LEDGER.dropped)
-    for run in waiting:
-        book.save(rules.cancel(run, book.now, request.note, Reason.DROPPED))
-        book.touched.add(run.id)
-    for run in waiting:  # not before all of them are gone: else one makes room for the next
-        release(book, run)
-        freed(book, run)
+    end_waiting(book, waiting, Reason.DROPPED, request.note)
     return len(waiting)
 
 
@@ -162,7 +157,7 @@ def _declare(book: Book, spec: TaskSpec) -> Declared:
     if regated:
         book.unpark_all(spec.name)
     if regated or (spec.enabled and not known.enabled):
-        _announce(book, spec.name)
+        announce(book, spec.name)
     return Declared.CHANGED
 
 
@@ -182,8 +177,3 @@ def _mark(book: Book, edit: MarkRow) -> bool:
             met.append(needs.done(edit.task, edit.key))
         meet_needs(book, met)
     return True
-
-
-def _announce(book: Book, task: str) -> None:
-    """What the task has waiting may start now: an idle worker for each."""
-    book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))

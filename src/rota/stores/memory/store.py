@@ -41,7 +41,7 @@ from rota.stores.bounds import LEDGER
 from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admitting, claiming, control, settling
+from rota.stores.ledger import admit, claim, control, settle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -78,27 +78,27 @@ class MemoryStore:
         """A fork copies the book between two steps; there is nothing to close."""
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        return self._transact(lambda book: admitting.put(book, runs, plan))
+        return self._transact(lambda book: admit.put(book, runs, plan))
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
-        return self._transact(lambda book: admitting.fire(book, ticks))
+        return self._transact(lambda book: admit.fire(book, ticks))
 
     async def claim(self, request: ClaimRequest) -> Claim:
         with self._transaction() as book:
-            ended = settling.expire(book)
-            taken = claiming.take(book, request)
+            ended = settle.expire(book)
+            taken = claim.take(book, request)
             runs = [run for held in book.taken(request.worker, request.n) if (run := _held(book, held))]
             due = book.offer_schedules() if request.tasks or request.free else []
-            wake = claiming.register(book, request, taken, idle=len(runs) < request.free)
+            wake = claim.register(book, request, taken, idle=len(runs) < request.free)
             return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> Reply[Renewal]:
-        return self._transact(lambda book: settling.renew(book, leases, after(book.now, seconds), notes or {}))
+        return self._transact(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        return self._transact(lambda book: settling.settle(book, settlements))
+        return self._transact(lambda book: settle.settle(book, settlements))
 
     async def control(
         self,
@@ -152,7 +152,7 @@ class MemoryStore:
 
     async def sweep(self, retention: Retention) -> Swept:
         with self._transaction() as book:
-            expired = settling.expire(book)
+            expired = settle.expire(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
             more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired

@@ -35,7 +35,7 @@ from rota.store import (
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admitting, claiming, control, settling
+from rota.stores.ledger import admit, claim, control, settle
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.sqlite import reading, sweeping
 from rota.stores.sqlite.bells import Bells
@@ -57,18 +57,18 @@ class SqliteStore:
         self._specs = Specs()
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        return await self._reply(lambda book: admitting.put(book, runs, plan))
+        return await self._reply(lambda book: admit.put(book, runs, plan))
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
-        return await self._reply(lambda book: admitting.fire(book, ticks))
+        return await self._reply(lambda book: admit.fire(book, ticks))
 
     async def claim(self, request: ClaimRequest) -> Claim:
         def work(book: SqliteBook) -> Claim:
-            ended = settling.expire(book)
-            taken = claiming.take(book, request)
+            ended = settle.expire(book)
+            taken = claim.take(book, request)
             runs = book.taken(request.worker, request.n)
             due = book.offer_schedules() if request.tasks or request.free else []
-            wake = claiming.register(book, request, taken, idle=len(runs) < request.free)
+            wake = claim.register(book, request, taken, idle=len(runs) < request.free)
             return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
 
         return await self._transact(work)
@@ -76,10 +76,10 @@ class SqliteStore:
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> Reply[Renewal]:
-        return await self._reply(lambda book: settling.renew(book, leases, after(book.now, seconds), notes or {}))
+        return await self._reply(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        return await self._reply(lambda book: settling.settle(book, settlements))
+        return await self._reply(lambda book: settle.settle(book, settlements))
 
     async def control(
         self,
@@ -114,7 +114,7 @@ class SqliteStore:
 
     async def sweep(self, retention: Retention) -> Swept:
         def work(book: SqliteBook, tx: Transaction) -> Swept:
-            expired = settling.expire(book)
+            expired = settle.expire(book)
             book.flush()  # what ended just now counts among the last ones
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweeping.forget(tx, retention)

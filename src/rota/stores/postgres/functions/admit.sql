@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/admit.py
 -- Every run's guards are judged in the step that admits it; the first no wins.
 
 CREATE OR REPLACE FUNCTION due_of(new incoming, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$

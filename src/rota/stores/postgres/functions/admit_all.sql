@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/admit.py
 -- A batch of runs through their guards.
 
 -- Where in the one list the items of the other stand.

@@ -1,3 +1,4 @@
+-- twin: rota/stores/charts.py
 -- What workers report of their work, by the minute.
 
 CREATE OR REPLACE FUNCTION added(one bigint[], two bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/claim.py
 -- claim: runs for one worker, and what any worker may look after.
 
 CREATE OR REPLACE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
@@ -8,7 +9,7 @@ $$;
 -- When this worker should look again: the first of what is coming for which too few others wake. Not simply the
 -- (number of others + 1)-th: workers that look again would all move to the last one. What somebody has locked is coming
 -- soon; a transaction of a caller may hold it for long, so the longer it is due, the later it is looked for.
-CREATE OR REPLACE FUNCTION wake_of(
+CREATE OR REPLACE FUNCTION wake_at(
     who text, known text[], startable text[], again boolean, skipped boolean, now float8
 ) RETURNS float8
 LANGUAGE plpgsql AS $$
@@ -149,7 +150,7 @@ BEGIN
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
     END IF;
     IF answered < free THEN
-        wake := wake_of(who, known, startable, again OR NOT fresh, skipped, now);
+        wake := wake_at(who, known, startable, again OR NOT fresh, skipped, now);
     ELSE
         wake := next_schedule(who, now);
     END IF;

@@ -1,3 +1,4 @@
+-- twin: rota/domain/run.py
 -- The store's time.
 
 -- An instant so many seconds later on the grid of 10 microseconds, never rounded to an earlier one.

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/control.py
 -- control: commands of people.
 
 -- What a command makes of one run; how many it changed. The caller has locked its gate.

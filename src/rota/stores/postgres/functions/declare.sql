@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/control.py
 -- declare: specs and schedules of code.
 
 -- Publish the spec of a task. The caller has locked its row; `fresh` says that the caller has just added that row. A pause

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/holds.py
 -- Runs that end without having run, and what was decided.
 
 -- One row per (task, key, reason), however often it was said. A verb decides once, behind all else that it waits for.
@@ -47,7 +48,7 @@ BEGIN
     INTO ended, of_task, of_key, met, named, ready_tasks, ready_keys FROM gone g;
     tasks := '{}'; dues := '{}';
     IF met IS NOT NULL OR named IS NOT NULL THEN
-        SELECT r.tasks, r.dues INTO tasks, dues FROM release(met || named, now) r;
+        SELECT r.tasks, r.dues INTO tasks, dues FROM meet_needs(met || named, now) r;
     END IF;
     IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
         FOR i IN 1 .. cardinality(ready_tasks) LOOP

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/admit.py
 -- fire: schedules advance, and their runs come in.
 
 -- Advance each schedule and admit its runs, if it still stands where the tick was planned. Runs come flat; `r_tick` is

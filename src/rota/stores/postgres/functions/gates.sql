@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/holds.py
 -- Limits and rates: how many may start, and who is let in when there is room. The caller holds lock_gates.
 
 -- How many may start now, by GCRA.
@@ -18,7 +19,7 @@ CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANG
 $$;
 
 -- Starts cost tokens; a key whose runs are parked for want of one is let go when the next comes.
-CREATE OR REPLACE FUNCTION spend(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE sql AS $$
     WITH touched AS (
         SELECT l.task, l.key, 1 AS n FROM leases l WHERE l.id = ANY(taken)
         UNION ALL SELECT q.task, q.key, 0 FROM queue q WHERE q.id = ANY(parked)

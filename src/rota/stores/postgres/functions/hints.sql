@@ -1,3 +1,4 @@
+-- twin: rota/stores/idle.py
 -- Who is told that there is something to do.
 
 -- An idle worker for each of these arrivals, unless it wakes in time by itself; the last to wake first. A task of NULL

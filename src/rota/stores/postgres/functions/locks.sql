@@ -1,3 +1,4 @@
+-- twin: rota/stores/sqlite/threads.py
 -- Verbs are READ COMMITTED: each statement sees what was committed before it began.
 -- Their plans are made once per connection, perhaps while the tables are empty, and have to hold when they are full. So
 -- the verbs forbid whatever reads a whole table: every step is a look-up by index for each row of the batch.

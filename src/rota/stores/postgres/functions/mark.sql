@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/control.py
 -- mark: what is known of a (task, key), set by hand.
 
 -- Set and clear marks; false where it was so already. Who waits for what is done thereby may start.
@@ -36,7 +37,7 @@ BEGIN
         END IF;
     END LOOP;
     IF met <> '{}' THEN
-        SELECT * INTO got FROM release(met, now);
+        SELECT * INTO got FROM meet_needs(met, now);
         hinted := hint(got.tasks, got.dues, now);
         PERFORM tell(me, hinted, NULL);
     END IF;

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/holds.py
 -- Flows, chains and plans: runs that belong together, and needs by name. A name is spelled as in domain.needs: '+task key'
 -- is met by a success of that (task, key), '*task key' by any end.
 
@@ -46,7 +47,7 @@ END $$;
 -- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
 -- set. One with rules of cooldowns is judged by the mark as its last parent left it: it starts when each rule that holds now
 -- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
-CREATE OR REPLACE FUNCTION release(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION meet_needs(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     waiting text[] := ARRAY(SELECT DISTINCT w.run::text FROM waits w WHERE w.ended = ANY(gone));
     child record;

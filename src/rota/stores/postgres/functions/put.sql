@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/admit.py
 -- put, and submit: the same in a caller's own transaction.
 
 -- `plain`: no run of the batch has guards or needs, so that one statement admits them all. `runs` is NULL then: all

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/settle.py
 -- renew: leases that go on.
 
 -- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.

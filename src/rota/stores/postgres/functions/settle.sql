@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/settle.py
 -- settle: what becomes of runs that were claimed.
 
 -- The runs of this batch that are writes_mark each under a name of its own, and that nobody waits for by id.
@@ -107,7 +108,7 @@ BEGIN
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
             IF got.met && wanted THEN  -- after their marks, which decide about the runs that wait for them
-                SELECT * INTO more FROM release(got.met, now);
+                SELECT * INTO more FROM meet_needs(got.met, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
         END IF;

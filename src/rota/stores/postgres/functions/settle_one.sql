@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/settle.py
 -- One settlement that needs thought.
 
 -- The attempts that a run keeps when one more comes behind them.
@@ -31,7 +32,7 @@ CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now fl
         attempts_of(l, s.attempt, now), s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
 $$;
 
-CREATE OR REPLACE FUNCTION put_mark(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION mark_after(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
     INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
     SELECT l.task, coalesce(l.unique_key, l.key, ''), CASE final WHEN 'succeeded' THEN now END, now,
            CASE final WHEN 'succeeded' THEN 0 ELSE 1 END
@@ -143,10 +144,10 @@ BEGIN
     END IF;
     IF final IS NOT NULL THEN
         PERFORM finish(l, s, final, why, now);
-        IF l.writes_mark AND s.mark THEN PERFORM put_mark(l, final, now); END IF;
+        IF l.writes_mark AND s.mark THEN PERFORM mark_after(l, final, now); END IF;
         met := met_by(l.id, l.awaited, l.writes_mark, l.task, coalesce(l.unique_key, l.key, ''), final);
         IF met && wanted THEN  -- after its mark, which decides about the runs that wait for it
-            SELECT * INTO got FROM release(met, now);
+            SELECT * INTO got FROM meet_needs(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;
     END IF;

@@ -1,3 +1,4 @@
+-- twin: rota/stores/retention.py
 -- sweep: what is too late to start, what ended long ago, and workers that are gone. Bounded work per call.
 
 -- Runs of one task that are beyond the number or the age to keep. The (keep + 1)-th newest and all before it are beyond

@@ -1,3 +1,4 @@
+-- twin: rota/stores/ledger/claim.py
 -- What a claim takes: the best due runs that may start now.
 
 -- The lanes of these tasks, and when the first run of each is due: a look-up per lane, however long it is.
@@ -94,7 +95,7 @@ BEGIN
     END IF;
     UPDATE queue SET hold = 1 WHERE id = ANY(parked);
     PERFORM lease(who, num, taken, gates, seconds, now);
-    IF gates <> '{}' THEN PERFORM spend(taken, parked, gates, now); END IF;
+    IF gates <> '{}' THEN PERFORM keep_rates(taken, parked, gates, now); END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds float8, now float8) RETURNS void

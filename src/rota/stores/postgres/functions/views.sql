@@ -1,3 +1,4 @@
+-- twin: rota/stores/fields.py
 -- A run, from each of the three tables, and from all of them. The columns are those of rota/stores/fields.py. A new column goes
 -- behind the others: a view cannot be replaced by one that has its columns in another order.
 

@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting timetable
+-- with: clock book policies holds hints timetable
+-- twin: rota/stores/redis/store.py
 -- aside: what a claim brought and this version cannot read. Runs go back as if they had not been claimed, but later;
 -- nobody has worked on them, so their fence may be given out again. Lapsed ones and schedules are offered later.
 local request = cmsgpack.unpack(ARGV[3])
@@ -12,7 +13,7 @@ for _, id in ipairs(claimed) do
     run.state, run[DUE_AT], run.lease = "q", later, nil
     book.enter(run)
     book.restate(run) -- the record itself stays as it is, its due time too
-    holding.freed(run, "r", now)
+    holds.freed(run, "r", now)
   end
 end
 for _, id in ipairs(lapsed) do
@@ -22,5 +23,5 @@ end
 for i = 1, #due, 2 do
   if call("HGET", SCHEDULES, due[i]) == due[i + 1] and call("ZSCORE", LOOK, due[i]) then book.zput(LOOK, due[i], later) end
 end
-hinting.conclude()
+hints.conclude()
 return { instant(now) }

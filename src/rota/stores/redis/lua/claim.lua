@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting timetable telling gating waking
+-- with: clock book policies holds hints timetable output gates wakes
+-- twin: rota/stores/ledger/claim.py
 -- claim: the best due runs that may start now, for one worker; and what else it should look after.
 local request = cmsgpack.unpack(ARGV[3])
 local worker, n, crew, free, lease, report, tallies, anything, ready, took = unpack(request, 1, 10)
@@ -14,7 +15,7 @@ row = row and cmsgpack.unpack(row) or { 0, crew }
 local last = row[W_LAST]
 local chosen, parked, left, full, seats = {}, {}, false, false, free
 
-local gates, suspects, passed_over = {}, true, false
+local gate_of_task, suspects, passed_over = {}, true, false
 
 -- The lanes with something due, by priority; each list in the order of their heads.
 local function due_lanes()
@@ -37,13 +38,13 @@ end
 
 -- Whether this worker may take from the lane; not asked of lanes that cannot come to it anyway.
 local function may_open(lane)
-  if not waking.is_open(crew, lane.task) then return false end
+  if not wakes.is_open(crew, lane.task) then return false end
   if lane.suspect and not suspects then
     passed_over = true
     return false
   end
-  if gates[lane.task] == nil then gates[lane.task] = gating.gate_of(lane.task) end
-  lane.gate = gates[lane.task]
+  if gate_of_task[lane.task] == nil then gate_of_task[lane.task] = gates.gate_of(lane.task) end
+  lane.gate = gate_of_task[lane.task]
   return true
 end
 
@@ -93,14 +94,14 @@ local function consider(run)
     return false
   end
   if lane.gate then
-    local pass = gating.try(lane.gate, run.key)
+    local pass = gates.try(lane.gate, run.key)
     if pass == "park" then
       parked[#parked + 1] = run
       full = #parked >= PARKED_AT_ONCE
       return full
     end
     if pass == "shut" then return false end
-    gating.take(lane.gate, run.key)
+    gates.take(lane.gate, run.key)
   end
   chosen[#chosen + 1] = run
   if lane.suspect then
@@ -118,7 +119,7 @@ local function walk(waiting)
     local best
     for i = #open, 1, -1 do
       local lane = open[i]
-      local head = (suspects or not lane.suspect) and not (lane.gate and gating.is_shut(lane.gate)) and peek(lane)
+      local head = (suspects or not lane.suspect) and not (lane.gate and gates.is_shut(lane.gate)) and peek(lane)
       if not head then
         table.remove(open, i)
       elseif not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then
@@ -182,8 +183,8 @@ local function park()
 end
 
 local function take_runs()
-  gating.open_rates()
-  for _, task in ipairs(call("SMEMBERS", LOOSE)) do holding.loosen(task) end
+  gates.unpark_opened()
+  for _, task in ipairs(call("SMEMBERS", LOOSE)) do holds.unpark_all(task) end
   if free <= 0 then return end
   book.write_runs() -- candidates are read as they are stored
   book.write_lanes()
@@ -195,20 +196,20 @@ local function take_runs()
   end
   park()
   hand_out()
-  gating.keep_rates(gates)
-  if not alone and (passed_over or #chosen > 0 or next(gates)) then left = true end
+  gates.keep_rates(gate_of_task)
+  if not alone and (passed_over or #chosen > 0 or next(gate_of_task)) then left = true end
 end
 
 -- What it was handed is leased as long as any other from here on: it took it, or is told now.
 local function lease_handed()
   local id = n >= last and row[W_HANDED]
   local held = id and call("HGET", LEASES, id)
-  local holds = held and cmsgpack.unpack(held)
-  if not (holds and holds[L_WORKER] == worker) then return end
-  holds[L_N], holds[L_UNTIL] = n, after(now, lease)
-  held = cmsgpack.pack(holds)
+  local current = held and cmsgpack.unpack(held)
+  if not (current and current[L_WORKER] == worker) then return end
+  current[L_N], current[L_UNTIL] = n, after(now, lease)
+  held = cmsgpack.pack(current)
   call("HSET", LEASES, id, held)
-  book.zput(LAPSE, id, holds[L_UNTIL])
+  book.zput(LAPSE, id, current[L_UNTIL])
   return id, held
 end
 
@@ -218,12 +219,12 @@ local function again_or_batch()
   if n > last then
     local ids = { n }
     if handed and handed ~= took then
-      telling.tell(found, handed, call("GET", ROOT .. "r:" .. handed), held)
+      output.add(found, handed, call("GET", ROOT .. "r:" .. handed), held)
       ids[2], free = handed, free - 1
     end
     take_runs()
     for _, run in ipairs(chosen) do
-      telling.tell(found, run.id, run.text, run.lease)
+      output.add(found, run.id, run.text, run.lease)
       ids[#ids + 1] = run.id
     end
     call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack(ids))
@@ -234,9 +235,9 @@ local function again_or_batch()
   if batch[1] ~= n then return found end
   for i = 2, #batch do
     local held = call("HGET", LEASES, batch[i])
-    local holds = held and cmsgpack.unpack(held)
-    if holds and holds[L_WORKER] == worker and holds[L_N] == n then
-      telling.tell(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
+    local current = held and cmsgpack.unpack(held)
+    if current and current[L_WORKER] == worker and current[L_N] == n then
+      output.add(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
     end
   end
   return found
@@ -248,7 +249,7 @@ local function offer_lapsed()
   if #ids > 0 then
     book.write_runs()
     book.write_hash(LEASES)
-    telling.tell_all(found, ids)
+    output.add_all(found, ids)
     for _, id in ipairs(ids) do book.zput(LAPSE, id, after(now, OFFER_AGAIN)) end
   end
   return found
@@ -287,17 +288,17 @@ local function register(idle, ready, wake)
   end
 end
 
-local late = holding.expire_due()
+local late = holds.expire_due()
 local found = again_or_batch()
 local due = offer_schedules()
 book.write_set(LOOK)
 book.write_lanes()
 local idle = #found / 4 < seats
 local wake
-if idle then wake = waking.wake_at(crew, worker, full or n <= last) else wake = waking.next_schedule(worker) end
+if idle then wake = wakes.wake_at(crew, worker, full or n <= last) else wake = wakes.next_schedule(worker) end
 register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
 -- The worker stops: wake another one, which takes over its alarm.
 if not anything and not idle then book.arrive(false, now) end
-hinting.conclude()
+hints.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due, late }

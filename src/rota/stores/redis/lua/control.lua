@@ -1,16 +1,9 @@
--- with: clock book policies holding hinting timetable
+-- with: clock book policies holds hints timetable
+-- twin: rota/stores/ledger/control.py
 -- control: a command about runs, tasks or schedules. What waits changes at once, what runs is told through its lease.
 local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
 local request = cmsgpack.unpack(ARGV[3])
 local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
-
-local function end_waiting(run)
-  local state = run.state
-  run[NOTE] = note
-  book.finish(run, "c", command == "cancel" and "cancelled" or "dropped")
-  holding.release(run)
-  holding.freed(run, state, run[DUE_AT])
-end
 
 local function notify(run, cancel, pause)
   local lease = run.lease
@@ -27,7 +20,7 @@ local function hold(run)
   run.state, run[NOTE] = "p", note
   book.enter(run)
   book.save(run)
-  holding.freed(run, state, run[DUE_AT])
+  holds.freed(run, state, run[DUE_AT])
 end
 
 local function resume(run)
@@ -45,7 +38,7 @@ local function granted(run)
   if command == "cancel" and running then return notify(run, true, false) end
   if command == "drop" and running then return false end
   if command == "cancel" or command == "drop" then
-    end_waiting(run)
+    holds.end_waiting({ run }, REASONS[command], note)
   elseif command == "pause" then
     if running then return not lease[L_CANCEL] and notify(run, false, true) end
     if paused then return false end
@@ -95,7 +88,7 @@ local function drop(task)
   local ids, waiting = waiting_of(task), {}
   book.load(ids)
   for i, id in ipairs(ids) do waiting[i] = runs[id] end
-  holding.end_all(waiting, "dropped", note)
+  holds.end_waiting(waiting, "dropped", note)
   return #ids
 end
 
@@ -110,7 +103,7 @@ local function control_task(subject)
     specs[task] = spec
     book.hput(SPECS, task, cmsgpack.pack(spec))
     if command == "resume" then
-      for _ = 1, math.min(ANNOUNCED_AT_ONCE, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+      holds.announce(task)
     end
   end
   if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end
@@ -137,5 +130,5 @@ local control = { runs = control_run, tasks = control_task, schedules = control_
 local answer = { instant(now) }
 if of == "runs" then book.load(names) end
 for i, name in ipairs(names) do answer[i + 1] = control[of](name) end
-hinting.conclude()
+hints.conclude()
 return answer

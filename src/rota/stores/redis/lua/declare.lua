@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting timetable
+-- with: clock book policies holds hints timetable
+-- twin: rota/stores/ledger/control.py
 -- declare: what code says of tasks and schedules. The last publish wins, a pause stays, nothing is ever removed.
 local function forget_rates(task)
   local name = ROOT .. "rate:" .. task
@@ -16,9 +17,9 @@ local function declare_task(task, spec)
   local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
   -- tokens of the old rate would hold up the new one, perhaps for days
   if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
-  if regated then holding.loosen(task) end
+  if regated then holds.unpark_all(task) end
   if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then
-    for _ = 1, math.min(ANNOUNCED_AT_ONCE, book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)) do book.arrive(task, now) end
+    holds.announce(task)
   end
   return "changed"
 end
@@ -48,5 +49,5 @@ local answer = { instant(now) }
 for i, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   answer[i + 1] = item[1] == "task" and declare_task(item[2], item[3]) or declare_schedule(item[3])
 end
-hinting.conclude()
+hints.conclude()
 return answer

@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting admitting timetable
+-- with: clock book policies holds hints admit timetable
+-- twin: rota/stores/ledger/admit.py
 -- fire: advance a schedule and admit its runs, if it still stands where the tick was planned; a refused run still
 -- advances. Answers the time, then for each tick 0, or 1 followed by run and reason of each of its runs.
 local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_REASON, T_WORDS, T_RUNS =
@@ -19,7 +20,7 @@ local function fire(tick)
   local fired, recent = { 1 }, schedule[P_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
-    local run, reason = admitting.admit_or_refuse(item)
+    local run, reason = admit.admit_or_refuse(item)
     remember(recent, tick[T_NOMINALS][i], reason, run ~= item[I_ID] and run or nil)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
@@ -38,7 +39,7 @@ for i, tick in ipairs(ticks) do
   total = total + #tick[T_RUNS]
 end
 timetable.load_schedules(ids)
-admitting.reserve(total)
+admit.reserve(total)
 local answer = { instant(now) }
 for i, tick in ipairs(ticks) do
   local fired = fire(tick)
@@ -46,5 +47,5 @@ for i, tick in ipairs(ticks) do
   if fired[1] == 1 and tick[T_FIRES] and (not soonest or tick[T_FIRES] < soonest) then soonest = tick[T_FIRES] end
 end
 if soonest then book.arrive(false, soonest) end -- one worker looks after all that are due next
-hinting.conclude()
+hints.conclude()
 return answer

@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting
+-- with: clock book policies holds hints
+-- twin: rota/stores/ledger/control.py
 -- mark: what is known of a (task, key) is set, or cleared; 0 where it was so already. Who waits for what is done thereby
 -- may start.
 local answer = { instant(now) }
@@ -19,10 +20,10 @@ local function edit(mark)
   policies.put_mark(mark)
   local met, name = { mark[M_FINISHED] and "*" .. task .. " " .. key or nil }, "+" .. task .. " " .. key
   if mark[M_SUCCEEDED] then met[#met + 1] = name end
-  holding.meet_needs(met)
+  holds.meet_needs(met)
   return 1
 end
 
 for i, mark in ipairs(cmsgpack.unpack(ARGV[3])) do answer[i + 1] = edit(mark) end
-hinting.conclude()
+hints.conclude()
 return answer

@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting
+-- with: clock book policies holds hints
+-- twin: rota/stores/ledger/settle.py
 -- renew: extend what is still held, lapsed or not, and keep what its handlers noted.
 local N_RUN, N_FENCE, N_WORKER, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5, 6
 local request = cmsgpack.unpack(ARGV[3])
@@ -23,5 +24,5 @@ local function renew(item)
 end
 
 for i, item in ipairs(request[2]) do answer[i + 1] = renew(item) end
-hinting.conclude()
+hints.conclude()
 return answer

@@ -1,4 +1,5 @@
--- with: clock telling
+-- with: clock output
+-- twin: rota/stores/redis/reading.py
 -- runs: by id, or newest first. Answers the time, where to read on (0: nowhere) and the runs; reads only so many.
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, task, key, limit, before, group =
@@ -23,7 +24,7 @@ local function read(found)
   for i, one in ipairs(found) do
     local text = texts[i]
     if text and matches(text) then
-      telling.tell(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
+      output.add(answer, one[2], text, text:sub(1, 1) == "r" and call("HGET", LEASES, one[2]))
       if #answer / 4 == limit then return one[1] end
     end
   end
@@ -71,7 +72,7 @@ end
 
 local next_ = 0
 if ids then
-  telling.tell_all(answer, ids)
+  output.add_all(answer, ids)
 elseif group then
   next_ = read_group()
 elseif states == "r" and call("HLEN", LEASES) <= FEW then

@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting
+-- with: clock book policies holds hints
+-- twin: rota/stores/ledger/settle.py
 -- settle: compare-and-set on (run, fence, worker), each ending in one step: attempt, state or queue, mark, release.
 local words = { s = "succeeded", f = "failed", c = "cancelled" }
 local endings = cmsgpack.unpack(ARGV[3])
@@ -40,8 +41,8 @@ end
 -- same arguments takes the failures and the earlier due time of `run`. A waiting run with other arguments is other work: it
 -- keeps its own due time and has no failures.
 local function give_way(run, due)
-  for _, holder in ipairs(holding.holders(run[TASK], run[UNIQUE_KEY])) do
-    if holder.id ~= run.id and holder.state ~= "r" and not holding.is_behind(holder, run.id) then
+  for _, holder in ipairs(holds.holders(run[TASK], run[UNIQUE_KEY])) do
+    if holder.id ~= run.id and holder.state ~= "r" and not holds.is_behind(holder, run.id) then
       if book.body_of(holder) == book.body_of(run) then
         book.leave(holder)
         holder[DUE_AT], holder[FAILURES] = math.min(holder[DUE_AT], due), math.max(holder[FAILURES], run[FAILURES])
@@ -82,7 +83,7 @@ local function requeue(run, ending)
   if run.state == "q" then book.arrive(run[TASK], due) end
 end
 
-local function mark(run, ending)
+local function mark_after(run, ending)
   if not (run[WRITES_MARK] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
   local known = policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   known[M_FINISHED] = now
@@ -141,11 +142,11 @@ local function settle(ending)
   else
     requeue(run, ending)
   end
-  mark(run, ending)
-  if book.is_final(run) then holding.release(run) end -- after its mark, which decides about the runs that wait for it
-  holding.freed(run, "r", run[DUE_AT])
+  mark_after(run, ending)
+  if book.is_final(run) then holds.release(run) end -- after its mark, which decides about the runs that wait for it
+  holds.freed(run, "r", run[DUE_AT])
   if ending[E_STOPS] and book.is_final(run) then
-    holding.cancel_all(holding.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])
+    holds.cancel_all(holds.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])
   end
   return verdict
 end
@@ -163,5 +164,5 @@ for first = 1, #ids, ARGUMENTS do
     answer[i + 1] = done and "applied" or settle(endings[i])
   end
 end
-hinting.conclude()
+hints.conclude()
 return answer

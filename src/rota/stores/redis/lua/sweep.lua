@@ -1,4 +1,5 @@
--- with: clock book policies holding hinting timetable
+-- with: clock book policies holds hints timetable
+-- twin: rota/stores/retention.py
 -- sweep: expire what is too late to start, and forget what ended long ago; some at a time.
 local request = cmsgpack.unpack(ARGV[3])
 local succeeded, failed, most, least = request[1], request[2], request[3], request[4]
@@ -146,11 +147,11 @@ local function forget_runs()
   return FORGOTTEN_AT_ONCE - left
 end
 
-local expired = holding.expire_due()
+local expired = holds.expire_due()
 if #expired == EXPIRED_AT_ONCE then more = true end
 book.write_all() -- what ended just now counts among the last ones
 forget_workers()
 forget_rest()
 local forgotten = forget_runs()
-hinting.conclude()
+hints.conclude()
 return { instant(now), expired, forgotten, more and 1 or 0 }

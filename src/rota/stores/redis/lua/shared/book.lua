@@ -1,3 +1,4 @@
+-- twin: rota/stores/book.py
 -- The book: runs as they stand, and the indexes that follow them. Changes are gathered and written at the end, one
 -- call for each key; whoever reads a key that has changes waiting writes them first.
 --

@@ -1,3 +1,4 @@
+-- twin: rota/domain/run.py
 -- The store's time: the server's, plus a test's skew; never back, whichever server answers and whoever asks. A clock that
 -- once stood more than an hour ahead was wrong: the store's time goes back then, because standing still would be worse.
 -- Instants have five digits. Numbers reach Redis exactly (%.17g), but tostring and .. would keep fourteen digits.

@@ -1,3 +1,4 @@
+-- twin: rota/stores/book.py
 -- What code and people say of tasks, and what is known of their keys: specs, rates, marks, decisions.
 local policies = {}
 

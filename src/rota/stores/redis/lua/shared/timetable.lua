@@ -1,3 +1,4 @@
+-- twin: rota/domain/schedule.py
 -- Schedules: what was declared, as opaque text, and where each stands. LOOK is when one fires or is offered again.
 local timetable = {}
 

@@ -11,7 +11,7 @@ from rota.store import IDLE_MEMORY, ClaimRequest
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.idle import Idle, waiting, wake_for
-from rota.stores.ledger.holding import unpark
+from rota.stores.ledger.holds import unpark
 
 
 class Taken(Struct):

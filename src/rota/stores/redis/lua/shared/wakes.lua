@@ -1,35 +1,36 @@
+-- twin: rota/stores/idle.py
 -- When an idle worker should look again: the k-th one wakes for the k-th run that is coming.
-local waking = {}
+local wakes = {}
 
-function waking.is_open(crew, task)
-  if not hinting.knows(crew, task) then return false end
+function wakes.is_open(crew, task)
+  if not hints.knows(crew, task) then return false end
   return not policies.starts_nothing(policies.spec_of(task))
 end
 
-function waking.is_here(worker)
+function wakes.is_here(worker)
   return tonumber(call("ZSCORE", SEEN, worker) or 0) > now - IDLE_MEMORY
 end
 
 -- A full worker fires schedules only where no idle one wakes for them in time.
-function waking.next_schedule(worker)
+function wakes.next_schedule(worker)
   local first = tonumber(call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2])
   if not first then return end
   for _, crew in ipairs(call("SMEMBERS", IDLE)) do
     for _, other in ipairs(call("ZRANGEBYSCORE", ROOT .. "i:" .. crew, "-inf", math.max(first, now))) do
-      if other ~= worker and waking.is_here(other) then return end
+      if other ~= worker and wakes.is_here(other) then return end
     end
   end
   return first
 end
 
 -- When other workers will look for runs of these tasks.
-function waking.others_wake(crew, worker)
+function wakes.others_wake(crew, worker)
   local found = {}
   for _, other in ipairs(call("SMEMBERS", IDLE)) do
     if other == crew or #call("SINTER", ROOT .. "c:" .. crew, ROOT .. "c:" .. other) > 0 then
       local some = call("ZRANGEBYSCORE", ROOT .. "i:" .. other, "(" .. string.format("%.17g", now), "(inf", "WITHSCORES")
       for i = 1, #some, 2 do
-        if some[i] ~= worker and waking.is_here(some[i]) then
+        if some[i] ~= worker and wakes.is_here(some[i]) then
           found[#found + 1] = tonumber(some[i + 1])
         end
       end
@@ -39,23 +40,23 @@ function waking.others_wake(crew, worker)
   return found
 end
 
-function waking.following(lane, most, found)
+function wakes.following(lane, most, found)
   local from = "(" .. string.format("%.17g", now)
   local some = call("ZRANGEBYSCORE", ROOT .. "q:" .. lane, from, "+inf", "WITHSCORES", "LIMIT", 0, most)
   for i = 2, #some, 2 do found[#found + 1] = tonumber(some[i]) end
 end
 
 -- The next due instants of these tasks, at least `most` of them if there are so many.
-function waking.upcoming(crew, due, most)
+function wakes.upcoming(crew, due, most)
   local found, at = {}, 0
-  for _, lane in ipairs(due) do waking.following(lane, most, found) end
+  for _, lane in ipairs(due) do wakes.following(lane, most, found) end
   while true do
     local from = "(" .. string.format("%.17g", now)
     local some = call("ZRANGEBYSCORE", HEADS, from, "+inf", "WITHSCORES", "LIMIT", at, 50)
     for i = 1, #some, 2 do
       table.sort(found)
       if found[most] and found[most] <= tonumber(some[i + 1]) then return found end
-      if waking.is_open(crew, some[i]:match("^%-?%d+!?:(.*)$")) then waking.following(some[i], most, found) end
+      if wakes.is_open(crew, some[i]:match("^%-?%d+!?:(.*)$")) then wakes.following(some[i], most, found) end
     end
     if #some == 0 then break end
     at = at + 50
@@ -64,12 +65,12 @@ function waking.upcoming(crew, due, most)
   return found
 end
 
-function waking.next_opening(crew)
+function wakes.next_opening(crew)
   local at = 0
   while true do
     local some = call("ZRANGE", OPENINGS, at, at + 49, "WITHSCORES")
     for i = 1, #some, 2 do
-      if waking.is_open(crew, (gating.unpair(some[i]))) then return tonumber(some[i + 1]) end
+      if wakes.is_open(crew, (gates.unpair(some[i]))) then return tonumber(some[i + 1]) end
     end
     if #some == 0 then return end
     at = at + 50
@@ -77,7 +78,7 @@ function waking.next_opening(crew)
 end
 
 -- When tasks that are shut by their own rate, and have something due, open again.
-function waking.task_openings(tasks, opening)
+function wakes.task_openings(tasks, opening)
   for task in pairs(tasks) do
     local spec = policies.spec_of(task)
     if spec and spec[S_INTERVAL] and not spec[S_EACH] then
@@ -88,7 +89,7 @@ function waking.task_openings(tasks, opening)
   return opening
 end
 
-function waking.wake_at(crew, worker, again)
+function wakes.wake_at(crew, worker, again)
   book.write_set(OPENINGS)
   for key in pairs(sets) do
     if key:sub(1, #ROOT + 5) == ROOT .. "rate:" then book.write_set(key) end
@@ -96,18 +97,18 @@ function waking.wake_at(crew, worker, again)
   local due, tasks = {}, {}
   for _, lane in ipairs(call("ZRANGEBYSCORE", HEADS, "-inf", now)) do
     local task = lane:match("^%-?%d+!?:(.*)$")
-    if waking.is_open(crew, task) then
+    if wakes.is_open(crew, task) then
       due[#due + 1] = lane
       tasks[task] = true
     end
   end
   if again and #due > 0 then return now end -- this claim ended early, or was a repeated one
-  local others = waking.others_wake(crew, worker)
-  local coming = waking.upcoming(crew, due, #others + 1)
+  local others = wakes.others_wake(crew, worker)
+  local coming = wakes.upcoming(crew, due, #others + 1)
   while #coming > #others + 1 do table.remove(coming) end
   local look = call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2]
   if look then coming[#coming + 1] = tonumber(look) end -- one worker fires all, and the runs call for the others
-  local opening = waking.task_openings(tasks, waking.next_opening(crew))
+  local opening = wakes.task_openings(tasks, wakes.next_opening(crew))
   if opening then coming[#coming + 1] = opening end
   table.sort(coming)
   local awake = 0

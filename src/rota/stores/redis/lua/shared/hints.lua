@@ -1,6 +1,7 @@
+-- twin: rota/stores/idle.py
 -- Whom to wake: as many idle workers as there is work for, never all of them. Workers of the same tasks are a crew:
 -- c:<crew> are its tasks, i:<crew> its idle workers by when they look again by themselves.
-local hinting = {}
+local hints = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
 -- A worker: READY is a word of its own by which it knows what it is handed, if it may be; HANDED the run that it was.
@@ -9,14 +10,14 @@ local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED, W_LEASE = 1, 2, 3, 4, 5
 local UNHEARD = 6
 local known = {}
 
-function hinting.knows(crew, task)
+function hints.knows(crew, task)
   local name = crew .. task
   if known[name] == nil then known[name] = call("SISMEMBER", ROOT .. "c:" .. crew, task) == 1 end
   return known[name]
 end
 
 -- Idle workers of a crew that were here lately, the last to wake first; those that fell silent are struck off.
-function hinting.sleepers(crew, most)
+function hints.sleepers(crew, most)
   local found, at = {}, 0
   while #found < most do
     local some = call("ZREVRANGE", ROOT .. "i:" .. crew, at, at + 31, "WITHSCORES")
@@ -35,10 +36,10 @@ function hinting.sleepers(crew, most)
   return found
 end
 
-function hinting.all_sleepers(most)
+function hints.all_sleepers(most)
   local found = {}
   for _, crew in ipairs(call("SMEMBERS", IDLE)) do
-    for _, sleeper in ipairs(hinting.sleepers(crew, most)) do found[#found + 1] = sleeper end
+    for _, sleeper in ipairs(hints.sleepers(crew, most)) do found[#found + 1] = sleeper end
   end
   table.sort(found, function(a, b) return a[2] > b[2] end)
   return found
@@ -46,19 +47,19 @@ end
 
 -- One idle worker for each arrival, unless it wakes in time by itself. A schedule comes without a task: anyone can
 -- fire it, and one who wakes in time is enough.
-function hinting.to_hint()
+function hints.to_hint()
   local tick
   for i, task in ipairs(arrival_tasks) do
     if not task and (not tick or arrival_dues[i] < tick) then tick = arrival_dues[i] end
   end
-  local asleep = hinting.all_sleepers(tick and math.huge or #arrival_tasks)
+  local asleep = hints.all_sleepers(tick and math.huge or #arrival_tasks)
   local hinted, nobody = {}, {}
   for i, task in ipairs(arrival_tasks) do
     if #asleep == 0 then break end
     if task and not nobody[task] then
       nobody[task] = true
       for at, sleeper in ipairs(asleep) do
-        if hinting.knows(sleeper[3], task) then
+        if hints.knows(sleeper[3], task) then
           nobody[task] = nil
           if sleeper[2] > arrival_dues[i] then hinted[#hinted + 1] = table.remove(asleep, at) end
           break
@@ -71,14 +72,14 @@ function hinting.to_hint()
 end
 
 -- An answer as a server writes it, so that what is published is read as the reply to a claim is.
-function hinting.framed(words)
+function hints.framed(words)
   local lines = { "*" .. #words .. "\r\n" }
   for _, word in ipairs(words) do lines[#lines + 1] = word and ("$" .. #word .. "\r\n" .. word .. "\r\n") or "$-1\r\n" end
   return table.concat(lines)
 end
 
 -- Not by what PUBLISH answers: that counts those who listen to a pattern as well, whoever they are.
-function hinting.is_heard(channel)
+function hints.is_heard(channel)
   local counted = redis.pcall("PUBSUB", "NUMSUB", channel)
   return not counted.err and counted[2] > 0
 end
@@ -87,13 +88,13 @@ end
 -- told of it is as good as the reply to one. If that gets lost, the worker's next claim tells it again, because that says
 -- what it took; and until then the lease is short. The run is judged as it stands now, not as it came: a later run of
 -- the same batch may have joined it, and moved it to later.
-function hinting.hand_over(sleeper)
+function hints.hand_over(sleeper)
   local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
   local channel = ROOT .. "hints:" .. worker
   if arrival_dues[1] > now or policies.starts_nothing(spec) or policies.is_gated(spec) then return false end
   local row = call("HGET", ROOT .. "workers", worker)
   row = row and cmsgpack.unpack(row)
-  if not (row and row[W_READY] and hinting.is_heard(channel)) then return false end
+  if not (row and row[W_READY] and hints.is_heard(channel)) then return false end
   book.write_runs()
   local text = call("GET", ROOT .. "r:" .. newcomer)
   local run = book.parse(newcomer, text)
@@ -101,7 +102,7 @@ function hinting.hand_over(sleeper)
   local till = after(now, math.min(row[W_LEASE], UNHEARD))
   run.lease = { run[FENCE] + 1, worker, row[W_LAST], now, till, false, false }
   local body = run.apart and call("GET", ROOT .. "b:" .. newcomer)
-  call("PUBLISH", channel, hinting.framed({
+  call("PUBLISH", channel, hints.framed({
     row[W_READY], newcomer, "r" .. text:sub(2), cmsgpack.pack(run.lease), body or false,
   }))
   book.leave(run)
@@ -115,13 +116,13 @@ function hinting.hand_over(sleeper)
 end
 
 -- Everything is written; then hints for what came of it.
-function hinting.conclude()
+function hints.conclude()
   policies.write_decisions()
   local workers, ids = {}, {}
   if #arrival_tasks > 0 then
-    for _, sleeper in ipairs(hinting.to_hint()) do
+    for _, sleeper in ipairs(hints.to_hint()) do
       call("ZREM", ROOT .. "i:" .. sleeper[3], sleeper[1])
-      local handed = #arrival_tasks == 1 and newcomer and hinting.hand_over(sleeper)
+      local handed = #arrival_tasks == 1 and newcomer and hints.hand_over(sleeper)
       if not handed then workers[#workers + 1] = sleeper[1] end
     end
   end

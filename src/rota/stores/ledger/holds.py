@@ -17,6 +17,7 @@ from rota.domain.guards import cooled_down_at
 from rota.domain.joining import moved_expiry
 from rota.domain.run import RunHead, State, after
 from rota.stores.book import Book
+from rota.stores.bounds import LEDGER
 
 
 def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
@@ -70,19 +71,25 @@ def _is_to_come(book: Book, need: str) -> bool:
 
 
 def release(book: Book, ended: RunHead) -> None:
-    """A run has ended: who waited for nothing else may start. Its mark is written first: they are judged by it."""
+    """`ended` has ended: a run that waited for nothing else may start. The mark of `ended` is written before: runs that
+    waited are judged by that mark."""
+    if met := met_by(ended):
+        meet_needs(book, met)
+
+
+def met_by(ended: RunHead) -> list[str]:
+    """The needs that the end of `ended` meets."""
     met = [ended.id] if ended.awaited else []
     if ended.writes_mark:
         met.append(needs.ended(ended.task, ended.mark_key))
         if ended.state is State.SUCCEEDED:
             met.append(needs.done(ended.task, ended.mark_key))
-    if met:
-        meet_needs(book, met)
+    return met
 
 
 def meet_needs(book: Book, met: Sequence[str]) -> None:
-    """Those that waited for nothing else may start. The ends are remembered first, because cooldowns are judged by
-    them: the order of the runs that wait makes no difference."""
+    """The needs `met` are met: a run that waited for nothing else may start. The ends are remembered first, because
+    cooldowns are judged by them: the order of the runs that wait makes no difference."""
     waiting = [run for run in book.waiters(met) if not run.state.final and not set(met).isdisjoint(run.needs)]
     for need in {need for run in waiting for need in run.needs if need in met}:
         _remember_end(book, need)
@@ -104,14 +111,25 @@ def _remember_end(book: Book, need: str) -> None:
 
 
 def cancel_all(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
-    """End what waits, each with a decision of its own."""
+    """End runs that wait, each with a decision of its own."""
+    for run in waiting:
+        book.count_decision(run.task, run.key, reason, run=run.id, note=note)
+    end_waiting(book, waiting, reason, note)
+
+
+def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
+    """End runs that wait."""
     for run in waiting:
         book.save(rules.cancel(run, book.now, note, reason))
         book.touched.add(run.id)
-        book.count_decision(run.task, run.key, reason, run=run.id, note=note)
     for run in waiting:  # not before all of them are gone: else one makes room for the next
         release(book, run)
         freed(book, run)
+
+
+def announce(book: Book, task: str) -> None:
+    """Runs that the task has waiting may start now: wake an idle worker for each, up to a bound."""
+    book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))
 
 
 def waiting_in(book: Book, group: str) -> list[RunHead]:

@@ -11,16 +11,16 @@ from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan
 from rota.stores.book import Book
-from rota.stores.ledger import holding
+from rota.stores.ledger import holds
 
 
 def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
     decisions = [_decide(book, new) for new in runs]
     if plan is not None:
         planned = {decision.run for decision in decisions}
-        others = [run for run in holding.waiting_in(book, plan.group) if run.id not in planned]
+        others = [run for run in holds.waiting_in(book, plan.group) if run.id not in planned]
         gone = [run for run in others if run.unique_key not in plan.keep]
-        holding.cancel_all(book, gone, Reason.CANCELLED, plan.note)
+        holds.cancel_all(book, gone, Reason.CANCELLED, plan.note)
         decisions += [Decision(run.id, Reason.CANCELLED) for run in gone]
     return decisions
 
@@ -75,7 +75,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
     needs = (*new.needs, *_behind(book, new)) if new.guards.behind else new.needs
     if needs:
-        new = replace(new, needs=holding.unmet(book, needs))
+        new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
     book.add(new, parked)
     if not parked and not new.needs:
@@ -87,7 +87,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     """A no, or the run that this one joins; nothing if it may come in."""
     guards = new.guards
     if guards.unique and new.unique_key is not None:
-        holders = holding.holders(book, new.task, new.unique_key)
+        holders = holds.holders(book, new.task, new.unique_key)
         waiting = [run for run in holders if run.state is not State.RUNNING]
         if waiting:  # if two wait, one was tried and the other waits for its end: the untried run is joined
             holder = min(waiting, key=lambda run: run.fence > 0)
@@ -110,7 +110,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
 def _behind(book: Book, new: NewRun) -> list[str]:
     """The equal runs that `new` waits for: those that run now, and one that was tried and waits for its retry. There
     are no other holders, because `new` would have joined them."""
-    return [run.id for run in holding.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
+    return [run.id for run in holds.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 
 def _join(book: Book, holder: RunHead, new: NewRun) -> Decision:
@@ -120,7 +120,7 @@ def _join(book: Book, holder: RunHead, new: NewRun) -> Decision:
         return Decision(holder.id, Reason.ALREADY_QUEUED)
     run = joined(holder, new, book.now)
     wanted = [need for need in new.needs if need != holder.id]  # a run that waited for itself would never start
-    needs = holder.needs if new.group is None else holding.unmet(book, wanted)
+    needs = holder.needs if new.group is None else holds.unmet(book, wanted)
     moved = (run.due_at, run.priority) != (holder.due_at, holder.priority)
     # A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     run = replace(run, needs=needs, parked=holder.parked and not moved and not needs)
@@ -132,5 +132,5 @@ def _join(book: Book, holder: RunHead, new: NewRun) -> Decision:
     if holder.state is State.QUEUED and not needs and sooner:
         book.arrivals.append((holder.task, run.due_at))
     if run.due_at > holder.due_at or (needs and not holder.needs):
-        holding.freed(book, holder)
+        holds.freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

@@ -1,33 +1,34 @@
+-- twin: rota/stores/ledger/admit.py
 -- Admission: a run's guards are judged in the step that lets it in, and the first no wins.
-local admitting = {}
+local admit = {}
 
 local seq = 0
 
-function admitting.reserve(number)
+function admit.reserve(number)
   if number > 0 then seq = call("INCRBY", ROOT .. "seq", number) - number end
 end
 
-function admitting.due_of(item)
+function admit.due_of(item)
   return item[I_AT] or after(now, item[I_DELAY] or 0)
 end
 
-function admitting.expiry_of(item)
-  if item[I_EXPIRES_AFTER] then return after(math.max(now, admitting.due_of(item)), item[I_EXPIRES_AFTER]) end
+function admit.expiry_of(item)
+  if item[I_EXPIRES_AFTER] then return after(math.max(now, admit.due_of(item)), item[I_EXPIRES_AFTER]) end
   return item[I_EXPIRES_AT] or false
 end
 
 -- The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before it is
 -- due.
-function admitting.joined_expiry(run, item, before)
+function admit.joined_expiry(run, item, before)
   if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE_AT]), item[I_EXPIRES_AFTER]) end
   if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE_AT] then return item[I_EXPIRES_AT] end
-  return holding.moved_expiry(run, before)
+  return holds.moved_expiry(run, before)
 end
 
 -- Other work begins afresh: failures, losses, checkpoint and progress of the work before do not count for it. The attempts
 -- stay for people to read, and a `replaced` row behind them says when the new work came. If the work is replaced again
 -- before it is called, that row gets the new time: many rows would push the attempts out of the list.
-function admitting.begin_afresh(run)
+function admit.begin_afresh(run)
   local attempts = run[ATTEMPTS]
   if attempts then
     if attempts[#attempts][3] == "replaced" then table.remove(attempts) end
@@ -37,9 +38,9 @@ function admitting.begin_afresh(run)
   run[FAILURES], run[LOSSES], run[SAVED], run[PROGRESS], run[ERROR] = 0, 0, false, false, false
 end
 
-function admitting.rewrite(run, item)
+function admit.rewrite(run, item)
   local body, id = select(7, cmsgpack.unpack_limit(item[I_TAIL], 6, 0)), run.id
-  if (item[I_APART] or body) ~= book.body_of(run) then admitting.begin_afresh(run) end
+  if (item[I_APART] or body) ~= book.body_of(run) then admit.begin_afresh(run) end
   run[BODY] = body
   if item[I_APART] then
     call("SET", ROOT .. "b:" .. id, item[I_APART])
@@ -51,11 +52,11 @@ end
 
 -- Give `run`, which waits, the arguments of `item`, and move its due time as `item` asks; the higher priority wins. If the
 -- arguments differ, the run starts afresh. If `item` belongs to a group, its needs replace those of the run.
-function admitting.join(run, item)
+function admit.join(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
   local state, before, priority = run.state, run[DUE_AT], run[PRIORITY]
-  local due, wanted = before, admitting.due_of(item)
+  local due, wanted = before, admit.due_of(item)
   if how == "push" then
     if item[I_MAX_WAIT] then wanted = math.min(wanted, run[CREATED_AT] + item[I_MAX_WAIT]) end
     due = math.max(before, wanted)
@@ -64,24 +65,24 @@ function admitting.join(run, item)
   end
   book.leave(run)
   run[DUE_AT], run[PRIORITY] = due, math.max(priority, item[I_PRIORITY])
-  run[EXPIRES_AT] = admitting.joined_expiry(run, item, before)
+  run[EXPIRES_AT] = admit.joined_expiry(run, item, before)
   run[TOUCHES], run[TOUCHED_AT] = run[TOUCHES] + 1, now
   if item[I_GROUP] then
     book.wait_no_more(run)
-    run[NEEDS] = admitting.unmet(run.id, item[I_NEEDS] or {})
+    run[NEEDS] = holds.unmet(run.id, item[I_NEEDS] or {})
   end
   -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
   local moved = due ~= before or run[PRIORITY] ~= priority
   if state ~= "p" then run.state = book.waits(run, state == "k" and not moved) end
-  admitting.rewrite(run, item)
+  admit.rewrite(run, item)
   book.enter(run)
   book.save(run)
   if run.state == "q" and (due < before or state ~= "q") then book.arrive(run[TASK], due) end
-  if due > before or run.state == "w" then holding.freed(run, state, before) end
+  if due > before or run.state == "w" then holds.freed(run, state, before) end
   return run.id, "joined"
 end
 
-function admitting.cooldown_reason(rules, mark)
+function admit.cooldown_reason(rules, mark)
   if not mark[M_FINISHED] then return end
   for _, rule in ipairs(rules) do
     if mark[M_FAILURES] >= rule[1] and now < mark[M_FINISHED] + rule[2] then return rule[3] end
@@ -89,22 +90,22 @@ function admitting.cooldown_reason(rules, mark)
 end
 
 -- Return a refusal, or the run that `item` joins; nothing if `item` is admitted.
-function admitting.refusal(item)
+function admit.refusal(item)
   local task, unique = item[I_TASK], item[I_UNIQUE]
   if unique and item[I_UNIQUE_KEY] then
-    local found = holding.holders(task, item[I_UNIQUE_KEY])
+    local found = holds.holders(task, item[I_UNIQUE_KEY])
     local waiting -- if two wait, one was tried and the other waits for its end: the untried run is joined
     for _, run in ipairs(found) do
       if run.state ~= "r" and (not waiting or run[FENCE] == 0) then waiting = run end
     end
-    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admitting.join(waiting, item) end
+    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admit.join(waiting, item) end
     if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
   end
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
   if unique == "done" or cooldowns then
     local mark = policies.mark_of(task, item[I_UNIQUE_KEY] or item[I_KEY] or "")
     if unique == "done" and mark[M_SUCCEEDED] then return item[I_ID], "already_done" end
-    local reason = cooldowns and admitting.cooldown_reason(cooldowns, mark)
+    local reason = cooldowns and admit.cooldown_reason(cooldowns, mark)
     if reason then return item[I_ID], reason end
   end
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
@@ -112,46 +113,18 @@ end
 
 -- The needs of a new run that are not met yet: the runs and marks that `item` names. With `behind` also every holder of the
 -- unique key: a holder either runs or was tried and waits for its retry, else `item` would have joined it.
-function admitting.needs_of(item)
+function admit.needs_of(item)
   local needs = item[I_NEEDS]
   if item[I_BEHIND] and item[I_UNIQUE_KEY] then
     needs = needs or {}
-    for _, run in ipairs(holding.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
+    for _, run in ipairs(holds.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
   end
-  return needs and admitting.unmet(item[I_ID], needs)
-end
-
--- Whether a need is not met yet. A need is the name of a mark, or the id of a run whose end is awaited; such a run is
--- marked as awaited.
-function admitting.is_to_come(need)
-  local space = need:find(" ", 1, true)
-  if space then
-    local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
-    return not mark[need:sub(1, 1) == "*" and M_FINISHED or M_SUCCEEDED]
-  end
-  local run = book.get(need)
-  if not run or book.is_final(run) then return false end
-  if not run[AWAITED] then
-    run[AWAITED] = true
-    book.save(run)
-  end
-  return true
-end
-
-function admitting.unmet(id, needs)
-  local left = {}
-  for _, need in ipairs(needs) do
-    if need ~= id and admitting.is_to_come(need) then -- a run that waited for itself would never start
-      left[#left + 1] = need
-      call("SADD", ROOT .. "awaits:" .. need, id)
-    end
-  end
-  return #left > 0 and left
+  return needs and holds.unmet(item[I_ID], needs)
 end
 
 -- SET NX is the judge of an id that is there already: it then answers the same and nothing changes.
-function admitting.bring_in(item, needs, parked, due)
-  local id, task, expires = item[I_ID], item[I_TASK], admitting.expiry_of(item)
+function admit.bring_in(item, needs, parked, due)
+  local id, task, expires = item[I_ID], item[I_TASK], admit.expiry_of(item)
   seq = seq + 1
   local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "P" or "p"
   local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
@@ -187,7 +160,7 @@ function admitting.bring_in(item, needs, parked, due)
   end
 end
 
-function admitting.admit(item)
+function admit.admit(item)
   local id, task = item[I_ID], item[I_TASK]
   local spec = policies.spec_of(task)
   local enabled = not spec or spec[S_ENABLED]
@@ -195,19 +168,19 @@ function admitting.admit(item)
   if (guarded or item[I_NEEDS] or not enabled) and book.get(id) then return id, "accepted" end
   if not enabled then return id, "disabled" end
   if guarded then
-    local run, reason = admitting.refusal(item)
+    local run, reason = admit.refusal(item)
     if run then return run, reason end
   end
-  local needs = admitting.needs_of(item)
-  local due = admitting.due_of(item)
+  local needs = admit.needs_of(item)
+  local due = admit.due_of(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
-  admitting.bring_in(item, needs, parked, due)
+  admit.bring_in(item, needs, parked, due)
   return id, "accepted"
 end
 
-function admitting.admit_or_refuse(item)
-  local run, reason = admitting.admit(item)
+function admit.admit_or_refuse(item)
+  local run, reason = admit.admit(item)
   if reason ~= "accepted" then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
   return run, reason
 end

@@ -10,7 +10,7 @@ from rota.domain.run import Lease, Note, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import Renewal
 from rota.stores.book import Book
-from rota.stores.ledger import holding
+from rota.stores.ledger import holds
 
 
 def settle(book: Book, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -34,11 +34,11 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
         mark = book.mark(ended.task, ended.mark_key)
         book.put_mark(ended.task, ended.mark_key, rules.mark_after(mark, ended, book.now))
     if ended.state.final:
-        holding.release(book, ended)  # after its mark: those behind it are judged by that
-    holding.freed(book, run)
+        holds.release(book, ended)  # after its mark: those behind it are judged by that
+    holds.freed(book, run)
     if settlement.stops is not None and ended.state.final:
-        others = holding.waiting_in(book, settlement.stops)
-        holding.cancel_all(book, others, Reason.STOPPED, f"{ended.task} {ended.state}")
+        others = holds.waiting_in(book, settlement.stops)
+        holds.cancel_all(book, others, Reason.STOPPED, f"{ended.task} {ended.state}")
     return verdict
 
 
@@ -48,7 +48,7 @@ def _give_way(book: Book, run: RunHead) -> RunHead:
     A waiting run with the same arguments takes the failures and the earlier due time of `run`. A waiting run with other
     arguments is other work: it keeps its own due time and has no failures.
     """
-    for holder in holding.holders(book, run.task, run.unique_key or ""):
+    for holder in holds.holders(book, run.task, run.unique_key or ""):
         waits = holder.id != run.id and holder.state is not State.RUNNING
         if waits and run.id not in holder.needs:  # a run does not yield to a run that waits for its end
             if book.same_work(holder.id, run.id):
@@ -81,5 +81,5 @@ def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal
 def expire(book: Book) -> list[str]:
     """End queued runs that are too late to start; their ids."""
     late = book.expired()
-    holding.expire(book, late)
+    holds.expire(book, late)
     return [run.id for run in late]

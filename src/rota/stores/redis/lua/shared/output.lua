@@ -1,7 +1,8 @@
+-- twin: rota/stores/redis/records.py
 -- Runs for the reader: id, record, lease and (where it is kept apart) body, each as it is stored.
-local telling = {}
+local output = {}
 
-function telling.tell(answer, id, text, lease)
+function output.add(answer, id, text, lease)
   local form = text:sub(2, 2)
   answer[#answer + 1] = id
   answer[#answer + 1] = text
@@ -9,7 +10,7 @@ function telling.tell(answer, id, text, lease)
   answer[#answer + 1] = form < "a" and call("GET", ROOT .. "b:" .. id)
 end
 
-function telling.tell_all(answer, ids)
+function output.add_all(answer, ids)
   for first = 1, #ids, 1000 do
     local keys, last = {}, math.min(#ids, first + 999)
     for i = first, last do keys[#keys + 1] = ROOT .. "r:" .. ids[i] end
@@ -17,7 +18,7 @@ function telling.tell_all(answer, ids)
     local leases = call("HMGET", ROOT .. "leases", unpack(ids, first, last))
     for i = first, last do
       local text = texts[i - first + 1]
-      if text then telling.tell(answer, ids[i], text, leases[i - first + 1]) end
+      if text then output.add(answer, ids[i], text, leases[i - first + 1]) end
     end
   end
 end

@@ -1,7 +1,8 @@
+-- twin: rota/domain/gates.py
 -- Gates: whether one more run of a limited task may start now, during one claim.
-local gating = {}
+local gates = {}
 
-function gating.gate_of(task)
+function gates.gate_of(task)
   local spec = policies.spec_of(task)
   if not policies.is_gated(spec) then return false end
   return {
@@ -10,33 +11,33 @@ function gating.gate_of(task)
   }
 end
 
-function gating.is_shut(gate)
+function gates.is_shut(gate)
   local spec = gate.spec
   if spec[S_TOTAL] and gate.running >= spec[S_TOTAL] then return true end
   return spec[S_INTERVAL] and not spec[S_EACH] and policies.opens_at(spec, gate.full) > now
 end
 
-function gating.learn(gate, key)
+function gates.learn(gate, key)
   if gate.keys[key] then return end
   gate.keys[key] = gate.spec[S_PER_KEY] and book.count(BUSY, "k" .. pair(gate.task, key)) or 0
   gate.rates[key] = gate.spec[S_EACH] and policies.full_at(gate.task, key) or 0
 end
 
-function gating.is_saturated(gate, key)
+function gates.is_saturated(gate, key)
   return gate.spec[S_PER_KEY] and gate.keys[key] >= gate.spec[S_PER_KEY]
 end
 
 -- Nil if it may start; "shut" if nothing of the task may, "park" if nothing of its key may.
-function gating.try(gate, key)
-  if gating.is_shut(gate) then return "shut" end
+function gates.try(gate, key)
+  if gates.is_shut(gate) then return "shut" end
   local spec = gate.spec
   if not key or not (spec[S_PER_KEY] or spec[S_EACH]) then return end
-  gating.learn(gate, key)
-  if gating.is_saturated(gate, key) then return "park" end
+  gates.learn(gate, key)
+  if gates.is_saturated(gate, key) then return "park" end
   if spec[S_EACH] and policies.opens_at(spec, gate.rates[key]) > now then return "park" end
 end
 
-function gating.take(gate, key)
+function gates.take(gate, key)
   local spec = gate.spec
   gate.running = gate.running + 1
   if key and gate.keys[key] then gate.keys[key] = gate.keys[key] + 1 end
@@ -48,15 +49,15 @@ function gating.take(gate, key)
 end
 
 -- What the gates have counted; a key whose parked runs wait for its rate is looked at when it opens.
-function gating.keep_rates(gates)
-  for task, gate in pairs(gates) do
+function gates.keep_rates(gate_of_task)
+  for task, gate in pairs(gate_of_task) do
     local name = ROOT .. "rate:" .. task
     if gate and gate.spec[S_INTERVAL] then
       if not gate.spec[S_EACH] and gate.full > 0 then book.zput(name, "", gate.full) end
       for key, full in pairs(gate.spec[S_EACH] and gate.rates or {}) do
         if full > 0 then
           book.zput(name, key, full)
-          local waits_for_it = not gating.is_saturated(gate, key) and holding.best_parked(task, key)
+          local waits_for_it = not gates.is_saturated(gate, key) and holds.best_parked(task, key)
           book.zput(OPENINGS, pair(task, key), waits_for_it and policies.opens_at(gate.spec, full))
         end
       end
@@ -65,20 +66,20 @@ function gating.keep_rates(gates)
   end
 end
 
-function gating.unpair(name)
+function gates.unpair(name)
   local length, rest = name:match("^(%d+):(.*)$")
   return rest:sub(1, tonumber(length)), rest:sub(tonumber(length) + 1)
 end
 
 -- Parked runs of keys that their rate held up, where its time has come.
-function gating.open_rates()
+function gates.unpark_opened()
   for _, name in ipairs(call("ZRANGEBYSCORE", OPENINGS, "-inf", now, "LIMIT", 0, OPENED_AT_ONCE)) do
     call("ZREM", OPENINGS, name)
-    local task, key = gating.unpair(name)
+    local task, key = gates.unpair(name)
     local spec = policies.spec_of(task)
     if spec and spec[S_INTERVAL] then
       local spare = now - policies.opens_at(spec, policies.full_at(task, key))
-      if spare >= 0 then holding.unpark(task, key, math.min(spec[S_BURST], 1 + math.floor(spare / spec[S_INTERVAL]))) end
+      if spare >= 0 then holds.unpark(task, key, math.min(spec[S_BURST], 1 + math.floor(spare / spec[S_INTERVAL]))) end
     end
   end
 end

@@ -1,18 +1,19 @@
+-- twin: rota/stores/ledger/holds.py
 -- Holds: a queued run stands in the due index if and only if nothing holds it. Whoever takes a running or a ready run
 -- of a saturated key away, or moves it to later, lets the best parked one go: one too many does no harm, the next
 -- claim parks it again; one too few would wait for ever.
-local holding = {}
+local holds = {}
 
-function holding.best_parked(task, key)
+function holds.best_parked(task, key)
   local name = ROOT .. "parked:" .. pair(task, key)
   book.write_set(name)
   local first = call("ZRANGE", name, 0, 0)[1]
   return first and first:sub(-12)
 end
 
-function holding.unpark(task, key, most)
+function holds.unpark(task, key, most)
   for _ = 1, most do
-    local found = holding.best_parked(task, key)
+    local found = holds.best_parked(task, key)
     if not found then
       book.zput(ROOT .. "keys:" .. task, key, false)
       return
@@ -27,22 +28,22 @@ function holding.unpark(task, key, most)
 end
 
 -- A run of a gated task, in this state and due then until now, no longer runs or stands ready: another may start.
-function holding.freed(run, state, due)
+function holds.freed(run, state, due)
   local spec = policies.spec_of(run[TASK])
   if not policies.is_gated(spec) or not (state == "r" or (state == "q" and due <= now)) then return end
-  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holding.unpark(run[TASK], run[KEY], 1) end -- an end gives no token back
+  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end -- an end gives no token back
   book.arrive(run[TASK], now)
 end
 
 -- After a change of limits, parked runs go some at a time; LOOSE are the tasks that have more.
 local LOOSE = ROOT .. "loose"
 
-function holding.loosen(task)
+function holds.unpark_all(task)
   local name, left = ROOT .. "keys:" .. task, LOOSENED_AT_ONCE
   book.write_set(name)
   for _, key in ipairs(call("ZRANGE", name, 0, LOOSENED_AT_ONCE)) do
     local parked = call("ZCARD", ROOT .. "parked:" .. pair(task, key))
-    holding.unpark(task, key, math.min(parked + 1, left))
+    holds.unpark(task, key, math.min(parked + 1, left))
     left = left - parked - 1
     if left <= 0 then
       call("SADD", LOOSE, task)
@@ -52,8 +53,14 @@ function holding.loosen(task)
   call("SREM", LOOSE, task)
 end
 
+-- Runs that the task has waiting may start now: wake an idle worker for each, up to a bound.
+function holds.announce(task)
+  local ready = book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)
+  for _ = 1, math.min(ANNOUNCED_AT_ONCE, ready) do book.arrive(task, now) end
+end
+
 -- Whether `run` waits for the end of the run `id`. A run does not yield to a run that waits for its end.
-function holding.is_behind(run, id)
+function holds.is_behind(run, id)
   for _, need in ipairs(run[NEEDS] or {}) do
     if need == id then return true end
   end
@@ -61,13 +68,13 @@ function holding.is_behind(run, id)
 end
 
 -- The expiry of a run that is due at another time now: as long after being due as before.
-function holding.moved_expiry(run, before)
+function holds.moved_expiry(run, before)
   if not run[EXPIRES_AT] or run[DUE_AT] == before then return run[EXPIRES_AT] end
   return after(run[DUE_AT], run[EXPIRES_AT] - before)
 end
 
 -- When a run that waited for its key may start: not before each rule that holds now has let go.
-function holding.rested(run)
+function holds.cooled_down_at(run)
   local due, mark = run[DUE_AT], policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   for _, rule in ipairs(mark[M_FINISHED] and run[COOLDOWNS] or {}) do
     if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED] + rule[2]) end
@@ -75,9 +82,36 @@ function holding.rested(run)
   return after(due, 0)
 end
 
--- Something has ended or is done: those that waited for nothing else may start.
+-- Whether a need is not met yet. A need is the name of a mark, or the id of a run whose end is awaited; such a run is
+-- marked as awaited.
+function holds.is_to_come(need)
+  local space = need:find(" ", 1, true)
+  if space then
+    local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
+    return not mark[need:sub(1, 1) == "*" and M_FINISHED or M_SUCCEEDED]
+  end
+  local run = book.get(need)
+  if not run or book.is_final(run) then return false end
+  if not run[AWAITED] then
+    run[AWAITED] = true
+    book.save(run)
+  end
+  return true
+end
+
+function holds.unmet(id, needs)
+  local left = {}
+  for _, need in ipairs(needs) do
+    if need ~= id and holds.is_to_come(need) then -- a run that waited for itself would never start
+      left[#left + 1] = need
+      call("SADD", ROOT .. "awaits:" .. need, id)
+    end
+  end
+  return #left > 0 and left
+end
+
 -- Whoever waited for any end of this has seen one, a cancel too: it is not waited for again.
-function holding.remember_end(need)
+function holds.remember_end(need)
   local space = need:find(" ", 1, true)
   local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
   if not mark[M_FINISHED] then
@@ -86,14 +120,15 @@ function holding.remember_end(need)
   end
 end
 
-function holding.meet_needs(met)
+-- The needs `met` are met: a run that waited for nothing else may start.
+function holds.meet_needs(met)
   local waiting, is_met = {}, {}
   for _, need in ipairs(met) do
     local name = ROOT .. "awaits:" .. need
     local some = call("SMEMBERS", name)
     if #some > 0 then
       call("DEL", name)
-      if need:sub(1, 1) == "*" then holding.remember_end(need) end
+      if need:sub(1, 1) == "*" then holds.remember_end(need) end
     end
     for _, id in ipairs(some) do waiting[#waiting + 1] = id end
     is_met[need] = true
@@ -112,8 +147,8 @@ function holding.meet_needs(met)
       child[NEEDS] = #left > 0 and left
       if child[COOLDOWNS] and not child[NEEDS] then
         local before = child[DUE_AT]
-        child[DUE_AT] = holding.rested(child)
-        child[EXPIRES_AT] = holding.moved_expiry(child, before)
+        child[DUE_AT] = holds.cooled_down_at(child)
+        child[EXPIRES_AT] = holds.moved_expiry(child, before)
       end
       if child.state == "w" then
         child.state = book.waits(child, false)
@@ -125,19 +160,24 @@ function holding.meet_needs(met)
   end
 end
 
--- A run has ended. Its mark is written before: those that waited are judged by it.
-function holding.release(run)
+-- The needs that the end of `run` meets.
+function holds.met_by(run)
   local met = { run[AWAITED] and run.id or nil }
   if run[WRITES_MARK] then
     local name = run[TASK] .. " " .. (run[UNIQUE_KEY] or run[KEY] or "")
     met[#met + 1] = "*" .. name
     if run.state == "s" then met[#met + 1] = "+" .. name end
   end
-  holding.meet_needs(met)
+  return met
 end
 
--- End what waits.
-function holding.end_all(waiting, reason, note)
+-- `run` has ended. Its mark is written before: runs that waited are judged by that mark.
+function holds.release(run)
+  holds.meet_needs(holds.met_by(run))
+end
+
+-- End runs that wait.
+function holds.end_waiting(waiting, reason, note)
   local states = {}
   for i, run in ipairs(waiting) do
     states[i], run[NOTE] = run.state, note
@@ -145,18 +185,18 @@ function holding.end_all(waiting, reason, note)
     touched[run.id] = true
   end
   for i, run in ipairs(waiting) do -- not before all of them are gone: else one makes room for the next
-    holding.release(run)
-    holding.freed(run, states[i], run[DUE_AT])
+    holds.release(run)
+    holds.freed(run, states[i], run[DUE_AT])
   end
 end
 
--- The same, each with a decision of its own.
-function holding.cancel_all(waiting, reason, note)
+-- End runs that wait, each with a decision of its own.
+function holds.cancel_all(waiting, reason, note)
   for _, run in ipairs(waiting) do policies.count_decision(run[TASK], run[KEY], reason, 1, run.id, note) end
-  holding.end_all(waiting, reason, note)
+  holds.end_waiting(waiting, reason, note)
 end
 
-function holding.waiting_in(group)
+function holds.waiting_in(group)
   local name, found = ROOT .. "g:" .. group, {}
   book.write_set(name)
   local ids = call("ZRANGE", name, 0, -1)
@@ -168,53 +208,53 @@ function holding.waiting_in(group)
   return found
 end
 
-function holding.is_late(run)
+function holds.is_late(run)
   return book.is_queued(run) and run[EXPIRES_AT] and run[EXPIRES_AT] <= now
 end
 
-function holding.expire(late)
+function holds.expire(late)
   local before = {}
   for i, run in ipairs(late) do
     before[i] = run.state
     book.finish(run, "c", "expired")
     touched[run.id] = true
     policies.count_decision(run[TASK], run[KEY], "expired", 1, run.id)
-    holding.release(run)
+    holds.release(run)
   end
   for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next
-    holding.freed(run, before[i], run[DUE_AT])
+    holds.freed(run, before[i], run[DUE_AT])
   end
 end
 
 -- What is too late to start, by id.
-function holding.expire_due()
+function holds.expire_due()
   book.write_set(EXPIRING)
   local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
   local late, found = {}, {}
   if #ids == 0 then return found end
   book.load(ids)
   for _, id in ipairs(ids) do
-    if runs[id] and holding.is_late(runs[id]) then
+    if runs[id] and holds.is_late(runs[id]) then
       late[#late + 1], found[#found + 1] = runs[id], id
     else
       book.zput(EXPIRING, id, false)
     end
   end
-  holding.expire(late)
+  holds.expire(late)
   return found
 end
 
 -- Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost.
-function holding.holders(task, unique)
+function holds.holders(task, unique)
   local late, found = {}, {}
   local ids = book.holders_of(task, unique)
   book.load(ids)
   for _, id in ipairs(ids) do
     local run = runs[id]
     if run and not book.is_final(run) then
-      if holding.is_late(run) then late[#late + 1] = run else found[#found + 1] = run end
+      if holds.is_late(run) then late[#late + 1] = run else found[#found + 1] = run end
     end
   end
-  if #late > 0 then holding.expire(late) end
+  if #late > 0 then holds.expire(late) end
   return found
 end
