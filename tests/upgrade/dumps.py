@@ -14,7 +14,7 @@ import redis
 
 from rota.store import Backend
 from rota.stores.postgres import PostgresBackend
-from rota.stores.postgres.schema import migrations, newest
+from rota.stores.postgres.schema import migrations, newest, views
 from rota.stores.redis import RedisBackend
 from rota.stores.sqlite import SqliteBackend
 from storekit.contract import Stage
@@ -105,6 +105,8 @@ async def postgres_load(connection: asyncpg.Connection, schema: str, version: in
             if number <= version:
                 await connection.execute(script)
                 await connection.execute(f"INSERT INTO migrations VALUES ({number})")
+        if version == newest():  # else the next migration makes them
+            await connection.execute(views())
         await connection.execute(dump)
 
 

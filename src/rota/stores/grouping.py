@@ -4,7 +4,7 @@ once."""
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from rota.errors import Unstorable
 from rota.store import Reply
@@ -67,18 +67,22 @@ class Group(Generic[Q, A]):
 
     def _go_on(self) -> None:
         if self._waiting and len(self._senders) + self._sending_directly < self._under_way:
-            sender = asyncio.create_task(self._work())
-            self._senders.add(sender)
-            sender.add_done_callback(self._senders.discard)
+            self._senders.add(asyncio.create_task(self._work()))
 
     async def _work(self) -> None:
-        while self._waiting:
-            taken = [self._waiting.popleft()]
-            size = len(taken[0][0])
-            while self._waiting and size + len(self._waiting[0][0]) <= self._most:
-                taken.append(self._waiting.popleft())
-                size += len(taken[-1][0])
-            await self._answer(taken)
+        try:
+            while self._waiting:
+                taken = [self._waiting.popleft()]
+                size = len(taken[0][0])
+                while self._waiting and size + len(self._waiting[0][0]) <= self._most:
+                    taken.append(self._waiting.popleft())
+                    size += len(taken[-1][0])
+                await self._answer(taken)
+        finally:
+            # At once, and not when the event loop tells that this task is done. A caller that has been answered asks
+            # again before that, and its question would wait for a sender that has looked for the last time.
+            self._senders.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._go_on()
 
     async def _answer(self, taken: Sequence[Waiting[Q, A]]) -> None:
         try:

@@ -14,6 +14,8 @@ from rota.stores.postgres.words import written_out
 
 log = logging.getLogger("rota")
 
+VIEWS = "views.sql"
+"""The file in `functions` whose views are made with a migration: they change only when columns change."""
 FUNCTIONS = 1
 """Grows with every change of a file in `functions`: nobody brings older ones back."""
 LOCK = 0x726F7461
@@ -59,9 +61,14 @@ def newest() -> int:
 
 @cache
 def functions() -> str:
-    """The views, which the functions need, and the functions; see `words` for what is written out in them."""
+    """All functions; see `words` for what is written out in them."""
     scripts = _scripts("functions")
-    return written_out("\n".join([scripts.pop("views.sql"), *scripts.values()]))
+    return written_out("\n".join(text for name, text in scripts.items() if name != VIEWS))
+
+
+def views() -> str:
+    """The views that the functions need."""
+    return written_out(_scripts("functions")[VIEWS])
 
 
 def digest() -> str:
@@ -119,6 +126,8 @@ async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, i
             if version > found.version:
                 await connection.execute(script)
                 await connection.execute(f"INSERT INTO migrations VALUES ({version})")
+        if found.version < newest():  # only then: to replace a view waits for all verbs, and all verbs wait for that
+            await connection.execute(views())
         if found.functions < FUNCTIONS:
             await _replace_functions(connection)
     return found.version, newest()
