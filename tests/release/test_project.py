@@ -79,5 +79,5 @@ def test_no_file_names_a_host_of_a_package_registry() -> None:
     paths = [ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("*.md"), *(ROOT / ".ci").iterdir()]
     for folder in ("requirements", "tools", "src", "storekit", "tests", "benchmarks", "examples", "docs"):
         paths += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".txt", ".toml")]
-    texts = {path.name: path.read_text() for path in paths}
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in paths}
     assert [name for name, text in texts.items() if hosts.search(text) or options.search(text)] == []
