@@ -1,9 +1,10 @@
-"""Holds: a queued run stands in the due index if and only if nothing holds it: it is not paused, not parked and waits
-for nothing else. One routine lets parked runs go, one those that wait.
+"""Holds: a queued run is in the due index if and only if nothing holds the run: it is not paused, it is not parked, and
+it has no needs. `unpark` puts parked runs into the index, `meet_needs` puts runs there whose last need is met.
 
-A due run is parked while its key is saturated. The invariant: of a key's due runs the best stand in the index, as many
-as may start. So whoever takes a running or a ready one away, or moves it to later, lets the best parked one go. One
-too many does no harm, the next claim parks it again; one too few would wait for ever.
+A claim parks a due run while the limit or the rate of its key is used up. The invariant: the index has the best due
+runs of each key, as many as may start. So a verb that ends, pauses or moves a running or ready run unparks the best
+parked run of that key. One run too many does no harm, because the next claim parks it again; one too few would wait for
+ever.
 """
 
 from collections.abc import Sequence
@@ -21,17 +22,19 @@ from rota.stores.bounds import LEDGER
 
 
 def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
-    """Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost."""
+    """The unfinished runs of `task` that have `unique_key`. Runs that are too late to start are expired first: a run
+    that joined one of them would be lost with it."""
     found = book.holders(task, unique_key)
     late = [run for run in found if rules.too_late(run, book.now)]
     if not late:
         return list(found)
     expire(book, late)
-    # Read again: one of the others may have waited for the end of a run that has just expired.
-    return [run for run in book.holders(task, unique_key) if run.state is not State.CANCELLED]
+    # Read the holders again: one of them may have waited for the end of a run that has just expired.
+    return list(book.holders(task, unique_key))
 
 
 def expire(book: Book, late: Sequence[RunHead]) -> None:
+    """End the runs `late`, whose time to start has passed, each with a decision of its own."""
     for run in late:
         book.save(rules.expire(run, book.now))
         book.touched.add(run.id)
@@ -42,7 +45,8 @@ def expire(book: Book, late: Sequence[RunHead]) -> None:
 
 
 def freed(book: Book, run: RunHead) -> None:
-    """A run of a gated task, as it was until now, no longer runs or stands ready: another may start."""
+    """`run`, as it was before this change, no longer runs and is no longer ready: if its task has a limit or a rate,
+    unpark another run of its key and hint a worker."""
     spec = book.spec(run.task)
     if spec is None or not spec.gated or not (run.state is State.RUNNING or _ready(book, run)):
         return
@@ -53,7 +57,7 @@ def freed(book: Book, run: RunHead) -> None:
 
 
 def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
-    """What of this is still to come; a run among it is told that somebody waits for its end."""
+    """The needs in `wanted` that are not met yet. A run among them is saved as `awaited`."""
     book.load([need for need in wanted if needs.named(need) is None])
     return tuple(need for need in wanted if _is_to_come(book, need))
 
@@ -104,7 +108,8 @@ def meet_needs(book: Book, met: Sequence[str]) -> None:
 
 
 def _remember_end(book: Book, need: str) -> None:
-    """Whoever waited for any end of this has seen one, a cancel too: it is not waited for again."""
+    """A run that waited for any end of `need` has seen one, which may be a cancel: remember it in the mark, so that no
+    run waits for that end again."""
     name = needs.named(need)
     if name is not None and name.any_end and (mark := book.mark(name.task, name.key)).finished_at is None:
         book.put_mark(name.task, name.key, replace(mark, finished_at=book.now))
