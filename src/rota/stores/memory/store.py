@@ -6,37 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
+from rota import store as port
 from rota.domain.decision import Decision, DecisionCount
 from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import (
-    ALL_ROWS,
-    OFFER_AGAIN,
-    OFFERS,
-    Claim,
-    ClaimRequest,
-    Command,
-    Declared,
-    Depth,
-    Fired,
-    Hint,
-    MarkRow,
-    Page,
-    Plan,
-    Renewal,
-    Reply,
-    Retention,
-    RowQuery,
-    RunQuery,
-    Scope,
-    Stat,
-    Store,
-    Swept,
-    WorkerSeen,
-    after_cursor,
-)
 from rota.stores.bounds import LEDGER
 from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
@@ -62,7 +37,7 @@ class MemoryBackend:
         self._store = MemoryStore(MemoryBook(capacity), lambda: time.time() + self.skew)
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Store]:
+    async def open(self) -> AsyncGenerator[port.Store]:
         yield self._store
 
 
@@ -77,93 +52,93 @@ class MemoryStore:
     def release_at_fork(self) -> None:
         """A fork copies the book between two steps; there is nothing to close."""
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return self._transact(lambda book: admit.put(book, runs, plan))
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return self._transact(lambda book: admit.fire(book, ticks))
 
-    async def claim(self, request: ClaimRequest) -> Claim:
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
         with self._transaction() as book:
             ended = settle.expire(book)
             taken = claim.take(book, request)
             runs = [run for held in book.taken(request.worker, request.n) if (run := _held(book, held))]
             due = book.offer_schedules() if request.tasks or request.free else []
             wake = claim.register(book, request, taken, idle=len(runs) < request.free)
-            return Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
+            return port.Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
-    ) -> Reply[Renewal]:
+    ) -> port.Reply[port.Renewal]:
         return self._transact(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
 
-    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return self._transact(lambda book: settle.settle(book, settlements))
 
     async def control(
         self,
-        command: Command,
+        command: port.Command,
         names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Scope = Scope.RUNS,
-    ) -> Reply[int]:
+        of: port.Scope = port.Scope.RUNS,
+    ) -> port.Reply[int]:
         request = control.Request(command, spoken(note), spoken(by))
 
-        async def send(names: Sequence[str]) -> Reply[int]:
+        async def send(names: Sequence[str]) -> port.Reply[int]:
             return self._transact(lambda book: control.control(book, request, names, of))
 
         return await control_possible(names, send)
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         return self._transact(lambda book: control.declare(book, items))
 
-    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         return self._transact(lambda book: control.mark(book, edits))
 
-    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+    async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
         return self._transact(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
 
-    async def runs(self, query: RunQuery) -> Page:
+    async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
         with self._transaction() as book:
             if query.ids is not None:
-                return Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)
-            before = after_cursor(query.cursor)
+                return port.Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)
+            before = port.after_cursor(query.cursor)
             found: list[Run] = []
             runs = book.runs.values() if query.group is None else book.grouped(query.group)
             for run in reversed(runs):
                 if (before is None or book.order[run.id] < before) and _matches(run, query):
                     if len(found) == query.limit:
-                        return Page(book.now, found, str(book.order[found[-1].id]))
+                        return port.Page(book.now, found, str(book.order[found[-1].id]))
                     found.append(run)
-            return Page(book.now, found, None)
+            return port.Page(book.now, found, None)
 
-    async def depths(self) -> Reply[Depth]:
-        def read(book: MemoryBook) -> list[Depth]:
+    async def depths(self) -> port.Reply[port.Depth]:
+        def read(book: MemoryBook) -> list[port.Depth]:
             states = ("queued", "running", "paused")
             tasks = sorted({name[1] for name, n in book.count.items() if n and name[0] in states})
-            return [Depth(task, *(book.count[state, task] for state in states)) for task in tasks]
+            return [port.Depth(task, *(book.count[state, task] for state in states)) for task in tasks]
 
         return self._transact(read)
 
-    async def sweep(self, retention: Retention) -> Swept:
+    async def sweep(self, retention: port.Retention) -> port.Swept:
         with self._transaction() as book:
             expired = settle.expire(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
             more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired
-            return Swept(book.now, len(expired), len(forgotten), more, expired)
+            return port.Swept(book.now, len(expired), len(forgotten), more, expired)
 
-    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[port.Hint]]:
         return self._hub.subscribe()
 
-    def _transact(self, work: Callable[[MemoryBook], list[T]]) -> Reply[T]:
+    def _transact(self, work: Callable[[MemoryBook], list[T]]) -> port.Reply[T]:
         with self._transaction() as book:
-            return Reply(book.now, work(book))
+            return port.Reply(book.now, work(book))
 
     @contextmanager
     def _transaction(self) -> Generator[MemoryBook]:
@@ -177,20 +152,20 @@ class MemoryStore:
                 workers = set(to_hint(book.idle(), book.arrivals, book.now)) if book.arrivals else set[str]()
                 book.wake(workers)
                 if self._hub.watched and (workers or book.touched):
-                    self._hub.publish(Hint(workers=frozenset(workers), runs=frozenset(book.touched)))
+                    self._hub.publish(port.Hint(workers=frozenset(workers), runs=frozenset(book.touched)))
                 book.arrivals, book.touched = [], set()
 
 
-def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
+def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     if kind is DecisionCount:
         decisions = [row for row in book.decisions.values() if _about(row, query)]
         return sorted(decisions, key=lambda row: row.last_at, reverse=True)[: query.limit]
-    if kind is MarkRow:
-        marks = [MarkRow(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
+    if kind is port.MarkRow:
+        marks = [port.MarkRow(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
         return [row for row in marks if _about(row, query)][: query.limit]
     kinds: dict[type, dict[str, Any]] = {
         TaskSpec: dict(book.specs),
-        WorkerSeen: dict(book.workers),
+        port.WorkerSeen: dict(book.workers),
         Schedule: book.timetable.schedules,
     }
     found = kinds[kind]
@@ -201,7 +176,7 @@ def _rows(book: MemoryBook, kind: type, query: RowQuery) -> list[Any]:
     return rows[: query.limit]
 
 
-def _about(row: DecisionCount | MarkRow, query: RowQuery) -> bool:
+def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
 
 
@@ -216,14 +191,14 @@ def _offer_lapsed(book: MemoryBook) -> list[Run]:
         run = book.runs[id]
         if run.until is not None and run.until <= book.now and again_at <= book.now:
             offered.append(run)
-            if len(offered) == OFFERS:
+            if len(offered) == port.OFFERS:
                 break
     for run in offered:
-        book.leases[run.id] = after(book.now, OFFER_AGAIN)
+        book.leases[run.id] = after(book.now, port.OFFER_AGAIN)
     return offered
 
 
-def _matches(run: Run, query: RunQuery) -> bool:
+def _matches(run: Run, query: port.RunQuery) -> bool:
     return (
         (not query.states or run.state in query.states)
         and (query.task is None or run.task == query.task)

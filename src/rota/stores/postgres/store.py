@@ -12,33 +12,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import Lease, NewRun, Note, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
-from rota.store import (
-    ALL_ROWS,
-    Claim,
-    ClaimRequest,
-    Command,
-    Declared,
-    Depth,
-    Fired,
-    Hint,
-    MarkRow,
-    Page,
-    Plan,
-    Renewal,
-    Reply,
-    Retention,
-    RowQuery,
-    RunQuery,
-    Scope,
-    Stat,
-    Swept,
-)
 from rota.stores.bounds import UNREADABLE
 from rota.stores.grouping import Group
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
@@ -107,27 +87,27 @@ class PostgresStore:
         await self._listener.close()
         await self.pool.close()
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return await (self._puts.add(runs) if plan is None else self._put(runs, plan))
 
-    async def _put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def _put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         row = await self._verb("put", *columns.of_put(runs, plan))
         if row["runs"] is None:
-            return Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
-        return Reply(row["now"], _decisions(row))
+            return port.Reply(row["now"], [Decision(run.id, Reason.ACCEPTED) for run in runs])
+        return port.Reply(row["now"], _decisions(row))
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         row = await self._verb("fire", *columns.of_ticks(ticks))
         decisions, applied = iter(_decisions(row)), set(row["applied"])
-        return Reply(
+        return port.Reply(
             row["now"],
             [
-                Fired(True, tuple(next(decisions) for _ in tick.runs)) if place in applied else Fired(False)
+                port.Fired(True, tuple(next(decisions) for _ in tick.runs)) if place in applied else port.Fired(False)
                 for place, tick in enumerate(ticks, 1)
             ],
         )
 
-    async def claim(self, request: ClaimRequest) -> Claim:
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
         worker, tasks, free, report = request.worker, request.tasks, request.free, request.report
         self._idle.pop(worker, None)
         calls = self._calls
@@ -158,7 +138,7 @@ class PostgresStore:
                 self._publish(header.now, [worker], ())  # the call came while this claim was under way
             else:
                 self._look_once_more(worker)
-        return Claim(
+        return port.Claim(
             header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"], ended=header.touched
         )
 
@@ -182,78 +162,78 @@ class PostgresStore:
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
-    ) -> Reply[Renewal]:
+    ) -> port.Reply[port.Renewal]:
         said = [(notes or {}).get(lease.run) for lease in leases]
         row = await self._verb("renew", *columns.of_leases(leases), seconds, *columns.of_notes(said))
-        return Reply(row["now"], [Renewal(answer) for answer in row["answers"] or ()])
+        return port.Reply(row["now"], [port.Renewal(answer) for answer in row["answers"] or ()])
 
-    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await self._settles.add(settlements)
 
-    async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def _settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         row = await self._verb("settle", *columns.of_settlements(settlements))
         if row["unheard"]:
             self._publish(row["now"], self._idle_for(frozenset(row["unheard"])), ())
         if row["verdicts"] is None:
-            return Reply(row["now"], [Verdict.APPLIED] * len(settlements))
-        return Reply(row["now"], [Verdict(verdict) for verdict in row["verdicts"]])
+            return port.Reply(row["now"], [Verdict.APPLIED] * len(settlements))
+        return port.Reply(row["now"], [Verdict(verdict) for verdict in row["verdicts"]])
 
     async def control(
         self,
-        command: Command,
+        command: port.Command,
         names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Scope = Scope.RUNS,
-    ) -> Reply[int]:
+        of: port.Scope = port.Scope.RUNS,
+    ) -> port.Reply[int]:
         said, asker = columns.clean(spoken(note)), columns.clean(spoken(by))
 
-        async def control(names: Sequence[str]) -> Reply[int]:
+        async def control(names: Sequence[str]) -> port.Reply[int]:
             row = await self._verb("control", command.value, list(names), said, asker, of.value)
-            return Reply(row["now"], list(row["answers"]))
+            return port.Reply(row["now"], list(row["answers"]))
 
         return await control_possible(names, control)
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         row = await self._verb("declare_all", *columns.of_declarations(items))
-        return Reply(row["now"], [Declared(answer) for answer in row["answers"]])
+        return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"]])
 
-    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         row = await self._verb("mark", *columns.of_marks(edits))
-        return Reply(row["now"], list(row["answers"]))
+        return port.Reply(row["now"], list(row["answers"]))
 
-    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+    async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         rows = reading.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
         named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
         items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
-        return Reply(now, [item for item in items if item is not None])
+        return port.Reply(now, [item for item in items if item is not None])
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
         now, found = await self._read(reading.STATS, "ORDER BY found.minute, found.task", [-1])
         first = int(now // 60) - minutes
-        return Reply(now, [Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
+        return port.Reply(now, [port.Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
 
-    async def runs(self, query: RunQuery) -> Page:
+    async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
         now, rows = await self._read(*reading.runs_query(query))
         if query.ids is not None:
             found = {row["id"]: row for row in rows}
-            return Page(now, _legible_runs(found[id] for id in query.ids if id in found), None)
+            return port.Page(now, _legible_runs(found[id] for id in query.ids if id in found), None)
         more = len(rows) > query.limit
-        return Page(now, _legible_runs(rows[: query.limit]), str(rows[query.limit - 1]["seq"]) if more else None)
+        return port.Page(now, _legible_runs(rows[: query.limit]), str(rows[query.limit - 1]["seq"]) if more else None)
 
-    async def depths(self) -> Reply[Depth]:
+    async def depths(self) -> port.Reply[port.Depth]:
         now, found = await self._read(reading.DEPTHS, "ORDER BY found.task", [])
-        return Reply(now, [Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
+        return port.Reply(now, [port.Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
 
-    async def sweep(self, retention: Retention) -> Swept:
+    async def sweep(self, retention: port.Retention) -> port.Swept:
         ages = (retention.succeeded, retention.failed, retention.most, retention.least)
         row = await self._verb("sweep", *ages)
-        return Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"], row["touched"])
+        return port.Swept(row["now"], len(row["touched"]), row["forgotten"], row["more"], row["touched"])
 
     @asynccontextmanager
-    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
+    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[port.Hint]]:
         address = self._backend.address
         dsn = address.listen_dsn or (None if self.pool.pooled else address.dsn)
         await self._listener.start(dsn, self._backend.url)
@@ -291,7 +271,7 @@ class PostgresStore:
         backend.seen = max(backend.seen, now)
         workers, runs = frozenset(hinted), frozenset(touched)
         if (workers or runs) and backend.hub.watched:
-            backend.hub.publish(Hint(workers=workers, runs=runs))
+            backend.hub.publish(port.Hint(workers=workers, runs=runs))
 
     def _cut(self) -> None:
         self._listener.look_again()

@@ -9,32 +9,12 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import (
-    ALL_ROWS,
-    Claim,
-    ClaimRequest,
-    Command,
-    Declared,
-    Depth,
-    Fired,
-    Hint,
-    MarkRow,
-    Page,
-    Plan,
-    Renewal,
-    Reply,
-    Retention,
-    RowQuery,
-    RunQuery,
-    Scope,
-    Stat,
-    Swept,
-)
 from rota.stores.grouping import Group
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
 from rota.stores.redis import reading
@@ -76,39 +56,39 @@ class RedisStore:
         self._settles = Group[Settlement, Verdict](self._settle, GROUPED, direct=True)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         if plan is None:
             return await self._puts.add(runs)
         return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]))
 
-    async def _put(self, runs: Sequence[NewRun]) -> Reply[Decision]:
+    async def _put(self, runs: Sequence[NewRun]) -> port.Reply[Decision]:
         return await _in_parts(self._put_part, runs)
 
-    async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> Reply[Decision]:
+    async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> port.Reply[Decision]:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
         for address, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
             decisions[address : address + 1] = [Decision(run.decode(), _reason(reason))]  # or one more behind them
-        return Reply(now, decisions)
+        return port.Reply(now, decisions)
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return await _in_parts(self._fire_part, ticks)
 
-    async def _fire_part(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def _fire_part(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         now, *answers = await self.run("fire", pack([_tick_item(tick) for tick in ticks]))
-        fired: list[Fired] = []
+        fired: list[port.Fired] = []
         for applied, *words in answers:
             pairs = zip(words[::2], words[1::2], strict=True)
-            fired.append(Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
-        return Reply(now, fired)
+            fired.append(port.Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
+        return port.Reply(now, fired)
 
-    async def claim(self, request: ClaimRequest) -> Claim:
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self.claim_ready(request, None, None)
 
     async def hears(self, worker: str) -> bool:
         return await self._subscriber.attends(worker)
 
-    async def claim_ready(self, request: ClaimRequest, token: str | None, took: str | None) -> Claim:
+    async def claim_ready(self, request: port.ClaimRequest, token: str | None, took: str | None) -> port.Claim:
         worker, n, report = request.worker, request.n, request.report
         crew, packed, text = self._crew(tuple(request.tasks))
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
@@ -127,7 +107,7 @@ class RedisStore:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
         wait = None if wake is None else float(wake)
         ended = [id.decode() for id in late]
-        return Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], ended)
+        return port.Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], ended)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]
@@ -154,39 +134,39 @@ class RedisStore:
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
-    ) -> Reply[Renewal]:
+    ) -> port.Reply[port.Renewal]:
         items = [_lease_item(lease, (notes or {}).get(lease.run)) for lease in leases]
         now, *answers = await self.run("renew", pack([seconds, items]))
-        return Reply(now, [Renewal(answer.decode()) for answer in answers])
+        return port.Reply(now, [port.Renewal(answer.decode()) for answer in answers])
 
-    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await self._settles.add(settlements)
 
-    async def _settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def _settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await _in_parts(self._settle_part, settlements)
 
-    async def _settle_part(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def _settle_part(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
-        return Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
+        return port.Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
 
     async def control(
         self,
-        command: Command,
+        command: port.Command,
         names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Scope = Scope.RUNS,
-    ) -> Reply[int]:
-        async def control(names: Sequence[str]) -> Reply[int]:
+        of: port.Scope = port.Scope.RUNS,
+    ) -> port.Reply[int]:
+        async def control(names: Sequence[str]) -> port.Reply[int]:
             items: list[Any] = list(names)
-            if of is Scope.TASKS:  # a task that nobody declared can be paused as well
+            if of is port.Scope.TASKS:  # a task that nobody declared can be paused as well
                 items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
             now, *answers = await self.run("control", pack([command, of, spoken(note), spoken(by), items]))
-            return Reply(now, answers)
+            return port.Reply(now, answers)
 
         return await control_possible(names, lambda names: _in_parts(control, names))
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         said = [
             ("schedule", item.id, schedule_item(item))
             if isinstance(item, Schedule)
@@ -195,33 +175,33 @@ class RedisStore:
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
         now, *answers = await self.run("schedule" if by_hand else "declare", pack(said))
-        return Reply(now, [Declared(answer.decode()) for answer in answers])
+        return port.Reply(now, [port.Declared(answer.decode()) for answer in answers])
 
-    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         return await _in_parts(self._mark_part, edits)
 
-    async def _mark_part(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def _mark_part(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]))
-        return Reply(now, [answer == 1 for answer in answers])
+        return port.Reply(now, [answer == 1 for answer in answers])
 
-    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+    async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await reading.rows(self.run, kind, possible_rows(query))
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
         return await reading.stats(self.run, minutes)
 
-    async def runs(self, query: RunQuery) -> Page:
+    async def runs(self, query: port.RunQuery) -> port.Page:
         return await reading.runs(self.run, possible_runs(query))
 
-    async def depths(self) -> Reply[Depth]:
+    async def depths(self) -> port.Reply[port.Depth]:
         return await reading.depths(self.run)
 
-    async def sweep(self, retention: Retention) -> Swept:
+    async def sweep(self, retention: port.Retention) -> port.Swept:
         request = [retention.succeeded, retention.failed, retention.most, retention.least]
         now, late, forgotten, more = await self.run("sweep", pack(request))
-        return Swept(now, len(late), forgotten, more == 1, [id.decode() for id in late])
+        return port.Swept(now, len(late), forgotten, more == 1, [id.decode() for id in late])
 
-    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
+    def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[port.Hint]]:
         return self._subscriber.listening()
 
     async def close(self) -> None:
@@ -240,12 +220,12 @@ def _reason(word: bytes) -> Reason:
     return _REASONS.get(word, Reason.UNKNOWN)
 
 
-async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[Reply[T]]], questions: Sequence[Q]) -> Reply[T]:
+async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q]) -> port.Reply[T]:
     """A long batch as several scripts: the server does nothing else while one of them runs."""
     reply = await send(questions[:PART])
     for first in range(PART, len(questions), PART):
         part = await send(questions[first : first + PART])
-        reply = Reply(part.now, reply.items + part.items)
+        reply = port.Reply(part.now, reply.items + part.items)
     return reply
 
 

@@ -6,32 +6,12 @@ from typing import TypeVar
 
 import msgspec
 
+from rota import store as port
 from rota.domain.decision import Decision
 from rota.domain.run import Lease, NewRun, Note, after
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.store import (
-    ALL_ROWS,
-    Claim,
-    ClaimRequest,
-    Command,
-    Declared,
-    Depth,
-    Fired,
-    Hint,
-    MarkRow,
-    Page,
-    Plan,
-    Renewal,
-    Reply,
-    Retention,
-    RowQuery,
-    RunQuery,
-    Scope,
-    Stat,
-    Swept,
-)
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
@@ -56,87 +36,87 @@ class SqliteStore:
         self._pace = pace
         self._specs = Specs()
 
-    async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
+    async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return await self._reply(lambda book: admit.put(book, runs, plan))
 
-    async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
+    async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
         return await self._reply(lambda book: admit.fire(book, ticks))
 
-    async def claim(self, request: ClaimRequest) -> Claim:
-        def work(book: SqliteBook) -> Claim:
+    async def claim(self, request: port.ClaimRequest) -> port.Claim:
+        def work(book: SqliteBook) -> port.Claim:
             ended = settle.expire(book)
             taken = claim.take(book, request)
             runs = book.taken(request.worker, request.n)
             due = book.offer_schedules() if request.tasks or request.free else []
             wake = claim.register(book, request, taken, idle=len(runs) < request.free)
-            return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
+            return port.Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
 
         return await self._transact(work)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
-    ) -> Reply[Renewal]:
+    ) -> port.Reply[port.Renewal]:
         return await self._reply(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
 
-    async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
+    async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await self._reply(lambda book: settle.settle(book, settlements))
 
     async def control(
         self,
-        command: Command,
+        command: port.Command,
         names: Sequence[str],
         note: str | None = None,
         by: str | None = None,
-        of: Scope = Scope.RUNS,
-    ) -> Reply[int]:
+        of: port.Scope = port.Scope.RUNS,
+    ) -> port.Reply[int]:
         request = control.Request(command, spoken(note), spoken(by))
         return await control_possible(
             names, lambda names: self._reply(lambda book: control.control(book, request, names, of))
         )
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         return await self._reply(lambda book: control.declare(book, items))
 
-    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         return await self._reply(lambda book: control.mark(book, edits))
 
-    async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
+    async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await self._reader.do(lambda tx: reading.rows(tx, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
         return await self._reader.do(lambda tx: reading.stats(tx, minutes))
 
-    async def runs(self, query: RunQuery) -> Page:
+    async def runs(self, query: port.RunQuery) -> port.Page:
         return await self._reader.do(lambda tx: reading.runs(tx, possible_runs(query)))
 
-    async def depths(self) -> Reply[Depth]:
+    async def depths(self) -> port.Reply[port.Depth]:
         return await self._reader.do(reading.depths)
 
-    async def sweep(self, retention: Retention) -> Swept:
-        def work(book: SqliteBook, tx: Transaction) -> Swept:
+    async def sweep(self, retention: port.Retention) -> port.Swept:
+        def work(book: SqliteBook, tx: Transaction) -> port.Swept:
             expired = settle.expire(book)
             book.flush()  # what ended just now counts among the last ones
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweeping.forget(tx, retention)
-            return Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
+            return port.Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
 
         return await self._writer.do(lambda tx: self._transaction(tx, lambda book: work(book, tx)))
 
     @asynccontextmanager
-    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[Hint]]:
+    async def changes(self, worker: str | None = None) -> AsyncGenerator[AsyncIterator[port.Hint]]:
         async with self._hub.subscribe() as hints, self._bells.hung(worker, self._heard) as bell:
             with self._reader.looking(self._pace(bell)):
                 yield hints
 
-    def _heard(self, hint: Hint | None) -> None:
+    def _heard(self, hint: port.Hint | None) -> None:
         """Another process has rung."""
         if hint is None:
             self._reader.look_now()
         else:
             self._hub.publish(hint)
 
-    async def _reply(self, work: Callable[[SqliteBook], list[T]]) -> Reply[T]:
-        return await self._transact(lambda book: Reply(book.now, work(book)))
+    async def _reply(self, work: Callable[[SqliteBook], list[T]]) -> port.Reply[T]:
+        return await self._transact(lambda book: port.Reply(book.now, work(book)))
 
     async def _transact(self, work: Callable[[SqliteBook], T]) -> T:
         return await self._writer.do(lambda tx: self._transaction(tx, work))
@@ -150,12 +130,12 @@ class SqliteStore:
         if hinted:
             book.wake(hinted)
         if hinted or book.touched:
-            hint = Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
+            hint = port.Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
             concerned = hinted.keys() | book.asked_workers()
             tx.after_commit.append(lambda: self._tell(hint, concerned, hinted))
         return answer
 
-    def _tell(self, hint: Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
+    def _tell(self, hint: port.Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
         self._hub.publish(hint)
         dead = self._bells.ring(hint, concerned)
         if dead:
