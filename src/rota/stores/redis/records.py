@@ -255,7 +255,7 @@ _values = attrgetter(*(name for name, _ in _READ))
 
 
 def new_item(new: NewRun) -> list[Any]:
-    """A run on its way in, in the order of `scripts.ITEM`; None at the end is left off."""
+    """Return `new` in the order of `scripts.ITEM`, without the empty fields at the end."""
     body = new.body.removeprefix(_PREFIX).decode()
     apart = len(body) > APART
     tail = (
@@ -266,27 +266,30 @@ def new_item(new: NewRun) -> list[Any]:
         new.priority,
         False if apart else body,
     )
-    expiry = (new.expires_after, new.expires_at)
-    item: list[Any] = [new.id, new.task, new.priority, opaque(pack(tail)[1:]), new.delay or None, new.at, *expiry]
-    lone = new.guards == _UNGUARDED and new.key is new.unique_key is None
-    if apart or new.needs or new.group or not lone or any(field.get(new) is not None for field in fields.KEPT):
-        item += [_given(field, new) for field in _REST]
+    item: list[Any] = [
+        new.id,
+        new.task,
+        new.priority,
+        opaque(pack(tail)[1:]),
+        new.delay or None,
+        new.at,
+        new.expires_after,
+        new.expires_at,
+        new.key,
+        new.unique_key,
+        new.needs or None,
+        new.group,
+    ]
+    if apart or new.guards != _UNGUARDED or (fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)):
+        item += [None if (value := get(new)) == default else value for get, default in _REST]
+        if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default
+            item[_COOLDOWNS] = [(rule.failures, rule.seconds, rule.reason) for rule in new.guards.cooldowns]
         item.append(body if apart else None)
     while item[-1] is None:
         item.pop()
     return item
 
 
-def _given(field: fields.PutField, new: NewRun) -> Any:
-    value = field.get(new)
-    if value == field.default:
-        return None
-    return _whole_rules(value) if field.name == "cooldowns" else value
-
-
-_REST = [field for name in ITEM[len(FIRST_IN_ITEM) :] for field in fields.PUT if field.name == name]
-
-
-def _whole_rules(rules: Sequence[Cooldown]) -> list[tuple[int, float, str]]:
-    """Rules of cooldowns as the scripts read them: a struct would leave out its usual reason."""
-    return [(rule.failures, rule.seconds, rule.reason) for rule in rules]
+_REST = [(field.get, field.default) for field in fields.PUT if field.name in ITEM[len(FIRST_IN_ITEM) :]]
+"""How to read each field of an item that most runs do not have, and the value that is not sent."""
+_COOLDOWNS = ITEM.index("cooldowns")

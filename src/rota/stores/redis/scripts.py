@@ -22,7 +22,10 @@ declaration is small and bounded by the code, and no worker starts without it: s
 FILES = {"schedule": "declare"}
 """Verbs that have the file of another: `schedule` declares schedules that are put at run time, and may be refused."""
 
-FIRST_IN_ITEM = ("id", "task", "priority", "tail", "delay", "at", "expires_after", "expires_at")
+FIRST_IN_ITEM = (
+    *("id", "task", "priority", "tail", "delay", "at", "expires_after", "expires_at"),
+    *("key", "unique_key", "needs", "group"),
+)
 ITEM = (
     *FIRST_IN_ITEM,
     *(name for name in fields.names(fields.PUT) if name not in (*FIRST_IN_ITEM, "writes_mark", "body")),
