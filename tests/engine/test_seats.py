@@ -1,5 +1,8 @@
 """Seats: which leases a worker renews, and what the answers to a renewal do to its handlers."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from rota.domain.run import Lease, Run
@@ -27,6 +30,34 @@ def test_a_lease_is_renewed_from_its_start_until_its_ending_is_recorded() -> Non
     seats.recorded(seat.lease)
     assert seats.unsettled() == []
     seats.recorded(Lease("of another worker", 1, "x"))  # a rescued run: it was never in hand here
+
+
+class Interrupted(dict[Lease, Any]):
+    """A dict whose reader is interrupted right after it has read."""
+
+    def __init__(self, content: dict[Lease, Any], meanwhile: Callable[[], None]) -> None:
+        super().__init__(content)
+        self.meanwhile = meanwhile
+
+    def __iter__(self) -> Iterator[Lease]:
+        yield from list(self.keys())
+        self.meanwhile()
+
+
+def test_a_run_that_ends_while_another_thread_reads_the_leases_is_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heart reads two dicts without a lock: a lease that it missed would lapse before its ending is recorded."""
+    seats = Seats("w", 1)
+    seat = taken(seats, "a")
+
+    def end() -> None:
+        if seat.lease in seats:
+            seats.record(seat.lease)
+            seats.leave(seat)
+
+    for name, content in (("_taken", {seat.lease: seat}), ("_unrecorded", {})):
+        monkeypatch.setattr(seats, name, Interrupted(content, end))
+    assert seats.unsettled() == [seat.lease]
+    assert seats.leases() == [], "the run has ended while its lease was read"
 
 
 @pytest.mark.parametrize(

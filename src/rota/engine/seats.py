@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +18,11 @@ _STOPS = {Renewal.CANCEL: Stop.CANCEL, Renewal.PAUSE: Stop.PAUSE, Renewal.LOST: 
 
 
 class Seats:
-    """The seats of one worker. Only the worker's event loop changes them; the heart's thread reads under a lock."""
+    """The seats of one worker. Only the worker's event loop changes them; other threads may read the leases.
+
+    There is no lock, because each run would take it four times. One change of a dict is atomic, and so is `list(dict)`:
+    the hash and the comparison of a Lease run no Python code.
+    """
 
     def __init__(self, worker: str, total: int, slate: Slate | None = None) -> None:
         self.worker = worker
@@ -29,7 +32,6 @@ class Seats:
         self._slate = slate
         self._taken: dict[Lease, Seat] = {}
         self._unrecorded: dict[Lease, None] = {}
-        self._lock = threading.Lock()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -51,8 +53,7 @@ class Seats:
 
     def take(self, seat: Seat) -> None:
         """A run is in hand from now on."""
-        with self._lock:
-            self._taken[seat.lease] = seat
+        self._taken[seat.lease] = seat
         if self._slate is not None:  # after the seat: a renewal that began later than this has seen the lease
             self._slate.take(seat.lease, seat.deadline)
         self._empty.clear()
@@ -65,8 +66,7 @@ class Seats:
 
     def leave(self, seat: Seat) -> None:
         """The run is no longer in hand. Its lease is renewed until its ending is recorded."""
-        with self._lock:
-            del self._taken[seat.lease]
+        del self._taken[seat.lease]
         if not self._taken:
             self._empty.set()
 
@@ -88,13 +88,11 @@ class Seats:
     def record(self, lease: Lease) -> None:
         """The ending of this lease is on its way to the store. Until the store has answered, the lease is renewed:
         else a run that succeeded would start again while its ending waits."""
-        with self._lock:
-            self._unrecorded[lease] = None
+        self._unrecorded[lease] = None
 
     def recorded(self, lease: Lease) -> None:
         """The store has answered the ending of this lease, or can never take it: nobody renews the lease any more."""
-        with self._lock:
-            self._unrecorded.pop(lease, None)
+        self._unrecorded.pop(lease, None)
         if self._slate is not None:
             self._slate.leave(lease)
 
@@ -102,20 +100,17 @@ class Seats:
 
     def leases(self) -> list[Lease]:
         """The leases of the runs in hand; safe from any thread."""
-        with self._lock:
-            return list(self._taken)
+        return list(self._taken)
 
     def unsettled(self) -> list[Lease]:
         """The leases to renew: of the runs in hand, and of the endings that the store has not answered yet. Safe from
         any thread."""
-        with self._lock:
-            return list(dict.fromkeys([*self._taken, *self._unrecorded]))
+        taken = list(self._taken)  # first: an ending is in `_unrecorded` before its run leaves `_taken`
+        return list(dict.fromkeys([*taken, *self._unrecorded]))
 
     def notes(self) -> Notes:
         """What handlers noted and no renewal has carried yet; safe from any thread."""
-        with self._lock:
-            seats = list(self._taken.values())
-        mine = (seat for seat in seats if seat.stop is not Stop.LOST)
+        mine = (seat for seat in self if seat.stop is not Stop.LOST)
         return {seat.lease: note for seat in mine if (note := seat.context.fresh_note())}
 
     def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float, notes: Notes) -> None:
