@@ -15,7 +15,7 @@ from rota.domain.lifecycle import Lost, settlement_of
 from rota.domain.policy import Policy
 from rota.domain.run import Run, State
 from rota.domain.timing import shown
-from rota.engine.endings import tell_lost
+from rota.engine.endings import log_lost
 from rota.engine.logs import JsonLines, LogSetup, TextLines, configure, local
 from rota.testing import Simulation, simulate
 from tests.requirement import requirement
@@ -130,7 +130,7 @@ def test_a_lapsed_lease_says_what_becomes_of_the_run(
 ) -> None:
     policy = Policy(lost="fail") if lost == "fail" else Policy()
     run = Run(id="1", task="beat", state=State.RUNNING, worker="ada", fence=3, policy=policy)
-    tell_lost(run, settlement_of(run, Lost()))
+    log_lost(run, settlement_of(run, Lost()))
     (record,) = caplog.records
     assert record.levelname == level
     assert record.getMessage().startswith("beat 1: the lease of worker ada lapsed (fence 3), ")

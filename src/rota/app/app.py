@@ -177,7 +177,7 @@ class Rota(Planning, AsyncOnly):
         """
         known = self._core.registry.names().get(task) or await self._remote(self._core.client, task)
         if isinstance(known, RemoteTask) and not known.spec.executor:
-            await self._unknown_names.tell(self._core.client, task, self._core.registry.names())
+            await self._unknown_names.warn(self._core.client, task, self._core.registry.names())
         return await known.submit(*args, **kwargs)
 
     async def touch(self, task: str, *args: Any, **kwargs: Any) -> Decision:

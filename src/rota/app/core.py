@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rota.app.life import Life
 from rota.app.registry import Registry
 from rota.client.client import Client
-from rota.client.leftovers import tell_leftovers
+from rota.client.leftovers import log_leftovers
 from rota.client.portal import Portal
 from rota.domain.deadline import deadline_id
 from rota.domain.results import FailOn
@@ -124,7 +124,7 @@ class Core:
             late = self.declare_schedules
         owner = None if settings.source("name") == "default" else settings.name  # other apps have the default name too
         declared = {schedule.id for schedule in registry.declared()}
-        engine.undeclared |= await tell_leftovers(self.client, registry.names(), owner, declared)
+        engine.undeclared |= await log_leftovers(self.client, registry.names(), owner, declared)
         await engine.start(late)
         return engine
 

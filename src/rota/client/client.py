@@ -14,7 +14,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
-from rota.engine.events import tell_unstarted
+from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.forks import PerProcess
@@ -269,7 +269,7 @@ class Client:
         """Call the hooks for those of `ids` that ended in the queue. A verb that this process sent may have ended
         them."""
         if ids and self._hooks is not None and self._hooks.wanted("cancelled"):
-            await tell_unstarted(await self.store(), self._hooks, ids)
+            await announce_unstarted(await self.store(), self._hooks, ids)
 
     async def close(self) -> None:
         session = self._per_loop.get().pop(asyncio.get_running_loop(), None)

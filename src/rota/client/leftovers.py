@@ -21,7 +21,7 @@ NAMES = 1000
 """Unknown names that a process remembers to have warned about."""
 
 
-async def tell_orphans(store: Reads, known: Collection[str]) -> None:
+async def log_orphans(store: Reads, known: Collection[str]) -> None:
     """Warn about queued runs whose task neither this app nor a live worker knows. `known` are the task names of this
     app."""
     workers = await store.rows(WorkerSeen)
@@ -42,7 +42,7 @@ async def tell_orphans(store: Reads, known: Collection[str]) -> None:
         log.warning("queued runs of %d more tasks that no live worker knows: see `rota doctor`", len(orphans) - LISTED)
 
 
-async def tell_undeclared(store: Reads, owner: str, declared: Collection[str]) -> list[str]:
+async def log_undeclared(store: Reads, owner: str, declared: Collection[str]) -> list[str]:
     """Warn about schedules that the code of this app declared once and no longer declares; return their ids."""
     stored = all_rows(store, Schedule, RowQuery(limit=PAGE))
     names = [row.id async for row in stored if row.owner == owner and row.id not in declared]
@@ -57,7 +57,7 @@ async def tell_undeclared(store: Reads, owner: str, declared: Collection[str]) -
     return names
 
 
-async def tell_leftovers(
+async def log_leftovers(
     client: Client, known: Collection[str], owner: str | None, declared: Collection[str]
 ) -> set[str]:
     """Warn about what the store has and the code of the app no longer knows; return the ids of such schedules.
@@ -65,8 +65,8 @@ async def tell_leftovers(
     Without an `owner`, no schedule can be attributed to this app.
     """
     try:
-        await tell_orphans(client, known)
-        return set() if owner is None else set(await tell_undeclared(client, owner, declared))
+        await log_orphans(client, known)
+        return set() if owner is None else set(await log_undeclared(client, owner, declared))
     except StoreUnavailable as error:
         log.warning("cannot look for what the code no longer knows: %s", error)
         return set()
@@ -78,7 +78,7 @@ class UnknownNames:
     def __init__(self) -> None:
         self._warned: set[str] = set()
 
-    async def tell(self, store: Reads, task: str, names: Collection[str]) -> None:
+    async def warn(self, store: Reads, task: str, names: Collection[str]) -> None:
         """Warn if no worker has published `task`. `names` are the tasks of this app. No warning if the app defines no
         task and the store has none: then nobody knows what is right."""
         if task in self._warned or len(self._warned) >= NAMES:

@@ -185,18 +185,18 @@ class Session:
                 await self._read(ids[: len(ids) // 2])
                 await self._read(ids[len(ids) // 2 :])
                 return
-            self._tell(ids[0], error)
+            self._answer(ids[0], error)
             return
         found = {run.id: run for run in page.runs}
         for id in ids:
             run = found.get(id)
             if run is None:
-                self._tell(id, RunNotFound(unknown_run(id)))
+                self._answer(id, RunNotFound(unknown_run(id)))
             elif run.state.final:
-                self._tell(id, run)
+                self._answer(id, run)
         await self._attend(page)
 
-    def _tell(self, id: str, news: Run | Exception) -> None:
+    def _answer(self, id: str, news: Run | Exception) -> None:
         for future in self._waiting.get(id, ()):
             if future.done():
                 continue

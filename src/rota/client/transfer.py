@@ -39,18 +39,18 @@ class Moved(Struct):
     left: int = 0
 
 
-async def move(source: Store, target: Store, by: str | None = None, tell: Callable[[str], object] = str) -> Moved:
+async def move(source: Store, target: Store, by: str | None = None, on_part: Callable[[str], object] = str) -> Moved:
     """Move schedules with their next ticks, queued and paused runs with their due times, marks, and published specs."""
     moved = Moved()
     specs = (await source.rows(TaskSpec)).items
     await target.declare([replace(spec, enabled=True) for spec in specs])  # move the runs of disabled tasks as well
-    tell("schedules")
+    on_part("schedules")
     async for schedules in _schedules(source):
         await _move_schedules(source, target, schedules, by)
         moved.schedules += len(schedules)
-    tell("marks")
+    on_part("marks")
     await _copy_marks(source, target)
-    tell("runs")
+    on_part("runs")
     gone: list[str] = []
     stays = await _running(source)
     async for runs in _waiting(source):

@@ -9,7 +9,7 @@ from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settle
 from rota.domain.plain import plural
 from rota.domain.run import Failure, Run
 from rota.engine.context import Context
-from rota.engine.endings import tell_ending
+from rota.engine.endings import log_ending
 from rota.engine.events import Announcer
 from rota.engine.heart import Heart
 from rota.engine.logs import run_here
@@ -96,20 +96,22 @@ class Calls:
             self._announcer.stuck(seat.run)
             seat.overdue.add_done_callback(self._overdue_call_ended)
         left(seat)
-        tell_ending(seat.run, settlement)
+        log_ending(seat.run, settlement)
 
     def _overdue_call_ended(self, call: "asyncio.Future[object]") -> None:
         if not call.cancelled():
             call.exception()  # marks the exception as seen: nobody else looks at it
         self._seats.overdue -= 1
 
-    async def drain(self, grace: float) -> None:
-        """Wait `grace` seconds for the handlers, then tell them to stop, then give back the runs that are left."""
-        if not await self._seats.emptied(grace):
+    async def drain(self, drain_seconds: float) -> None:
+        """Wait `drain_seconds` for the handlers, then ask them to stop, then give back the runs that are left."""
+        if not await self._seats.emptied(drain_seconds):
             still = plural(len(self._seats), "handler")
-            log.warning("%s still running%s: told to stop", still, f" after {grace:.1f} s" if grace else "")
+            log.warning(
+                "%s still running%s: told to stop", still, f" after {drain_seconds:.1f} s" if drain_seconds else ""
+            )
             for seat in self._seats:
-                seat.tell(Stop.SHUTDOWN)
+                seat.request_stop(Stop.SHUTDOWN)
             await self._clean_up()
         for seat in self._seats:
             if not seat.given_back:

@@ -13,7 +13,7 @@ VERDICTS = frozenset({"TaskError", "rota.errors.TaskError", "rota.errors.RetryAf
 CHAINED = "\nThe above exception was the direct cause"
 
 
-def tell_ending(run: Run, settlement: Settlement) -> None:
+def log_ending(run: Run, settlement: Settlement) -> None:
     """Log the ending of a call: INFO for a success, WARNING for a failure that is tried again, ERROR for the last."""
     took, error, action = settlement.seconds or 0.0, settlement.error, settlement.action
     failed = isinstance(action, Finish) and action.state is State.FAILED
@@ -39,7 +39,7 @@ def tell_ending(run: Run, settlement: Settlement) -> None:
         )
 
 
-def tell_lost(run: Run, settlement: Settlement) -> None:
+def log_lost(run: Run, settlement: Settlement) -> None:
     """Log that the lease of `run` lapsed: its worker died, froze or is cut off."""
     final = isinstance(settlement.action, Finish)
     log.log(

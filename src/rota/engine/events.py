@@ -52,7 +52,7 @@ def unstarted(run: Run) -> Event:
     )
 
 
-async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None:
+async def announce_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None:
     """Read the runs that this process ended in the queue, and emit `cancelled` for each.
 
     A run that ended with a call of its handler is left out: its worker emits that event.
@@ -69,7 +69,7 @@ async def tell_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> None
                 hooks.emit(unstarted(run))
 
 
-async def tell_stopped(store: Store, hooks: Hooks, group: str, now: float) -> None:
+async def announce_stopped(store: Store, hooks: Hooks, group: str, now: float) -> None:
     """Emit `cancelled` for each run of `group` that the failure of a step, recorded at `now`, has cancelled."""
     query = RunQuery(group=group, states=[State.CANCELLED], limit=PAGE)
     try:
@@ -103,12 +103,12 @@ class Announcer:
         if self._hooks.wanted(event.name):
             self._hooks.emit(event)
         if settlement.stops is not None and self._hooks.wanted("cancelled"):
-            self._hooks.later(tell_stopped(self._store, self._hooks, settlement.stops, now))
+            self._hooks.later(announce_stopped(self._store, self._hooks, settlement.stops, now))
 
     def expired(self, ids: Sequence[str]) -> None:
         """The store has cancelled these runs because it is too late to start them."""
         if ids and self._hooks.wanted("cancelled"):
-            self._hooks.later(tell_unstarted(self._store, self._hooks, ids))
+            self._hooks.later(announce_unstarted(self._store, self._hooks, ids))
 
     async def drain(self) -> None:
         """Wait for hooks that still run, but not for ever."""

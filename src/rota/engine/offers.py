@@ -1,7 +1,7 @@
 """Offers: what a claim brings beside runs: due schedules, lapsed leases, and runs that expired."""
 
 from rota.domain.lifecycle import Lost, settlement_of
-from rota.engine.endings import tell_lost
+from rota.engine.endings import log_lost
 from rota.engine.events import Announcer
 from rota.engine.heart import Heart
 from rota.engine.seats import Seats
@@ -34,5 +34,5 @@ class Offers:
         for run in claim.lapsed:
             if run.lease not in ours and run not in claim.runs:
                 settlement = settlement_of(run, Lost())
-                tell_lost(run, settlement)
+                log_lost(run, settlement)
                 self._settler.settle(settlement, run)

@@ -144,10 +144,10 @@ class Client:
             self._log_release(silent)
             return {}
         elif ending and works:
-            self._tell(silent)
+            self._log_silence(silent)
         return ending if works else {}
 
-    def _tell(self, silent: float) -> None:
+    def _log_silence(self, silent: float) -> None:
         if not self.warned:
             self.warned = True
             say(

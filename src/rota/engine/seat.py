@@ -31,7 +31,7 @@ class Seat:
         self.given_back = False  # the stopping worker has settled the run without waiting for the handler
         self.overdue: asyncio.Future[Any] | None = None  # a call that outlives its run
 
-    def tell(self, stop: Stop) -> None:
+    def request_stop(self, stop: Stop) -> None:
         """Ask the handler to end: by cancellation on the loop, by `ctx.stopping` in a thread.
 
         An asyncio task that has not begun must not be cancelled: it would end without leaving its seat.

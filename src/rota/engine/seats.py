@@ -126,4 +126,4 @@ class Seats:
             if answer is Renewal.LOST:
                 log.warning("%s %s: lease lost (fence %d), stopping its handler", seat.run.task, lease.run, lease.fence)
             if answer in _STOPS:
-                seat.tell(_STOPS[answer])
+                seat.request_stop(_STOPS[answer])

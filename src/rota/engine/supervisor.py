@@ -178,10 +178,10 @@ class Supervisor:
         self._stack.callback(line.stop)
         return slate
 
-    async def stop(self, grace: float) -> None:
+    async def stop(self, drain_seconds: float) -> None:
         """Stop claiming, wait for handlers, record their endings, then close the store. A second call only waits."""
         if self._stopped is None:
-            self._stopped = asyncio.create_task(self._stop(grace))
+            self._stopped = asyncio.create_task(self._stop(drain_seconds))
         await asyncio.shield(self._stopped)
 
     def hurry(self) -> None:
@@ -224,7 +224,7 @@ class Supervisor:
         if self._watchdog is not None:
             self._watchdog.stop()
 
-    async def _stop(self, grace: float) -> None:
+    async def _stop(self, drain_seconds: float) -> None:
         """Try every part of the stop, also after one has failed."""
         try:
             async with AsyncExitStack() as last:
@@ -233,17 +233,17 @@ class Supervisor:
                     last.push_async_callback(self._end, name)
                 last.push_async_callback(self._heart.stop)
                 last.push_async_callback(self._record)
-                await self._drain(grace)
+                await self._drain(drain_seconds)
         finally:
             self.ended = True
             log.info("worker %s stopped", self.name)
 
-    async def _drain(self, grace: float) -> None:
+    async def _drain(self, drain_seconds: float) -> None:
         in_hand = plural(len(self._seats.leases()), "run")
-        log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, grace)
+        log.info("worker %s is stopping: %s in hand, for up to %.1f s", self.name, in_hand, drain_seconds)
         self._worker.stop_claiming()
         await self._end("worker", patience=STOP_CLAIMING)
-        drain = asyncio.create_task(self._calls.drain(grace))
+        drain = asyncio.create_task(self._calls.drain(drain_seconds))
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()

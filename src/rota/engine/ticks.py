@@ -98,7 +98,7 @@ class Ticks:
         missed = 0
         for (schedule, tick), fired in zip(ticks, reply.items, strict=True):
             missed += fired.applied and tick.missed is not None and tick.missed.reason is Reason.MISSED
-            self._tell(schedule, tick, fired, logging.WARNING if missed <= LOGGED else logging.DEBUG)
+            self._log(schedule, tick, fired, logging.WARNING if missed <= LOGGED else logging.DEBUG)
         if missed > LOGGED:
             log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - LOGGED, "schedule"))
 
@@ -143,7 +143,7 @@ class Ticks:
             self._odd.add((schedule.id, schedule.version))
             log.error("schedule %s (%s) cannot be planned here: %s", schedule.id, schedule.trigger, error)
 
-    def _tell(self, schedule: Schedule, tick: Tick, fired: Fired, level: int) -> None:
+    def _log(self, schedule: Schedule, tick: Tick, fired: Fired, level: int) -> None:
         if not fired.applied:
             return  # another worker has fired it, or it has changed since
         if tick.missed is not None and tick.missed.reason is Reason.LATE:
@@ -157,12 +157,12 @@ class Ticks:
             if not decision:
                 skipped = f"schedule {schedule.id} skipped its tick of {shown(nominal)}"
                 reason = str(decision.reason)
-                self._tell_skipped(schedule, skipped, decision.reason)
+                self._log_skipped(schedule, skipped, decision.reason)
                 self._hooks.emit(Event("refused", schedule.task, reason=reason, note=skipped, key=schedule.key))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("schedule %s fired %d, next %s", schedule.id, len(tick.runs), shown(tick.then))
 
-    def _tell_skipped(self, schedule: Schedule, skipped: str, reason: Reason) -> None:
+    def _log_skipped(self, schedule: Schedule, skipped: str, reason: Reason) -> None:
         """Log a skipped tick. DEBUG if somebody disabled the task on purpose, or if it was logged once that the code no
         longer declares the schedule."""
         left = schedule.id in self._undeclared

@@ -22,7 +22,7 @@ class Waiters:
         self._tasks = tasks
         self._lock = threading.Lock()  # plain handlers wait through the portal, on a loop of its own
         self._awaited: dict[Lease, Counter[str]] = {}
-        self._told = False
+        self._warned = False
 
     @contextmanager
     def waiting(self, seat: Lease, run: str) -> Generator[None]:
@@ -43,7 +43,7 @@ class Waiters:
         """Warn if no awaited run can move. `runs` have been awaited for a while, as the store has them `now`."""
         leases = self._seats.leases()
         with self._lock:
-            if self._told or self._seats.free > 0 or any(seat not in self._awaited for seat in leases):
+            if self._warned or self._seats.free > 0 or any(seat not in self._awaited for seat in leases):
                 return
             awaited = {run for seat in leases for run in self._awaited[seat]}
             ours = [run for run in runs if run.id in awaited]
@@ -51,7 +51,7 @@ class Waiters:
             stuck = [run for run in ours if self._needs_a_seat(run, now)]
             if moving or not stuck:
                 return
-            self._told = True
+            self._warned = True
         log.warning(
             "worker %s: its handlers hold all %d seats and wait for other runs, which wait for a seat (%s %s and %d "
             "more): nothing moves until another worker takes them. Give the tasks that wait a timeout, raise "

@@ -33,7 +33,7 @@ from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.engine.steps import Answer, Inputs, StepCode
 from rota.errors import InvalidOptions
-from rota.flow.status import FlowStatus, standing
+from rota.flow.status import FlowStatus, step_statuses
 from rota.store import MarkRow, RowQuery, RunQuery
 from rota.task import Bound, Task, bind_step, call_of, definition_of
 
@@ -259,7 +259,7 @@ class Flow:
         name = await self.period(period)
         now, runs = await self._newest(name)
         marks = await self._marks(name)
-        return FlowStatus(flow=self.name, period=name, now=now, steps=standing(self.specs, runs, marks, now))
+        return FlowStatus(flow=self.name, period=name, now=now, steps=step_statuses(self.specs, runs, marks, now))
 
     async def wait(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
         """Return when the period is done, or when nothing of it changes any more by itself: `done` says which. Raise

@@ -64,7 +64,9 @@ class FlowStatus(Struct, frozen=True, kw_only=True):
         return {name: step for name, step in self.steps.items() if step.state == "blocked"}
 
 
-def standing(steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], now: float) -> dict[str, StepStatus]:
+def step_statuses(
+    steps: Steps, runs: Mapping[str, Run], marks: Mapping[str, Mark], now: float
+) -> dict[str, StepStatus]:
     """Return the status of every step from its newest run and its mark. A marked success counts, whatever became of
     later runs."""
     found: dict[str, StepStatus] = {}

@@ -225,8 +225,8 @@ class Schedules:
     async def _fill(self, schedule: Schedule, nominals: Sequence[float]) -> Sequence[Decision]:
         """Return one decision per tick: for its new run, or for the run that it has already."""
         client = self._client()
-        standing = await self._standing(schedule, set(nominals))
-        fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals if nominal not in standing}
+        existing = await self._existing(schedule, set(nominals))
+        fresh = {nominal: tick_id(schedule.id, nominal) for nominal in nominals if nominal not in existing}
         taken = True
         while taken:  # a run that ended badly is tried again, under the id of its retry
             known = {run.id: run for run in (await client.runs(RunQuery(ids=list(fresh.values())))).runs}
@@ -235,14 +235,14 @@ class Schedules:
                 if run.state in BAD_ENDS or run.origin.nominal != nominal:
                     fresh[nominal], taken = retry_id(run.id), True
                 else:
-                    standing[nominal] = Decision(run.id, Reason.JOINED)
+                    existing[nominal] = Decision(run.id, Reason.JOINED)
                     del fresh[nominal]
         unfinished = RunQuery(task=schedule.task, key=schedule.key, states=[State.QUEUED, State.RUNNING], limit=100)
         runs = backfill(schedule, fresh, [run.id for run in (await client.runs(unfinished)).runs])
         made = iter((await client.put(runs)).items)
-        return [standing[nominal] if nominal in standing else next(made) for nominal in nominals]
+        return [existing[nominal] if nominal in existing else next(made) for nominal in nominals]
 
-    async def _standing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
+    async def _existing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
         """Return the ticks that a run with another id belongs to: with overlap="queue", a tick may have joined the run
         of an earlier tick, and from then on the run has the nominal time of the later one."""
         if schedule.overlap != "queue" or not nominals:

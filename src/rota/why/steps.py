@@ -36,10 +36,10 @@ async def why_step(store: Reads, status: FlowStatus, name: str) -> Why:
 
 
 def _before(status: FlowStatus, name: str) -> list[Fact]:
-    return [Fact("step", f"before it, {_stands(status, parent)}") for parent in status.steps[name].after]
+    return [Fact("step", f"before it, {_state(status, parent)}") for parent in status.steps[name].after]
 
 
-def _stands(status: FlowStatus, name: str) -> str:
+def _state(status: FlowStatus, name: str) -> str:
     step = status.steps[name]
     if step.state == "absent":
         return f"{name} was not started either"

@@ -41,7 +41,7 @@ def diff(*, target: Shared[Target], show: Shared[Show]) -> int:
     overdue schedules would make at once are shown too, but do not count as changes.
     """
     found = target.run(_difference(target, target.app()))
-    _tell(show, found)
+    _show_difference(show, found)
     return CHANGES if found.changes else 0
 
 
@@ -67,7 +67,9 @@ def sync(
     check_shared(app.backend)
     found = target.run(_sync(target, app, prune))
     left = [change for change in found.changes if change.kind == "undeclared" and not prune]
-    _tell(show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True)
+    _show_difference(
+        show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True
+    )
     if left:
         names = ", ".join(change.id for change in left)
         show.note(f"no longer in the code, and left alone: {names}; --prune deletes what is")
@@ -99,7 +101,7 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     return found
 
 
-def _tell(show: Show, found: Difference, done: bool = False) -> None:
+def _show_difference(show: Show, found: Difference, done: bool = False) -> None:
     records = [change_view(change) for change in found.changes]
     if show.json:
         show.value({"changes": records, "catch_up": [owed_view(each) for each in found.owed]})

@@ -47,18 +47,18 @@ def move_store(
             }
         )
     elif dry_run:
-        _tell_count(show, moved, masked(source), masked(target))
+        _show_count(show, moved, masked(source), masked(target))
     else:
-        _tell_moved(show, moved, masked(source), masked(target))
+        _show_moved(show, moved, masked(source), masked(target))
 
 
-def _tell_count(show: Show, found: Moved, source: str, target: str) -> None:
+def _show_count(show: Show, found: Moved, source: str, target: str) -> None:
     show.line(f"Would move {_what(found)} from {source} to {target}; nothing was changed.")
     if found.running:
         show.line(f"{plural(found.running, 'run')} running there would stay, and so would what waits for its end.")
 
 
-def _tell_moved(show: Show, moved: Moved, source: str, target: str) -> None:
+def _show_moved(show: Show, moved: Moved, source: str, target: str) -> None:
     show.line(f"Moved {_what(moved)} from {source} to {target}.")
     if moved.schedules or moved.runs:
         show.line("In the old store, the moved schedules are deleted and the moved runs are cancelled.")

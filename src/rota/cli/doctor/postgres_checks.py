@@ -119,7 +119,7 @@ async def _hints(backend: PostgresBackend, connection: Connection, pooled: bool)
     advice = "LISTEN and NOTIFY must reach the server: give listen_url=, straight to it"
     try:
         async with _connected(address.listen_dsn or address.dsn) as ear:
-            await ear.add_listener(channel, lambda _c, _p, _n, said: arrived.set() if said == token else None)
+            await ear.add_listener(channel, lambda _c, _p, _n, payload: arrived.set() if payload == token else None)
             await connection.execute("SELECT pg_notify($1, $2)", channel, token)
             async with asyncio.timeout(PROOF):
                 await arrived.wait()

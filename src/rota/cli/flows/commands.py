@@ -12,7 +12,7 @@ from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural
-from rota.cli.runs.why import tell_why
+from rota.cli.runs.why import show_why
 from rota.domain.decision import Decision, Reason
 from rota.domain.period import Period
 from rota.errors import InvalidOptions
@@ -108,7 +108,7 @@ def why_flow(
             return found, await why_step(client, found.status, name)
 
     found, answer = target.run(read(), code=True)
-    tell_why(show, answer)
+    show_why(show, answer)
     if not show.json and found.status.steps[step].state not in ("done", "skipped", "running"):
         show.line(f"- recheck: {healed_words(found)}")
 
@@ -124,7 +124,7 @@ def start(flow: FlowName, /, *, period: PeriodName = None, target: Shared[Target
             name = await chosen.period(period)
             return name, await chosen.start(name)
 
-    _tell(show, flow, *target.run(put(), code=True))
+    _show_decisions(show, flow, *target.run(put(), code=True))
 
 
 @flows.command
@@ -147,7 +147,7 @@ def rerun(
             name = await chosen.period(period)
             return name, await chosen.rerun(find_step(chosen, step), name, downstream=not only)
 
-    _tell(show, flow, *target.run(put(), code=True))
+    _show_decisions(show, flow, *target.run(put(), code=True))
 
 
 @flows.command
@@ -222,7 +222,7 @@ def _between(once: Period, first: str, last: str) -> int:
 WORDS = {Reason.ACCEPTED: "put", Reason.JOINED: "waits already"}
 
 
-def _tell(show: Show, flow: str, period: str, answers: Mapping[str, Decision]) -> None:
+def _show_decisions(show: Show, flow: str, period: str, answers: Mapping[str, Decision]) -> None:
     records = start_records(flow, period, answers)
     columns = [
         Column("period", piped=True),

@@ -73,7 +73,7 @@ def set_mark(
             await client.mark([MarkRow(task, _key(key), Mark(succeeded_at=now, finished_at=now))])
 
     target.run(put(), code=True)
-    _tell(show, task, key, True, "counts as done from now on")
+    _show_change(show, task, key, True, "counts as done from now on")
 
 
 @marks.command(name="clear")
@@ -88,7 +88,7 @@ def clear_mark(task: TaskName, key: Key, /, *, target: Shared[Target], show: Sha
             return (await client.mark([MarkRow(task, _key(key), None)])).items[0]
 
     changed = target.run(drop(), code=True)
-    _tell(show, task, key, changed, "is forgotten, so that it may run again" if changed else "was not marked")
+    _show_change(show, task, key, changed, "is forgotten, so that it may run again" if changed else "was not marked")
 
 
 def _key(key: str) -> str:
@@ -98,7 +98,7 @@ def _key(key: str) -> str:
         raise InvalidOptions(str(error)) from None
 
 
-def _tell(show: Show, task: str, key: str, changed: bool, words: str) -> None:
+def _show_change(show: Show, task: str, key: str, changed: bool, words: str) -> None:
     if show.json:
         show.value({"task": task, "key": key, "changed": changed})
     else:

@@ -45,7 +45,7 @@ def state_text(state: StepState, words: bool = True) -> Text:
 
 
 def flow_columns(listed: Sequence[FlowPeriod]) -> list[Column]:
-    by_name = {standing.flow.name: standing for standing in listed}
+    by_name = {flow_period.flow.name: flow_period for flow_period in listed}
 
     def of(record: Record) -> FlowPeriod:
         return by_name[str(record["flow"])]
@@ -72,28 +72,28 @@ def strip(status: FlowStatus) -> Text:
     return Text.assemble(*(state_text(step.state, words=False) for step in status.steps.values()))
 
 
-def recheck_text(standing: FlowPeriod) -> Text:
-    if standing.recheck is not None and standing.recheck.paused:
+def recheck_text(flow_period: FlowPeriod) -> Text:
+    if flow_period.recheck is not None and flow_period.recheck.paused:
         return Text("paused", style="magenta")
-    at = standing.next_recheck
+    at = flow_period.next_recheck
     if at is None:
         return Text("none", style="bright_black")
-    return Text(relative(at, standing.status.now))
+    return Text(relative(at, flow_period.status.now))
 
 
 class Grid:
     """One row per step, one column per period; as many of the last periods as fit the terminal."""
 
-    def __init__(self, standing: FlowPeriod, statuses: Sequence[FlowStatus]) -> None:
-        self.standing = standing
+    def __init__(self, flow_period: FlowPeriod, statuses: Sequence[FlowStatus]) -> None:
+        self.flow_period = flow_period
         self.statuses = statuses
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        steps = list(self.standing.status.steps.values())
+        steps = list(self.flow_period.status.steps.values())
         if not steps:
-            yield Text(f"{self.standing.flow.name} has no steps yet; add them with flow.step(task).")
+            yield Text(f"{self.flow_period.flow.name} has no steps yet; add them with flow.step(task).")
             return
-        names = {name: f"{' ' * depth}{one_line(name)}" for name, depth in depths(self.standing.status).items()}
+        names = {name: f"{' ' * depth}{one_line(name)}" for name, depth in depths(self.flow_period.status).items()}
         width = min(NAME_SHOWN, max(map(len, names.values())))
         room = options.max_width - width - GAP
         shown = self.statuses[-max(1, room // (CELL + GAP)) :]
@@ -103,20 +103,22 @@ class Grid:
         yield self._table(shown, names, width, left if left >= WORDS_FROM else 0)
         yield Text()
         yield legend(step.state for status in shown for step in status.steps.values())
-        yield from closing(self.standing)
+        yield from closing(self.flow_period)
 
     def _title(self) -> Text:
-        standing = self.standing
-        head = Text.assemble((one_line(standing.flow.name), "bold"), f"  {plural(len(standing.flow.steps), 'step')}")
+        flow_period = self.flow_period
+        head = Text.assemble(
+            (one_line(flow_period.flow.name), "bold"), f"  {plural(len(flow_period.flow.steps), 'step')}"
+        )
         head.no_wrap, head.overflow = True, "ellipsis"
-        return head.append(f"  {standing.zone} time", style="dim")
+        return head.append(f"  {flow_period.zone} time", style="dim")
 
     def _table(self, shown: Sequence[FlowStatus], names: dict[str, str], width: int, words: int) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
         table.add_column("step\n", no_wrap=True, width=width, overflow="ellipsis")
         for status in shown:
             style = "bold" if status is shown[-1] else "dim"
-            label = Text(period_label(self.standing, status.period), style=style)
+            label = Text(period_label(self.flow_period, status.period), style=style)
             table.add_column(label, justify="center", width=CELL, no_wrap=True)
         if words:
             table.add_column("\n" + shown[-1].period, no_wrap=True, overflow="ellipsis", max_width=words)
@@ -135,12 +137,12 @@ def depths(status: FlowStatus) -> dict[str, int]:
     return found
 
 
-def period_label(standing: FlowPeriod, period: str) -> str:
+def period_label(flow_period: FlowPeriod, period: str) -> str:
     """The name of a period in two short lines."""
-    once = standing.flow.once
+    once = flow_period.flow.once
     if not isinstance(once, Period):
         return f"\n{one_line(period)[-CELL:]}"
-    begin: datetime = once.bounds(period)[0].astimezone(ZoneInfo(standing.zone))
+    begin: datetime = once.bounds(period)[0].astimezone(ZoneInfo(flow_period.zone))
     match once.unit:
         case "hour":
             return f"{begin:%d %b}\n{begin:%H:%M}"
@@ -186,37 +188,37 @@ def legend(states: Iterable[StepState]) -> Text:
     return Text("   ").join(parts)
 
 
-def closing(standing: FlowPeriod) -> list[Text]:
+def closing(flow_period: FlowPeriod) -> list[Text]:
     """What to do next; empty if there is nothing to do."""
-    flow, period, healed = standing.flow.name, standing.status.period, standing.healing
-    bad = [step for step in standing.status.steps.values() if step.state in ("failed", "cancelled")]
+    flow, period, healed = flow_period.flow.name, flow_period.status.period, flow_period.healing
+    bad = [step for step in flow_period.status.steps.values() if step.state in ("failed", "cancelled")]
     lines: list[str] = []
     if bad:
         lines.append(f"rota flows why {flow} {bad[0].name} --period {period} tells more")
-        lines += [] if healed is None else [f"the recheck tries it again {_clock(healed, standing)}"]
-    elif not standing.status.started:
-        lines += [] if healed is None else [f"{period} starts {_clock(healed, standing)}"]
+        lines += [] if healed is None else [f"the recheck tries it again {_clock(healed, flow_period)}"]
+    elif not flow_period.status.started:
+        lines += [] if healed is None else [f"{period} starts {_clock(healed, flow_period)}"]
         lines.append(f"rota flows start {flow} --period {period} starts it now")
     return [Text(line, style="dim") for line in lines]
 
 
-def healed_words(standing: FlowPeriod) -> str:
+def healed_words(flow_period: FlowPeriod) -> str:
     """What starts the missing steps of a period, and when."""
-    flow, period = standing.flow.name, standing.status.period
+    flow, period = flow_period.flow.name, flow_period.status.period
     start = f"`rota flows start {flow} --period {period}`"
-    if (healed := standing.healing) is not None:
-        return f"its recheck does what is missing {_clock(healed, standing)}, {start} at once"
+    if (healed := flow_period.healing) is not None:
+        return f"its recheck does what is missing {_clock(healed, flow_period)}, {start} at once"
     return f"no recheck looks at {period} any more: {start} does what is missing"
 
 
-def _clock(at: float, standing: FlowPeriod) -> str:
-    return f"{relative(at, standing.status.now)} ({wall(at, ZoneInfo(standing.zone), standing.status.now)})"
+def _clock(at: float, flow_period: FlowPeriod) -> str:
+    return f"{relative(at, flow_period.status.now)} ({wall(at, ZoneInfo(flow_period.zone), flow_period.status.now)})"
 
 
-def step_columns(standing: FlowPeriod | None = None) -> list[Column]:
+def step_columns(flow_period: FlowPeriod | None = None) -> list[Column]:
     """The steps of one period, or of several in a pipe."""
-    steps = {} if standing is None else standing.status.steps
-    levels = {} if standing is None else depths(standing.status)
+    steps = {} if flow_period is None else flow_period.status.steps
+    levels = {} if flow_period is None else depths(flow_period.status)
 
     def of(record: Record) -> StepStatus:
         return steps[str(record["step"])]
@@ -226,12 +228,12 @@ def step_columns(standing: FlowPeriod | None = None) -> list[Column]:
         Column("step", lambda r: f"{' ' * levels[of(r).name]}{one_line(of(r).name)}"),
         Column("task", piped=True),
         Column("state", lambda r: state_text(of(r).state)),
-        Column("since", lambda r: wall_time(of(r).since, standing), rank=1),
+        Column("since", lambda r: wall_time(of(r).since, flow_period), rank=1),
         Column("seconds", lambda r: "" if (took := of(r).seconds) is None else span(took), title="took", right=True),
         Column("attempts", lambda r: str(r["attempts"] or ""), title="tries", right=True, rank=4),
         Column("run", lambda r: Text(short_id(str(r["run"] or "")), style="dim"), rank=3),
         Column("blocked_by", piped=True, flat=lambda r: " ".join(blocking(r))),
-        Column("error", lambda r: remark(of(r), standing), title="remark", elastic=True, rank=2),
+        Column("error", lambda r: remark(of(r), flow_period), title="remark", elastic=True, rank=2),
     ]
 
 
@@ -239,26 +241,26 @@ def blocking(record: Record) -> list[str]:
     return cast("list[str]", record["blocked_by"])
 
 
-def period_page(standing: FlowPeriod, records: Sequence[Record]) -> RenderableType:
+def period_page(flow_period: FlowPeriod, records: Sequence[Record]) -> RenderableType:
     """One period with a line per step."""
-    status = standing.status
-    head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {standing.zone} time", "dim"))
-    done = Text(f"{standing.count('done', 'skipped')} of {len(status.steps)} done", style="dim")
-    table = table_of(records, step_columns(standing), console().width)
-    return Group(head, Text(), table, Text(), done, *closing(standing))
+    status = flow_period.status
+    head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {flow_period.zone} time", "dim"))
+    done = Text(f"{flow_period.count('done', 'skipped')} of {len(status.steps)} done", style="dim")
+    table = table_of(records, step_columns(flow_period), console().width)
+    return Group(head, Text(), table, Text(), done, *closing(flow_period))
 
 
-def wall_time(at: float | None, standing: FlowPeriod | None) -> str:
+def wall_time(at: float | None, flow_period: FlowPeriod | None) -> str:
     """The time of day; with the date if it is not today by the store's clock."""
-    if at is None or standing is None:
+    if at is None or flow_period is None:
         return ""
-    zone = ZoneInfo(standing.zone)
-    moment, today = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(standing.status.now, zone)
+    zone = ZoneInfo(flow_period.zone)
+    moment, today = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(flow_period.status.now, zone)
     return f"{moment:%H:%M:%S}" if moment.date() == today.date() else f"{moment:%d %b %H:%M:%S}"
 
 
-def remark(step: StepStatus, standing: FlowPeriod | None) -> Text:
-    now = 0.0 if standing is None else standing.status.now
+def remark(step: StepStatus, flow_period: FlowPeriod | None) -> Text:
+    now = 0.0 if flow_period is None else flow_period.status.now
     if step.state == "blocked":
         return Text(one_line(f"blocked by {', '.join(step.blocked_by)}"), style="magenta")
     if step.state in ("failed", "cancelled") and step.run is not None:

@@ -63,7 +63,7 @@ def cron(
     """
     if not 1 <= count <= MOST:
         raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
-    tz = tz or target.said_tz()
+    tz = tz or target.configured_tz()
     trigger, zone = _read(" ".join((expr, *more)), tz)
     now = _instant(start, zone)
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]

@@ -40,7 +40,7 @@ def calendar(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> R
     parts += _expected(table, found, chosen)
     parts += _often(found.frequent)
     parts += _meetings(table, found)
-    parts += _told(table, found, chosen)
+    parts += _remarks(table, found, chosen)
     return Group(*parts)
 
 
@@ -174,7 +174,7 @@ def _meetings(table: Timetable, found: Forecast) -> list[RenderableType]:
     return _section("In the same minute", lines, len(found.collisions) - SHOWN)
 
 
-def _told(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
+def _remarks(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
     """What the figures are based on, and what they leave out."""
     lines: list[str] = []
     meeting = sorted({fire.schedule for fire in found.fires if fire.meets})

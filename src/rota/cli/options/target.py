@@ -103,7 +103,7 @@ class Target:
         """The default time zone: the app's, unless `--url` names the store; else the project's."""
         return load(self.reference).settings.tz if self.reference and self.url is None else settings().tz
 
-    def said_tz(self) -> str | None:
+    def configured_tz(self) -> str | None:
         """The default time zone, if the app or the project sets one; else None.
 
         An app that cannot be imported is ignored, because some commands work without an app.

@@ -43,14 +43,14 @@ def log_options(level: Level | None, form: LogForm | None) -> dict[str, object]:
 
 def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None, pid: bool = False) -> None:
     """Log to stderr, with the level and form of the options, else of the settings."""
-    form_said = form is not None or settings.source("log_format") != "default"
+    form_chosen = form is not None or settings.source("log_format") != "default"
     setup = LogSetup(
         level=logging.getLevelNamesMapping()[(level or settings.log_level).upper()],
         form=form or settings.log_format,
         colours=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
         pid=pid,
     )
-    configure(setup, replace=form_said)
+    configure(setup, replace=form_chosen)
     if level is not None or settings.source("log_level") != "default":
         logging.getLogger().setLevel(setup.level)
 

@@ -12,7 +12,7 @@ def result_text(run: Run) -> str:
     return result if isinstance(result, str) else to_json(result)
 
 
-def tell_result(show: Show, run: Run) -> None:
+def show_result(show: Show, run: Run) -> None:
     if run.state is State.SUCCEEDED:
         show.line(result_text(run))
 

@@ -16,7 +16,7 @@ from rota.cli.options.names import unknown
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Show
-from rota.cli.runs.endings import judge, tell_result, too_late
+from rota.cli.runs.endings import judge, show_result, too_late
 from rota.cli.tasks.disabled import refused_words
 from rota.client.client import Client
 from rota.client.handle import accept
@@ -149,7 +149,7 @@ def _answer(show: Show, made: Submitted) -> None:
     elif ended is None:
         show.line(decision.run)
     else:
-        tell_result(show, ended)
+        show_result(show, ended)
     if ended is not None:
         judge(ended)
 

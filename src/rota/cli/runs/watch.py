@@ -13,7 +13,7 @@ from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line
-from rota.cli.runs.endings import judge, result_text, tell_result, too_late
+from rota.cli.runs.endings import judge, result_text, show_result, too_late
 from rota.client.client import Client
 from rota.client.fleet import PATIENCE, late_words, see, unattended, wants_a_worker
 from rota.client.session import LOOK_AGAIN
@@ -51,7 +51,7 @@ def watch(
         raise InvalidOptions(f"--timeout {patience:g}: seconds from 0")
     run = target.run(_watch(target, id, patience, show))
     if show.terminal and not show.json:
-        tell_result(show, run)
+        show_result(show, run)
     judge(run)
 
 

@@ -26,10 +26,10 @@ def why_not(
     show: Shared[Show],
 ) -> None:
     """Say in words what keeps something from running, what was decided last, and when it is next."""
-    tell_why(show, target.run(_why(target, subject, key)))
+    show_why(show, target.run(_why(target, subject, key)))
 
 
-def tell_why(show: Show, answer: Why) -> None:
+def show_why(show: Show, answer: Why) -> None:
     if show.json:
         show.value(why_view(answer))
         return

@@ -31,13 +31,13 @@ Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in i
 def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.pause(id, note, who())))
-    _tell(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
+    _show_change(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
     """Let a paused schedule fire again from now on; ticks missed meanwhile are not made up."""
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.resume(id, note, who())))
-    _tell(show, schedule, changed, "fires again" if changed else "was not paused")
+    _show_change(show, schedule, changed, "fires again" if changed else "was not paused")
 
 
 def delete(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
@@ -132,7 +132,7 @@ async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaita
         return changed, await stored.get(id)
 
 
-def _tell(show: Show, schedule: Schedule, changed: bool, words: str) -> None:
+def _show_change(show: Show, schedule: Schedule, changed: bool, words: str) -> None:
     """A command that changes nothing is no error."""
     next_at = None if schedule.next_at is None else iso(schedule.next_at)
     if show.json:

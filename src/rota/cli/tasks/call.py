@@ -59,7 +59,7 @@ def call(
     try:
         result = _called(app, own, made, show)
     except (Exception, asyncio.CancelledError) as error:
-        _tell(error)
+        _show_error(error)
         return 1
     try:
         show.value(from_json(encode_result(result)))
@@ -96,7 +96,7 @@ class _Local(Context):
     def __init__(self, run: Run, show: Show) -> None:
         super().__init__(run, changed=self._say)
         self._show = show
-        self._said: Progress | None = None
+        self._shown: Progress | None = None
 
     def warn(self, message: str) -> None:
         super().warn(message)
@@ -105,8 +105,8 @@ class _Local(Context):
     def _say(self) -> None:
         note = self.note()
         progress = note.progress if note else None
-        if progress is not None and progress != self._said:
-            self._said = progress
+        if progress is not None and progress != self._shown:
+            self._shown = progress
             self._show.note(f"{progress.share:4.0%}  {progress.message}".rstrip())
 
 
@@ -129,7 +129,7 @@ def _run_of(made: Call) -> Run:
     )
 
 
-def _tell(error: BaseException) -> None:
+def _show_error(error: BaseException) -> None:
     """Print the traceback, beginning with the user's own code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None and _ours(trace.tb_frame.f_code.co_filename):

@@ -155,8 +155,8 @@ def _takes(record: Record) -> str | Text:
 def _held(record: Record) -> Text:
     """Why no run of the task starts, or why submits are refused."""
     here = record["enabled"] and record["enabled_here"] is False  # the workers have not read the settings yet
-    standing = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
-    words = [word for word, yes in standing if yes]
+    states = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
+    words = [word for word, yes in states if yes]
     return Text(", ".join(words), style="magenta")
 
 

@@ -13,14 +13,14 @@ from rota.why import Fact, Why
 def refused_words(app: Rota | None, task: str) -> str:
     """Why a submit of a disabled task made no run, and how to enable the task."""
     if app is not None and core_of(app).registry.is_disabled(task):
-        return f"{task} is disabled ({said_by(app, task)}), so that no run was made; set enabled to true there"
+        return f"{task} is disabled ({disabled_by(app, task)}), so that no run was made; set enabled to true there"
     return (
         f"{task} is disabled by the code or the settings of its workers, so that no run was made; "
         "set enabled to true there and restart them"
     )
 
 
-def said_by(app: Rota, task: str) -> str:
+def disabled_by(app: Rota, task: str) -> str:
     """Where the task is disabled: `rota.toml, line 4`, or `its code`."""
     name = core_of(app).registry.names()[task].name if task in core_of(app).registry.names() else task
     wanted = {f"tasks.{each}.enabled" for each in (name, fold(name))}
@@ -37,7 +37,7 @@ async def compared(answer: Why, task: str, store: Reads, target: Target) -> Why:
     if not core_of(app).registry.is_disabled(task) or any(not spec.enabled for spec in published):
         return answer
     text = (
-        f"{task} is disabled here ({said_by(app, task)}): submits from here are refused; "
+        f"{task} is disabled here ({disabled_by(app, task)}): submits from here are refused; "
         "workers that run already go on with it until they are restarted"
     )
     return Why(answer.subject, answer.kind, text, (Fact("task", text, True), *answer.facts))

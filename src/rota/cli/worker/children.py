@@ -42,8 +42,8 @@ class Child:
     async def start(cls, command: Sequence[str]) -> Self:
         return cls(await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, process_group=0))
 
-    def tell(self) -> None:
-        """Ask the process to stop; a second call ends its grace."""
+    def terminate(self) -> None:
+        """Ask the process to stop; a second call makes it stop without waiting for its handlers."""
         if self._process.returncode is None:
             self._process.terminate()
 
@@ -87,22 +87,22 @@ class Crew:
         self._children: dict[int, Child] = {}
 
     async def work(self) -> bool:
-        """Run the processes; Run the processes; True if all of them ended gracefully."""
-        self._stop.hurry = self._tell_all
-        telling = asyncio.create_task(self._when_asked(), name="rota tells its workers")
+        """Run the processes; True if all of them ended gracefully."""
+        self._stop.hurry = self._terminate_all
+        stopping = asyncio.create_task(self._when_asked(), name="rota tells its workers")
         try:
             return all(await asyncio.gather(*(self._keep(place) for place in range(1, self._count + 1))))
         finally:
-            telling.cancel()
+            stopping.cancel()
 
     async def _when_asked(self) -> None:
         await self._stop.asked.wait()
         log.info("stopping the worker processes: %d", len(self._children))
-        self._tell_all()
+        self._terminate_all()
 
-    def _tell_all(self) -> None:
+    def _terminate_all(self) -> None:
         for child in self._children.values():
-            child.tell()
+            child.terminate()
 
     async def _keep(self, place: int) -> bool:
         """Keep one process running: start another whenever it dies."""
@@ -113,7 +113,7 @@ class Crew:
             child = self._children[place] = await Child.start(self._command)
             log.info("process %d is pid %d", place, child.pid)
             if asked.is_set():  # asked during the start, before the child was in `_children`
-                child.tell()
+                child.terminate()
             code = await child.ended()
             del self._children[place]
             if asked.is_set() or (self._burst and code == 0):

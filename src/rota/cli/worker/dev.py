@@ -72,7 +72,7 @@ class Dev:
     async def _one_life(self, changes: Changes, stop: Stop, asked: "asyncio.Task[bool]") -> bool:
         """Run one worker until the code changes or `stop` is asked."""
         child = await Child.start(self._command)
-        stop.hurry = child.tell
+        stop.hurry = child.terminate
         change = asyncio.create_task(changes.next(), name="rota dev watches")
         ended = asyncio.create_task(child.ended(), name="rota dev's worker")
         try:
@@ -83,7 +83,7 @@ class Dev:
             if change.done() and not asked.done():
                 self._show.line(f"rota dev: {_named(change.result())} changed, the worker starts again")
             was_gone = ended.done()
-            child.tell()
+            child.terminate()
             return graceful(await ended) or was_gone
         finally:
             change.cancel()

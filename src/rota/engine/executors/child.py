@@ -74,7 +74,7 @@ def main(connection: int, crashes: int) -> None:
 
 
 def _leave_signals_to_the_parent() -> None:
-    """A signal to every process of the service must not end a run before the parent's grace is over.
+    """A signal to every process of the service must not end a run before the drain seconds of the parent are over.
 
     The signal handler does nothing, instead of SIG_IGN: processes that the task starts would inherit SIG_IGN, and
     `terminate()` would have no effect on them. The parent started this process with these signals blocked.
@@ -112,7 +112,7 @@ class Server:
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):  # the next run may end without a chance to flush
                     stream.flush()
-            self._tell(seat, answer)
+            self._send(seat, answer)
 
     def _serve(self, seat: "Seat") -> Answer:
         call = seat.call
@@ -129,7 +129,7 @@ class Server:
             )
         if call.takes_context:
             args.insert(0, seat.context)
-        self._tell(seat, Began())
+        self._send(seat, Began())
         return seat.answer(lambda: fn(*args, **kwargs), inspect.iscoroutinefunction(fn))
 
     def _find(self, call: Call) -> tuple[Callable[..., Any], Signature]:
@@ -141,7 +141,7 @@ class Server:
             self._found[key] = fn, Signature(fn, skip=int(call.takes_context))
         return self._found[key]
 
-    def _tell(self, seat: "Seat", message: ToParent) -> None:
+    def _send(self, seat: "Seat", message: ToParent) -> None:
         """Send `message`, unless `seat` is no longer the current call: a thread may outlive its call."""
         with self._sending:
             if seat is not self._current:
@@ -164,7 +164,7 @@ class Server:
                     if message.logs is not None:
                         configure(message.logs)
                 case Call():
-                    seat = Seat(message, self._tell)
+                    seat = Seat(message, self._send)
                     with self._sending:
                         self._current = seat
                     self._seats.put(seat)
@@ -198,10 +198,10 @@ class Server:
 class Seat:
     """One call, from the parent's message to the answer."""
 
-    def __init__(self, call: Call, tell: "Callable[[Seat, Noted], None]") -> None:
+    def __init__(self, call: Call, send: "Callable[[Seat, Noted], None]") -> None:
         self.call = call
         run = replace(call.run, args=call.args)
-        self.context = ForwardingContext(run, lambda note: tell(self, note), call.period)
+        self.context = ForwardingContext(run, lambda note: send(self, note), call.period)
         self._lock = threading.Lock()
         self._stopped = False
         self._cancel: Callable[[], object] | None = None
@@ -247,21 +247,21 @@ class Seat:
 class ForwardingContext(Context):
     """Checks what the handler notes, and sends it to the parent's context."""
 
-    def __init__(self, run: Run, tell: Callable[[Noted], None], period: str | None) -> None:
+    def __init__(self, run: Run, send: Callable[[Noted], None], period: str | None) -> None:
         super().__init__(run, period=period)
-        self._tell = tell
+        self._send = send
 
     def progress(self, share: float, message: str = "") -> None:
         super().progress(share, message)
-        self._tell(Noted("progress", encode_result([share, message])))
+        self._send(Noted("progress", encode_result([share, message])))
 
     def checkpoint(self, value: Any) -> None:
         super().checkpoint(value)
-        self._tell(Noted("checkpoint", encode_result([value])))
+        self._send(Noted("checkpoint", encode_result([value])))
 
     def warn(self, message: str) -> None:
         super().warn(message)
-        self._tell(Noted("warn", encode_result([message])))
+        self._send(Noted("warn", encode_result([message])))
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
