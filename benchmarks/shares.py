@@ -14,7 +14,7 @@ from benchmarks.peer_rota import SEATS
 from benchmarks.settings import Settings
 from benchmarks.turns import fresh_url
 from rota import Rota, Task
-from rota.stores.redis.packing import pack
+from rota.stores.redis.msgpack import pack
 from rota.stores.redis.store import RedisStore
 
 STARTED = 0.02

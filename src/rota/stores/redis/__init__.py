@@ -1,4 +1,4 @@
-"""The store in Redis or Valkey: every verb one Lua script, one namespace in one slot."""
+"""The store in Redis or Valkey. Every verb is one Lua script; all keys of a namespace are in one slot."""
 
 from rota.stores.redis.backend import RedisBackend
 

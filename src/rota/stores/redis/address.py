@@ -1,4 +1,4 @@
-"""Place: what a URL says of a server, a cluster or a set of sentinels, and of the namespace there."""
+"""RedisAddress: the server, the cluster or the sentinels that a URL names, and the namespace there."""
 
 import re
 from collections.abc import Mapping
@@ -45,16 +45,16 @@ class RedisAddress(Struct, frozen=True, kw_only=True):
     max_connections: int = 2
     strict: bool = False
     shown: str = ""
-    """The URL for people."""
+    """The URL with its password masked."""
 
     @property
     def root(self) -> str:
-        """What every key begins with: a hash tag, so that all of a namespace lies in one slot."""
+        """The prefix of every key: a hash tag, so that a cluster keeps all keys of a namespace in one slot."""
         return f"{{{self.namespace}}}"
 
 
 def parse(url: str) -> RedisAddress:
-    """Raises InvalidOptions, never showing the password."""
+    """Raises InvalidOptions; its message does not show the password."""
     shown = masked(url)
     parts = urlsplit(url)
     kind, tls = SCHEMES[parts.scheme]

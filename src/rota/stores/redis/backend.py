@@ -1,4 +1,4 @@
-"""Which server, and how it is opened: each open store has its own connections, on its own loop."""
+"""RedisBackend: opens stores in one namespace. Each open store has its own connections, on its own event loop."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -14,7 +14,8 @@ from rota.stores.redis.subscriber import Subscriber, prove
 log = logging.getLogger("rota")
 
 OLDEST = (6, 2)
-POLL, POLL_UNHEARD = 5.0, 1.0
+POLL, POLL_WITHOUT_HINTS = 5.0, 1.0
+"""Seconds between two claims of an idle worker."""
 
 
 class RedisBackend:
@@ -22,8 +23,9 @@ class RedisBackend:
         self.address = address
         self.skew = 0.0
         self.latest = 0.0
-        """The store's time as last seen: what a server whose clock is behind says is not before it."""
-        self._heard: bool | None = None
+        """The last time that a script answered. No script of this backend answers an earlier time, even if a failover
+        leads to a server whose clock is behind: see lua/shared/clock.lua."""
+        self._has_hints: bool | None = None
 
     @classmethod
     def from_url(cls, url: str) -> "RedisBackend":
@@ -35,14 +37,14 @@ class RedisBackend:
 
     @property
     def poll(self) -> float:
-        return POLL_UNHEARD if self._heard is False else POLL
+        return POLL_WITHOUT_HINTS if self._has_hints is False else POLL
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
         client = RedisClient(self.address)
         subscriber = Subscriber(client)
         try:
-            await self._greet(client)
+            await self._check(client)
             store = RedisStore(self, client, subscriber)
             try:
                 yield store
@@ -52,8 +54,8 @@ class RedisBackend:
             await subscriber.close()
             await client.close()
 
-    async def _greet(self, client: RedisClient) -> None:
-        """Fails loudly where there is no server that can keep a promise."""
+    async def _check(self, client: RedisClient) -> None:
+        """Raises StoreUnavailable if no server answers, or if the server is too old."""
         await client.send("PING")
         facts = _facts(await client.send("INFO", "server"))
         version = _version(facts)
@@ -63,16 +65,16 @@ class RedisBackend:
                 passing=False,
             )
         client.modern = version >= (7, 0)
-        if self._heard is None:
+        if self._has_hints is None:
             await self._warn(client)
-            self._heard = await prove(client)
+            self._has_hints = await prove(client)
 
     async def _warn(self, client: RedisClient) -> None:
         doubts: list[str] = []
         try:
             memory, persistence = [_facts(await client.send("INFO", part)) for part in ("memory", "persistence")]
         except StoreUnavailable:
-            return  # nobody has to let us look
+            return  # a server need not answer these sections
         if (policy := memory.get("maxmemory_policy", "noeviction")) != "noeviction":
             doubts.append(f"maxmemory-policy is {policy}, so the server may throw runs away; set noeviction")
         if persistence.get("aof_enabled", "1") == "0":

@@ -1,4 +1,4 @@
-"""Link: scripts to the server, their answers back. Every verb may be sent again, so a lost reply costs a moment."""
+"""RedisClient: sends scripts and commands. Every verb can be sent twice, so a request without a reply is sent again."""
 
 import asyncio
 import itertools
@@ -12,7 +12,7 @@ from redis.exceptions import TimeoutError as Late
 from rota.errors import StoreUnavailable
 from rota.stores.redis.address import RedisAddress
 from rota.stores.redis.connection import Connection
-from rota.stores.redis.explaining import elsewhere, explain
+from rota.stores.redis.explain import elsewhere, explain
 from rota.stores.redis.resolver import Resolver
 from rota.stores.redis.resp import Word
 from rota.stores.redis.scripts import READS, script
@@ -20,11 +20,12 @@ from rota.stores.redis.scripts import READS, script
 PAUSES = (0.0, 0.05, 0.2, 0.5)
 """Seconds before each further try."""
 PATIENCE = 2.0
-"""Seconds after which there is no further try: whoever calls has retries of its own."""
+"""Seconds after which there is no further try. The callers of a store have retries of their own."""
 
 
 class RedisClient:
-    """Writes go over one connection, in their order; reads over others, so that a long one holds nobody up."""
+    """Writes go over one connection, in their order. Reads go over the other connections, so that no write waits for a
+    long read."""
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
@@ -36,49 +37,41 @@ class RedisClient:
         self._closed = False
 
     async def run(self, verb: str, *words: Word) -> Any:
-        """One script, carried out at least once; twice is as good as once."""
+        """Run the script of `verb` at least once; to run it twice has the effect of running it once."""
         code = script(verb, self.modern)
         connection = next(self._turns) if verb in READS else self._writing
         try:
-            return await self._patiently(connection, "EVALSHA", code.sha, 1, self.address.root, *words)
-        except NoScriptError:  # a new server, or SCRIPT FLUSH
-            return await self._plainly(connection, "EVAL", code.text, 1, self.address.root, *words)
-        except RedisError as error:
-            raise explain(error, self.address.shown) from error
+            return await self._send(connection, "EVALSHA", code.sha, 1, self.address.root, *words)
+        except NoScriptError:  # the server is new, or somebody sent SCRIPT FLUSH
+            return await self._send(connection, "EVAL", code.text, 1, self.address.root, *words)
 
     async def send(self, *command: Word) -> Any:
-        """One command's answer."""
-        return await self._plainly(self._writing, *command)
+        return await self._send(self._writing, *command)
 
-    async def _plainly(self, connection: Connection, *command: Word) -> Any:
-        try:
-            return await self._patiently(connection, *command)
-        except RedisError as error:
-            raise explain(error, self.address.shown) from error
-
-    async def _patiently(self, connection: Connection, *command: Word) -> Any:
-        """Errors that are an answer of the server come as they are."""
+    async def _send(self, connection: Connection, *command: Word) -> Any:
+        """Try until a server replies. Raises NoScriptError as it is; all other errors become a StoreError."""
         began = time.monotonic()
-        failure: Exception | None = None
+        failure: Exception = Broken("not sent")
         for pause in PAUSES:
             if self._closed:
                 raise StoreUnavailable(f"{self.address.shown} is closed", passing=False)
             try:
                 return await connection.send(*command)
             except (Broken, Late, OSError) as error:
+                failure = error
                 if isinstance(error, AuthenticationError):
-                    raise
-                failure = error
+                    break
+            except NoScriptError:
+                raise
             except RedisError as error:
-                if not elsewhere(error):
-                    raise
                 failure = error
-                connection.drop()  # the server is another one now
+                if not elsewhere(error):
+                    break
+                connection.drop()  # after a failover, the next try must reach another server
             self.resolver.lost()
             if time.monotonic() - began > PATIENCE:
                 break
             await asyncio.sleep(pause)
-        assert failure is not None
         raise explain(failure, self.address.shown) from failure
 
     async def close(self) -> None:

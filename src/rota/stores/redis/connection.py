@@ -1,4 +1,4 @@
-"""Line: a wire that is laid when it is first needed, and again after it broke."""
+"""Connection: opens a socket for the first request, and a new one after a socket broke."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ class Connection:
         self._socket: RespSocket | None = None
 
     async def send(self, *command: Word) -> Any:
-        """The answer, or what the server had against it; Broken or Late if none came."""
+        """Return the reply. Raises the error that the server replied, or Broken or Late if no reply came."""
         socket = self._socket
         if socket is None or socket.broken is not None:
             socket = await self._connected()
@@ -32,6 +32,6 @@ class Connection:
             raise Late(f"no connection within {REPLY_TIMEOUT:.0f} s") from error
 
     def drop(self) -> None:
-        """Break the connection; what is on its way gets no answer."""
+        """Close the socket. Requests without a reply raise Broken."""
         if self._socket is not None:
             self._socket.close()

@@ -1,4 +1,4 @@
-"""Runs as the scripts keep them: how one is read, and how a new one is written."""
+"""Runs as the scripts store them: how to read a run, and how to send a new one."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
 from rota.stores import fields
-from rota.stores.redis.packing import (
+from rota.stores.redis.msgpack import (
     Instant,
     Text,
     bytes_or_none,
@@ -28,7 +28,7 @@ from rota.stores.redis.scripts import FIRST_IN_ITEM, ITEM
 from rota.stores.unreadable import legible
 
 APART = 1024
-"""Bodies longer than this are kept in a key of their own, so that they are not copied when the run changes."""
+"""Bytes. A longer body has a key of its own, so that the server does not copy the body when the run changes."""
 
 STATES = {
     "q": State.QUEUED,
@@ -70,7 +70,7 @@ class _Lease(Struct, frozen=True, array_like=True):
 
 
 class _AttemptDetails(Struct, frozen=True, array_like=True):
-    """What an attempt says that no script reads."""
+    """The part of an attempt that no script reads."""
 
     seconds: float | None = None
     error: Failure | None = None
@@ -113,33 +113,33 @@ _progress = msgspec.json.Decoder(Progress)
 _ORIGIN, _POLICY = Origin(), Policy()
 _UNGUARDED = Guards()
 _PREFIX = b'{"v":1,"args":{'
-"""What nearly every body begins with; it is not stored."""
+"""The beginning of nearly every body; it is not stored."""
 _HEADS = {
     form.encode(): bytes((0x90 | count,)) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
     for form, count in fields.FORMS.items()
 }
-"""How the MessagePack list begins that has as many fields as a run of that form."""
+"""For each form, the head of a MessagePack list with as many fields. A record is stored without this head."""
 
 
 def _whole(body: bytes) -> bytes:
     return _PREFIX + body if body[:1] in (b'"', b"}") else body
 
 
-def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) -> Run:
+def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | None) -> Run:
     """Raises on a record that this version cannot read: see `legible`."""
     fresh = text[1] in b"pP"
     record = _record(text)
-    held = None if lease is None or text[:1] != b"r" else _leases.decode(lease)
+    lease = None if lease_text is None or text[:1] != b"r" else _leases.decode(lease_text)
     stored = _whole(body if body is not None else (bytes_or_none(record.body) or b""))
     read = codec.decode_or_blank(stored)
-    if fresh and held is not None:
-        return _first_claimed(id.decode(), record, held, stored, read)
+    if fresh and lease is not None:
+        return _first_claimed(id.decode(), record, lease, stored, read)
     found: dict[str, Any] = {name: read(value) for (name, read), value in zip(_READ, _values(record), strict=True)}
-    if held is None:
+    if lease is None:
         found |= {"cancel_requested": record.asked == "cancel", "pause_requested": record.asked == "pause"}
     else:
-        found |= {"fence": held.fence, "worker": held.worker, "claimed_at": held.claimed_at, "until": held.until}
-        found |= {"cancel_requested": held.cancel, "pause_requested": held.pause}
+        found |= {"fence": lease.fence, "worker": lease.worker, "claimed_at": lease.claimed_at, "until": lease.until}
+        found |= {"cancel_requested": lease.cancel, "pause_requested": lease.pause}
     if record.due_at is False:
         found["due_at"] = record.created_at
     if record.touched_at is False:
@@ -157,22 +157,23 @@ def read_run(id: bytes, text: bytes, lease: bytes | None, body: bytes | None) ->
     )
 
 
-def _first_claimed(id: str, record: Any, held: _Lease, stored: bytes, read: codec.Body) -> Run:
-    """The run that most claims bring, without a word on what has not happened to it yet."""
+def _first_claimed(id: str, record: Any, lease: _Lease, stored: bytes, read: codec.Body) -> Run:
+    """A run that was never claimed before, as most claims return it. Its later fields have their defaults: this takes
+    less time than `read_run`."""
     due_at = record.created_at if record.due_at is False else record.due_at
     return Run(
         id,
         State.RUNNING,
         due_at,
         instant_or_none(record.expires_at),
-        held.fence,
+        lease.fence,
         0,
         0,
-        held.worker,
-        held.claimed_at,
-        held.until,
-        held.cancel,
-        held.pause,
+        lease.worker,
+        lease.claimed_at,
+        lease.until,
+        lease.cancel,
+        lease.pause,
         task=record.task,
         key=text_or_none(record.key),
         unique_key=text_or_none(record.unique_key),
@@ -189,7 +190,8 @@ def _first_claimed(id: str, record: Any, held: _Lease, stored: bytes, read: code
 
 
 def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
-    """Runs as the scripts tell them: id, record, lease, body, again and again. And the ids of those not to be read."""
+    """Read runs from the answer of a script: id, record, lease and body of each. Return also the ids of the runs that
+    this version cannot read."""
     runs: list[Run] = []
     odd: list[bytes] = []
     words = iter(flat)
@@ -203,7 +205,7 @@ def read_runs(flat: Sequence[Any]) -> tuple[list[Run], list[bytes]]:
 
 
 def read_seq(text: bytes) -> int:
-    """The place of a run in the order of arrival."""
+    """The number of the run in the order of arrival."""
     return int(_record(text).seq)
 
 

@@ -1,4 +1,5 @@
-"""Where the server is: a fixed address, the primary that sentinels name, or the cluster node that has our slot."""
+"""Resolver: finds the server of the namespace. This is a fixed address, the primary that sentinels name, or the cluster
+node that has the slot of the namespace."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ from rota.stores.redis.address import Endpoint, RedisAddress
 
 CONNECT_TIMEOUT = 2.0
 REPLY_TIMEOUT = 3.0
-"""A submit ends its own retries within twenty seconds, so a single one must end in a few."""
+"""Seconds. A submit tries for twenty seconds in all, so one request must fail in a few."""
 
 
 class Resolver:
-    """Makes connections to the server that has the namespace now. `lost` is said when it was not there any more."""
+    """Opens connections to the server that has the namespace now, and keeps its address until `lost` is called."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._address = address
@@ -29,14 +30,14 @@ class Resolver:
         if self._address.kind in ("sentinel", "cluster"):
             self._found = None
 
-    async def connection(self) -> AbstractConnection:
-        """A new one, connected. Whoever reads from it says for how long."""
+    async def connection(self) -> Any:
+        """Return a new connection, which has logged in. It has no timeout for replies: the caller sets one."""
         if self._found is None:
             self._found = await (self._primary() if self._address.kind == "sentinel" else self._node())
-        connection = self._made(self._found)
+        connection: Any = self._made(self._found)
         try:
             async with asyncio.timeout(REPLY_TIMEOUT):
-                await _connected(connection)
+                await connection.connect()
         except BaseException:
             self.lost()
             await connection.disconnect(nowait=True)
@@ -49,9 +50,9 @@ class Resolver:
             "username": address.sentinel_username if sentinel else address.username,
             "password": address.sentinel_password if sentinel else address.password,
             "db": 0 if sentinel else address.db,
-            "socket_timeout": None,  # the driver's own use `wait_for`, which in Python 3.11 can miss a cancellation
+            "socket_timeout": None,  # the driver would use `wait_for`, which can miss a cancellation in Python 3.11
             "socket_connect_timeout": CONNECT_TIMEOUT,
-            "retry": Retry(NoBackoff(), 0),  # the driver's would execute a verb twice without telling
+            "retry": Retry(NoBackoff(), 0),  # the driver would send a verb twice without our knowing
             "protocol": 2,
         }
         if address.kind == "socket":
@@ -62,7 +63,7 @@ class Resolver:
         return Connection(**options)
 
     async def _primary(self) -> Endpoint:
-        """The first sentinel that knows."""
+        """The primary, as the first sentinel that knows the service names it."""
         answer = await self._send(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._address.service), sentinel=True)
         if not answer:
             raise Broken(f"no sentinel knows {self._address.service!r}")
@@ -76,14 +77,15 @@ class Resolver:
         raise Broken(f"no node of the cluster has slot {slot}")
 
     async def _send(self, command: Sequence[str], sentinel: bool = False) -> list[Any]:
+        """Return the first reply that is not empty, of any host; raises the last error if all replies are empty."""
         error: Exception | None = None
         for endpoint in self._address.hosts:
-            connection = self._made(endpoint, sentinel)
+            connection: Any = self._made(endpoint, sentinel)  # the driver gives its methods no types
             try:
                 async with asyncio.timeout(REPLY_TIMEOUT):
-                    await _connected(connection)
+                    await connection.connect()
                     await connection.send_command(*command)
-                    answer: list[Any] | None = await next_reply(connection)
+                    answer: list[Any] | None = await connection.read_response(disconnect_on_error=False)
                 if answer:
                     return answer
             except (RedisError, OSError) as failed:
@@ -93,13 +95,3 @@ class Resolver:
         if error is not None:
             raise error
         return []
-
-
-async def _connected(connection: Any) -> None:
-    """The driver gives its `connect` no types."""
-    await connection.connect()
-
-
-async def next_reply(connection: Any) -> Any:
-    """The next thing the server says; its errors are raised."""
-    return await connection.read_response(disconnect_on_error=False)

@@ -1,4 +1,4 @@
-"""Wire: one connection's bytes. Requests leave when they are asked, answers come back in the order they were sent."""
+"""RespSocket: the bytes of one connection. A request leaves at once; replies come in the order of the requests."""
 
 import asyncio
 from collections import deque
@@ -15,51 +15,52 @@ from rota.stores.redis.resolver import REPLY_TIMEOUT
 Word = str | bytes | int | float
 
 _NOTHING = object()
-_hiredis: Any = hiredis  # its own types know only commands of one word
+_hiredis: Any = hiredis  # its type hints allow only commands of one word
 _pack: Callable[[tuple[Word, ...]], bytes] = _hiredis.pack_command
 
 
-def _refusal(said: str) -> RedisError:
-    """What the server has against a request, its code in front."""
-    return NoScriptError(said) if said.startswith("NOSCRIPT") else ResponseError(said)
+def _error(message: str) -> RedisError:
+    """The error for an error reply; its message begins with the code of the server."""
+    return NoScriptError(message) if message.startswith("NOSCRIPT") else ResponseError(message)
 
 
 class RespSocket(asyncio.Protocol):
-    """Takes a connection that has logged in out of the driver's hands: its streams take several turns of the loop for
-    each answer, and an idle worker that gets one run waits for every one of them.
+    """Takes over the transport of `connection`, which has logged in.
 
-    What was published goes to `told`, with its channel. Whoever is cancelled leaves the others alone.
+    The driver's streams take several turns of the event loop for each reply, and a run that comes to an idle worker
+    would wait for all of them. `on_message` gets the channel and the payload of each published message. A caller that
+    is cancelled does not disturb the others: its reply is read and dropped.
     """
 
-    def __init__(self, connection: Any, told: Callable[[bytes, bytes], None] | None = None) -> None:
+    def __init__(self, connection: Any, on_message: Callable[[bytes, bytes], None] | None = None) -> None:
         self.broken: RedisError | None = None
-        self._told = told
+        self._on_message = on_message
         self._loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
-        self._replies = hiredis.Reader(replyError=_refusal, notEnoughData=_NOTHING)
+        self._replies = hiredis.Reader(replyError=_error, notEnoughData=_NOTHING)
         self._writer, connection._writer, connection._reader = connection._writer, None, None
         self._transport = self._writer.transport
         self._transport.set_protocol(self)
 
     async def send(self, *command: Word) -> Any:
-        """The answer, or what the server had against it; Broken or Late if none came."""
+        """Return the reply. Raises the error that the server replied, or Broken or Late if no reply came."""
         if self.broken is not None:
             raise self.broken
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append((answer, self._loop.time() + REPLY_TIMEOUT))
         self._transport.write(_pack(command))
         if self._watch is None:
-            self._watch = self._loop.call_later(REPLY_TIMEOUT, self._look)
+            self._watch = self._loop.call_later(REPLY_TIMEOUT, self._check_oldest)
         return await answer
 
     async def ended(self) -> None:
-        """Returns when the connection has broken."""
+        """Wait until the connection breaks."""
         await self._gone.wait()
 
     def close(self, why: RedisError | None = None) -> None:
-        """What is on its way gets no answer."""
+        """Requests without a reply raise `why`, or Broken."""
         if self.broken is None:
             self.broken = why or Broken("the connection was given up")
             self._gone.set()
@@ -77,8 +78,8 @@ class RespSocket(asyncio.Protocol):
             while (reply := self._replies.gets()) is not _NOTHING:
                 if isinstance(reply, RedisError):
                     self._answer(None, reply)
-                elif self._told is not None and reply[0] == b"message":
-                    self._told(reply[1], reply[2])
+                elif self._on_message is not None and reply[0] == b"message":
+                    self._on_message(reply[1], reply[2])
                 else:
                     self._answer(reply)
         except hiredis.ProtocolError as error:
@@ -96,13 +97,14 @@ class RespSocket(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.close(Broken(str(exc or "") or "the server closed the connection"))
 
-    def _look(self) -> None:
-        """One timer for all that wait, because setting one for each would cost more than it is worth."""
+    def _check_oldest(self) -> None:
+        """Close the connection if the oldest request has waited too long. One timer serves all requests: a timer
+        for each of them would cost too much time."""
         self._watch = None
         if not self._waiting:
             return
         left = self._waiting[0][1] - self._loop.time()
         if left > 0:
-            self._watch = self._loop.call_later(left, self._look)
+            self._watch = self._loop.call_later(left, self._check_oldest)
         else:
             self.close(Late(f"no answer within {REPLY_TIMEOUT:.0f} s"))

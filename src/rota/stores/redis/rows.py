@@ -1,4 +1,4 @@
-"""Schedules, marks and decisions as the scripts keep them."""
+"""Schedules, marks and decisions as the scripts store them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.schedule import Firing, Schedule
 from rota.store import MarkRow
-from rota.stores.redis.packing import Instant, Text, instant_or_none, or_false, text_or_none, to_json
+from rota.stores.redis.msgpack import Instant, Text, instant_or_none, or_false, text_or_none, to_json
 
 
 class _Schedule(Struct, frozen=True, array_like=True):
@@ -39,7 +39,7 @@ class _MarkRow(Struct, frozen=True, array_like=True):
     failures: int
 
 
-class _DecidedRow(Struct, frozen=True, array_like=True):
+class _DecisionRow(Struct, frozen=True, array_like=True):
     task: str
     key: str
     reason: Reason
@@ -53,23 +53,24 @@ class _DecidedRow(Struct, frozen=True, array_like=True):
 
 _rows = msgspec.msgpack.Decoder(_Schedule)
 _marks = msgspec.msgpack.Decoder(_MarkRow)
-_count_decision = msgspec.msgpack.Decoder(_DecidedRow)
+_decision_counts = msgspec.msgpack.Decoder(_DecisionRow)
 _schedules = msgspec.json.Decoder(Schedule)
 
 
 def schedule_item(schedule: Schedule) -> list[Any]:
-    """A declaration: what it says as text, and where it begins. With a version it comes from elsewhere, as it was."""
-    said = msgspec.structs.replace(
+    """A schedule to declare: the declaration as JSON, then the state. A schedule with a version comes from another
+    store, and keeps the state that it had there."""
+    declaration = msgspec.structs.replace(
         schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
     )
-    text = to_json(_schedules.decode(to_json(said))).decode()  # 30 and 30.0 are the same seconds
-    times = to_json((said.trigger, said.start, said.end)).decode()
-    stands = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
-    stood: list[Any] = [0, 0, False, False, False]
+    text = to_json(_schedules.decode(to_json(declaration))).decode()  # decoded once: 30 and 30.0 are the same
+    times = to_json((declaration.trigger, declaration.start, declaration.end)).decode()
+    ticks = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
+    state: list[Any] = [0, 0, False, False, False]
     if schedule.version:
         recent = schedule.recent or False
-        stood = [schedule.version, schedule.since, schedule.paused, or_false(schedule.note), recent]
-    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *stands, *stood]
+        state = [schedule.version, schedule.since, schedule.paused, or_false(schedule.note), recent]
+    return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *ticks, *state]
 
 
 def read_schedule(text: bytes) -> Schedule:
@@ -91,8 +92,8 @@ def mark_item(edit: MarkRow) -> list[Any]:
     mark = edit.mark
     if mark is None:
         return [edit.task, edit.key]
-    stands = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
-    return [edit.task, edit.key, *stands, mark.failures]
+    instants = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
+    return [edit.task, edit.key, *instants, mark.failures]
 
 
 def read_mark(text: bytes) -> MarkRow:
@@ -103,7 +104,7 @@ def read_mark(text: bytes) -> MarkRow:
 
 
 def read_decision_count(text: bytes) -> DecisionCount:
-    row = _count_decision.decode(text)
+    row = _decision_counts.decode(text)
     return DecisionCount(
         row.task,
         row.key,

@@ -1,8 +1,8 @@
-"""The Lua scripts: the file of each verb behind the shared files that its first line names.
+"""The Lua scripts: a script is the shared files that the first line of its verb's file names, then that file.
 
-The scripts know runs, puts, settlements and leases by place, and they know numbers of the port. `WORDS` has all of
-these by name, from `stores/fields.py` and `stores/bounds.py`: a word in capitals in a Lua file is replaced by what it
-stands for.
+A Lua file names constants in capitals: the places of the fields in a run, a put, a settlement and a lease, and the
+numbers of the port. `words` takes them from `stores/fields.py` and `stores/bounds.py`, and `compiled` writes the value
+in place of each name.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from rota.stores import bounds, fields
 
 READS = frozenset({"runs", "rows", "stats", "depths"})
 GROWS = frozenset({"put", "fire", "schedule", "mark"})
-"""Verbs that a server without memory refuses. It does the others, so that workers can work off what is there. A
-declaration is small and bounded by the code, and no worker starts without it: so `declare` is not refused."""
+"""Verbs that a server refuses when its memory is full. It runs all others, so that workers can end the runs that are
+there. `declare` is not refused, because no worker starts without it; what it adds is small and bounded by the code."""
 FILES = {"schedule": "declare"}
-"""Verbs that have the file of another: `schedule` declares schedules that are put at run time, and may be refused."""
+"""Verbs that use the file of another verb: `schedule` declares schedules that are put at run time; it is in GROWS."""
 
 FIRST_IN_ITEM = (
     *("id", "task", "priority", "tail", "delay", "at", "expires_after", "expires_at"),
@@ -31,14 +31,14 @@ ITEM = (
     *(name for name in fields.names(fields.PUT) if name not in (*FIRST_IN_ITEM, "writes_mark", "body")),
     "apart",
 )
-"""A put as the scripts take it. `tail` is packed already: the last fields of form "p". `apart` is a body that is too
-long for the record. What most runs do not have comes last, and is left off."""
+"""The fields of a put as the scripts get it. `tail` is packed already: the last fields of form "p". `apart` is a body
+that is too long for the record. Fields that most runs do not have come last, because empty fields at the end are not
+sent."""
 ENDING = ("outcome", *fields.SETTLEMENT)
-"""A settlement as the scripts take it; `attempt` is the JSON of what no script reads."""
+"""The fields of a settlement as the scripts get it; `attempt` is JSON that no script reads."""
 
 
 class Script(Struct, frozen=True):
-    name: str
     text: str
     sha: str
 
@@ -48,7 +48,7 @@ def _places(prefix: str, names: Iterable[str], first: int = 1) -> dict[str, str]
 
 
 def _statements() -> dict[str, str]:
-    """Pieces of Lua that are written from the fields of a record; `run` is the run that they are about."""
+    """Statements of Lua that follow from the fields of a record; they use the variable `run`."""
     forms = list(fields.FORMS.items())
     places = {field.name: place for place, field in enumerate(fields.RECORD, 2)}
     later = {form: [field for field in fields.RECORD if field.form == form] for form, _ in forms[1:]}
@@ -78,7 +78,7 @@ def _statements() -> dict[str, str]:
 
 
 def words() -> dict[str, str]:
-    """All words in capitals that a Lua file may use without saying what they stand for."""
+    """All names in capitals that a Lua file may use without defining them, with their values."""
     return {
         **bounds.constants(bounds.REDIS),
         **_places("", fields.names(fields.RECORD), 2),
@@ -95,10 +95,11 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
 def compiled(text: str) -> str:
-    """The text with its constants written out: those of its own lines, and the shared ones.
+    """Return `text` with a value in place of each constant: the shared ones, and those that `text` defines.
 
-    A server runs a script from its first line each time, and looks up whatever a function takes from outside in the
-    list of all that any function takes: with a hundred local names, that took longer than the work of a small verb.
+    A server runs a script from its first line each time. Lua 5.1 then makes each function anew, and searches the list
+    of all open upvalues for each local variable that the function uses. With a hundred local variables, that took
+    longer than the work of a small verb.
     """
     written = words()
     for names, values in _CONSTANTS.findall(text):
@@ -110,11 +111,11 @@ def compiled(text: str) -> str:
 
 @cache
 def script(name: str, modern: bool) -> Script:
-    """The verb's script; `modern` servers (7 and later) are told what it does."""
+    """The script of the verb `name`; for `modern` servers (7 and later) it begins with its flags."""
     folder = resources.files("rota.stores.redis") / "lua"
     verb = (folder / f"{FILES.get(name, name)}.lua").read_text()
     first = verb.partition("\n")[0]
     parts = [(folder / "shared" / f"{part}.lua").read_text() for part in first.removeprefix("-- with:").split()]
     flags = " flags=no-writes" if name in READS else "" if name in GROWS else " flags=allow-oom"
     text = (f"#!lua{flags}\n" if modern else "") + compiled("".join([*parts, verb]))
-    return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -1,4 +1,4 @@
-"""Redis: each verb is one script, carried out as a whole or not at all."""
+"""RedisStore: each verb is one script, which the server runs as a whole or not at all."""
 
 import hashlib
 import logging
@@ -17,9 +17,9 @@ from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.stores.grouping import Group
 from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
-from rota.stores.redis import reading
+from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
-from rota.stores.redis.packing import json_text, opaque, pack, to_json
+from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
 from rota.stores.redis.records import LETTERS, new_item, read_runs
 from rota.stores.redis.rows import mark_item, read_schedule, schedule_item
 from rota.stores.redis.subscriber import Subscriber
@@ -32,16 +32,16 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Q = TypeVar("Q")
 PART = 1000
-"""Items of one script at most: the server does nothing else while it runs."""
+"""The most items of one script: the server serves nobody else while a script runs."""
 GROUPED = 1000
-"""Items after which a call takes no more callers in."""
+"""The most items of different callers that go into one call: see `Group`."""
 
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
 _REASONS = {reason.encode(): reason for reason in Reason}
 
 
 class Clock(Protocol):
-    """What a store shares with others of its backend."""
+    """What all open stores of a backend share; see `RedisBackend`."""
 
     skew: float
     latest: float
@@ -52,8 +52,8 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = Group[NewRun, Decision](self._put, GROUPED, direct=True)
-        self._settles = Group[Settlement, Verdict](self._settle, GROUPED, direct=True)
+        self._puts = Group[NewRun, Decision](partial(_in_parts, self._put_part), GROUPED, direct=True)
+        self._settles = Group[Settlement, Verdict](partial(_in_parts, self._settle_part), GROUPED, direct=True)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
@@ -61,14 +61,12 @@ class RedisStore:
             return await self._puts.add(runs)
         return await self._put_part(runs, pack([plan.group, list(plan.keep), plan.note]))
 
-    async def _put(self, runs: Sequence[NewRun]) -> port.Reply[Decision]:
-        return await _in_parts(self._put_part, runs)
-
     async def _put_part(self, runs: Sequence[NewRun], *plan: bytes) -> port.Reply[Decision]:
         now, *others = await self.run("put", pack([new_item(new) for new in runs]), *plan)
         decisions = [Decision(new.id, Reason.ACCEPTED) for new in runs]
-        for address, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
-            decisions[address : address + 1] = [Decision(run.decode(), _reason(reason))]  # or one more behind them
+        for place, run, reason in zip(others[::3], others[1::3], others[2::3], strict=True):
+            decision = Decision(run.decode(), _reason(reason))
+            decisions[place : place + 1] = [decision]  # a run that the plan cancelled has a place behind the last run
         return port.Reply(now, decisions)
 
     async def fire(self, ticks: Sequence[Tick]) -> port.Reply[port.Fired]:
@@ -86,7 +84,7 @@ class RedisStore:
         return await self.claim_ready(request, None, None)
 
     async def hears(self, worker: str) -> bool:
-        return await self._subscriber.attends(worker)
+        return await self._subscriber.hears(worker)
 
     async def claim_ready(self, request: port.ClaimRequest, token: str | None, took: str | None) -> port.Claim:
         worker, n, report = request.worker, request.n, request.report
@@ -98,32 +96,32 @@ class RedisStore:
         now, wake, left, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
-        plans = [
+        schedules = [
             (id, text, legible("schedule", id.decode(errors="replace"), partial(read_schedule, text)))
             for id, text in zip(due[::2], due[1::2], strict=True)
         ]
-        odd_plans = [(id, text) for id, text, plan in plans if plan is None]
-        if odd_runs or odd_lapsed or odd_plans:
-            await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_plans)
+        odd_schedules = [(id, text) for id, text, schedule in schedules if schedule is None]
+        if odd_runs or odd_lapsed or odd_schedules:
+            await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_schedules)
         wait = None if wake is None else float(wake)
         ended = [id.decode() for id in late]
-        return port.Claim(now, claimed, offered, wait, left == 1, [plan for _, _, plan in plans if plan], ended)
+        return port.Claim(now, claimed, offered, wait, left == 1, [found for _, _, found in schedules if found], ended)
 
     async def _set_aside(
-        self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], plans: list[tuple[bytes, bytes]]
+        self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], schedules: list[tuple[bytes, bytes]]
     ) -> None:
-        """What another version wrote and this one cannot read is not to be met at every claim."""
-        names = b", ".join([*runs, *lapsed, *(id for id, _ in plans)][:5]).decode(errors="replace")
+        """Put off what this version cannot read, because a newer version wrote it: else every claim would return it."""
+        names = b", ".join([*runs, *lapsed, *(id for id, _ in schedules)][:5]).decode(errors="replace")
         log.error("%s: %s cannot be read by this version; left to others", self._client.address.shown, names)
         odd = [
             [opaque(id) for id in runs],
             [opaque(id) for id in lapsed],
-            [opaque(word) for plan in plans for word in plan],
+            [opaque(word) for schedule in schedules for word in schedule],
         ]
         await self.run("aside", pack([worker, n, *odd]))
 
     def _crew(self, tasks: tuple[str, ...]) -> tuple[str, bytes, bytes]:
-        """A short name for the tasks of a worker, and what the store needs to know of them once."""
+        """The crew of `tasks`: its name, a digest of the tasks, and the tasks as MessagePack and as JSON."""
         if tasks not in self._crews:
             text = to_json(tasks)
             digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()[:16]
@@ -142,9 +140,6 @@ class RedisStore:
     async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await self._settles.add(settlements)
 
-    async def _settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
-        return await _in_parts(self._settle_part, settlements)
-
     async def _settle_part(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
         return port.Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
@@ -159,7 +154,7 @@ class RedisStore:
     ) -> port.Reply[int]:
         async def control(names: Sequence[str]) -> port.Reply[int]:
             items: list[Any] = list(names)
-            if of is port.Scope.TASKS:  # a task that nobody declared can be paused as well
+            if of is port.Scope.TASKS:  # the spec is for a task that nobody has declared: it can be paused too
                 items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
             now, *answers = await self.run("control", pack([command, of, spoken(note), spoken(by), items]))
             return port.Reply(now, answers)
@@ -167,14 +162,14 @@ class RedisStore:
         return await control_possible(names, lambda names: _in_parts(control, names))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        said = [
+        requests = [
             ("schedule", item.id, schedule_item(item))
             if isinstance(item, Schedule)
             else ("task", item.name, _spec(item))
             for item in items
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
-        now, *answers = await self.run("schedule" if by_hand else "declare", pack(said))
+        now, *answers = await self.run("schedule" if by_hand else "declare", pack(requests))
         return port.Reply(now, [port.Declared(answer.decode()) for answer in answers])
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
@@ -185,16 +180,16 @@ class RedisStore:
         return port.Reply(now, [answer == 1 for answer in answers])
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
-        return await reading.rows(self.run, kind, possible_rows(query))
+        return await queries.rows(self.run, kind, possible_rows(query))
 
     async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
-        return await reading.stats(self.run, minutes)
+        return await queries.stats(self.run, minutes)
 
     async def runs(self, query: port.RunQuery) -> port.Page:
-        return await reading.runs(self.run, possible_runs(query))
+        return await queries.runs(self.run, possible_runs(query))
 
     async def depths(self) -> port.Reply[port.Depth]:
-        return await reading.depths(self.run)
+        return await queries.depths(self.run)
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
         request = [retention.succeeded, retention.failed, retention.most, retention.least]
@@ -209,10 +204,10 @@ class RedisStore:
         await self._settles.close()
 
     async def run(self, verb: str, *words: str | bytes | int | float) -> list[Any]:
-        """One script; the first word of its answer is the store's time."""
+        """Run the script of `verb`. The first word of its answer is the store's time."""
         answer: list[Any] = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
         answer[0] = float(answer[0])
-        self._clock.latest = answer[0]  # the script has judged it by the one before
+        self._clock.latest = answer[0]  # no earlier than before: the script got the one before
         return answer
 
 
@@ -221,7 +216,7 @@ def _reason(word: bytes) -> Reason:
 
 
 async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q]) -> port.Reply[T]:
-    """A long batch as several scripts: the server does nothing else while one of them runs."""
+    """Send a long batch as several scripts: the server serves nobody else while a script runs."""
     reply = await send(questions[:PART])
     for first in range(PART, len(questions), PART):
         part = await send(questions[first : first + PART])
@@ -254,7 +249,7 @@ def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
 
 
 def _ending_item(settlement: Settlement) -> list[Any]:
-    """A settlement in the order of `scripts.ENDING`; None at the end is left off."""
+    """Return `settlement` in the order of `scripts.ENDING`, without the empty fields at the end."""
     action, note = settlement.action, settlement.note
     finish = action if isinstance(action, Finish) else None
     saved = None if note is None or note.saved is None else note.saved.decode()
@@ -283,9 +278,9 @@ def _ending_item(settlement: Settlement) -> list[Any]:
 
 
 def _spec(spec: TaskSpec) -> list[Any]:
-    """What the scripts must know of a task, as in lua/shared/policies.lua, and all of it as text."""
-    said = msgspec.structs.replace(spec, paused=False)
-    text = to_json(msgspec.json.decode(to_json(said), type=TaskSpec)).decode()  # 30 and 30.0 are the same seconds
+    """The whole spec as JSON, then the fields that the scripts read, in the order of lua/shared/policies.lua."""
+    declaration = msgspec.structs.replace(spec, paused=False)
+    text = to_json(msgspec.json.decode(to_json(declaration), type=TaskSpec)).decode()  # 30 and 30.0 are the same
     limit, rate = spec.limit, spec.rate
     return [
         text,

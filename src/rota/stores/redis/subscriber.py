@@ -1,4 +1,4 @@
-"""Hints from other processes: one subscribed connection per open store, for as long as somebody listens."""
+"""Hints from other processes. An open store has one subscribed connection, from its first listener on."""
 
 import asyncio
 import logging
@@ -21,27 +21,27 @@ from rota.stores.redis.resp import RespSocket
 log = logging.getLogger("rota")
 
 PROOF = 2.0
-"""Seconds within which a message to oneself must arrive."""
+"""Seconds within which a message of this process to itself must arrive."""
 SILENCE = 60.0
-"""Seconds between two questions whether a connection still lives."""
+"""Seconds between two PINGs: a subscribed connection gets no reply that would show that it still works."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 
 _payloads = msgspec.msgpack.Decoder(tuple[list[str], list[str]])
 
 
 async def prove(client: RedisClient) -> bool:
-    """Does a message to oneself arrive? Some proxies and ACLs swallow them without a word."""
+    """Whether a message that this process publishes arrives. Some proxies and ACLs drop messages without an error."""
     channel, token = f"{client.address.root}proof", uuid.uuid4().hex.encode()
-    heard = asyncio.Event()
+    arrived = asyncio.Event()
     try:
         socket = RespSocket(
-            await client.resolver.connection(), lambda _, message: heard.set() if message == token else None
+            await client.resolver.connection(), lambda _, message: arrived.set() if message == token else None
         )
         try:
             await socket.send("SUBSCRIBE", channel)
             await client.send("PUBLISH", channel, token)
             async with asyncio.timeout(PROOF):
-                await heard.wait()
+                await arrived.wait()
         finally:
             socket.close()
     except (RedisError, StoreError, OSError) as error:
@@ -51,7 +51,8 @@ async def prove(client: RedisClient) -> bool:
 
 
 class Subscriber:
-    """Hears what the scripts publish, and tells the hub. A connection that was lost costs a resync."""
+    """Passes what the scripts publish to the hub. After a lost connection it publishes a resync, because messages that
+    came in between are lost."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
@@ -60,20 +61,21 @@ class Subscriber:
         self._ready = asyncio.Event()
         self._channel = f"{client.address.root}hints"
         self._socket: RespSocket | None = None
-        self._attended: set[str] = set()
+        self._workers: set[str] = set()
+        """The workers whose own channels this socket has subscribed to."""
 
-    async def attends(self, worker: str) -> bool:
-        """Whether what is handed to this worker would be heard here."""
+    async def hears(self, worker: str) -> bool:
+        """Whether a run that is handed to `worker` would arrive here. Subscribes to the channel of `worker`."""
         socket = self._socket
-        if socket is None or worker in self._attended:
+        if socket is None or worker in self._workers:
             return socket is not None
         try:
             await socket.send("SUBSCRIBE", f"{self._channel}:{worker}")
         except RedisError:
             return False
-        if socket is self._socket:
-            self._attended.add(worker)
-        return worker in self._attended
+        if socket is self._socket:  # else the connection broke during the request
+            self._workers.add(worker)
+        return worker in self._workers
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[AsyncIterator[Hint]]:
@@ -81,7 +83,7 @@ class Subscriber:
             if self._listener is None:
                 self._listener = asyncio.create_task(self._listen(), name="rota hears hints")
             with suppress(TimeoutError):
-                async with asyncio.timeout(PROOF):  # without an ear there is still polling
+                async with asyncio.timeout(PROOF):  # without hints, workers poll
                     await self._ready.wait()
             yield hints
 
@@ -91,29 +93,29 @@ class Subscriber:
             await asyncio.wait((self._listener,))
 
     async def _listen(self) -> None:
-        backoff, heard_before = Backoff(FIRST_PAUSE, LAST_PAUSE), False
+        backoff, had_one = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while True:
             try:
-                socket = RespSocket(await self._client.resolver.connection(), self._tell)
+                socket = RespSocket(await self._client.resolver.connection(), self._publish)
             except (RedisError, OSError) as error:
                 log.debug("no hints from %s: %s", self._client.address.shown, error)
             else:
                 try:
-                    await self._hear(socket, heard_before)
+                    await self._serve(socket, had_one)
                 except RedisError as error:
-                    heard_before = True
+                    had_one = True
                     backoff.reset()
                     log.info("hints from %s are interrupted: %s", self._client.address.shown, error)
                 finally:
                     self._ready.clear()
                     self._socket = None
-                    self._attended.clear()
+                    self._workers.clear()
                     self._client.resolver.lost()
                     socket.close()
             await asyncio.sleep(backoff.pause())
 
-    async def _hear(self, socket: RespSocket, again: bool) -> None:
-        """Until the connection breaks: now and then it must show that it lives."""
+    async def _serve(self, socket: RespSocket, again: bool) -> None:
+        """Publish messages until the connection breaks; a PING finds that out. `again`: messages may have been lost."""
         await socket.send("SUBSCRIBE", self._channel)
         self._socket = socket
         self._ready.set()
@@ -125,7 +127,7 @@ class Subscriber:
                     await socket.ended()
             await socket.send("PING")
 
-    def _tell(self, channel: bytes, payload: bytes) -> None:
+    def _publish(self, channel: bytes, payload: bytes) -> None:
         worker = channel.decode().removeprefix(self._channel).removeprefix(":")
         self._hub.publish(_handed(worker, payload) if worker else _hint(payload))
 
@@ -133,13 +135,14 @@ class Subscriber:
 def _hint(payload: bytes) -> Hint:
     try:
         workers, runs = _payloads.decode(payload)
-    except msgspec.DecodeError:  # of a newer version: something has changed, at least
+    except msgspec.DecodeError:  # a newer version wrote it: all that is known is that something has changed
         return Hint(resync=True)
     return Hint(workers=frozenset(workers), runs=frozenset(runs))
 
 
 def _handed(worker: str, payload: bytes) -> Hint:
-    """What cannot be read comes again with the next claim, which knows what to do with it."""
+    """The handed run. If this version cannot read the run, the hint makes `worker` claim: the claim returns the run
+    again and sets it aside."""
     reader = hiredis.Reader()
     reader.feed(payload)
     try:

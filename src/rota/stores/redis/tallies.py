@@ -1,4 +1,4 @@
-"""Counts of a worker as names and numbers that a script can add up, and back again."""
+"""The counts of a worker as names and numbers, which a script adds up; and read back."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ _NAME = re.compile(r"(\d+):(.*)", re.DOTALL)
 
 
 def counted(tallies: Iterable[Tally]) -> list[str | int]:
-    """Name, number, name, number …"""
+    """Return name, number, name, number …"""
     found: list[str | int] = []
     for tally in tallies:
         head = pair(tally.task)
@@ -25,12 +25,12 @@ def counted(tallies: Iterable[Tally]) -> list[str | int]:
 
 
 def pair(task: str) -> str:
-    """What the names of a task begin with; as in lua/shared/clock.lua."""
+    """The prefix of the names of `task`, as in lua/shared/clock.lua: no other task has a name with this prefix."""
     return f"{len(task.encode())}:{task}"
 
 
 def read(numbers: Mapping[str, int]) -> list[Tally]:
-    """The tallies of one minute, by task."""
+    """Return the tallies of one minute, in the order of their tasks."""
     found: dict[str, dict[str, Any]] = {}
     for name, number in numbers.items():
         if (match := _NAME.fullmatch(name)) is None:

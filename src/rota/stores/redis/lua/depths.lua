@@ -1,4 +1,4 @@
 -- with: clock
--- twin: rota/stores/redis/reading.py
+-- twin: rota/stores/redis/queries.py
 -- depths: what is unfinished, counted.
 return { instant(now), call("HGETALL", ROOT .. "counts") }

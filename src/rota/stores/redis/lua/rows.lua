@@ -1,5 +1,5 @@
 -- with: clock
--- twin: rota/stores/redis/reading.py
+-- twin: rota/stores/redis/queries.py
 -- rows: some of a hash, by name, the latest by an index, or a part of all of it from a cursor on.
 local request = cmsgpack.unpack(ARGV[3])
 local hash, names, latest, limit, cursor, pattern =

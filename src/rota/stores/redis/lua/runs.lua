@@ -1,5 +1,5 @@
 -- with: clock output
--- twin: rota/stores/redis/reading.py
+-- twin: rota/stores/redis/queries.py
 -- runs: by id, or newest first. Answers the time, where to read on (0: nowhere) and the runs; reads only so many.
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, task, key, limit, before, group =

@@ -1,5 +1,5 @@
 -- with: clock
--- twin: rota/stores/redis/reading.py
+-- twin: rota/stores/redis/queries.py
 -- stats: the counts of the last minutes, each minute as one list of name and number.
 local answer = { instant(now) }
 local first = math.floor(now / 60) - tonumber(ARGV[3])

@@ -1,4 +1,5 @@
-"""Reads: runs newest first, page by page; rows; counts. A long read is several short ones, so nobody waits for it."""
+"""Reads: runs (newest first, page by page), rows and counts. A long read is several short scripts, because the server
+serves nobody else while a script runs."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -24,7 +25,7 @@ from rota.store import (
     after_cursor,
 )
 from rota.stores.redis import tallies
-from rota.stores.redis.packing import pack
+from rota.stores.redis.msgpack import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
 from rota.stores.redis.rows import read_decision_count, read_mark, read_schedule
 from rota.stores.unreadable import Kind, legible
@@ -82,7 +83,7 @@ def _read_placed(item: list[Any]) -> tuple[int, Run]:
 
 
 def _legible(kind: Kind, read: Callable[[Q], T], items: Mapping[str, Q]) -> list[T]:
-    """All that this version can read, of items by their names."""
+    """Read `items`, which are by name; leave out those that this version cannot read."""
     each = [legible(kind, name, partial(read, item)) for name, item in items.items()]
     return [found for found in each if found is not None]
 
@@ -110,7 +111,7 @@ async def rows(run: RunScript, kind: type[T], query: RowQuery) -> Reply[T]:
 
 
 async def _rows(run: RunScript, name: str, query: RowQuery, pattern: str = "*") -> tuple[float, Rows]:
-    """Of a hash: the rows of these names, or all that match."""
+    """Of the hash `name`: the rows of `query.names`, or else all rows whose names match `pattern`."""
     if query.names is not None:
         now, _, flat = await run("rows", pack([name, list(query.names)]))
         return now, _pairs(flat)
@@ -123,7 +124,7 @@ async def _rows(run: RunScript, name: str, query: RowQuery, pattern: str = "*") 
             return now, found
 
 
-def _behind(found: Rows, query: RowQuery) -> Rows:
+def _after(found: Rows, query: RowQuery) -> Rows:
     return {name: found[name] for name in sorted(found) if name > query.after}
 
 
@@ -133,7 +134,7 @@ def _pairs(flat: list[bytes]) -> Rows:
 
 async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:
     now, found = await _rows(run, "specs", query)
-    return now, _legible("spec", _read_spec, _behind(found, query))
+    return now, _legible("spec", _read_spec, _after(found, query))
 
 
 def _read_spec(text: bytes) -> TaskSpec:
@@ -151,13 +152,13 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
         report = _reports.decode(reports[name]) if name in reports else Report()
         return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report)
 
-    return now, _legible("row", read_worker, {f"worker {name}": name for name in _behind(found, query)})
+    return now, _legible("row", read_worker, {f"worker {name}": name for name in _after(found, query)})
 
 
 async def _read_schedules(run: RunScript, query: RowQuery) -> tuple[float, list[Schedule]]:
     now, found = await _rows(run, "schedules", query)
-    schedules = _legible("schedule", read_schedule, _behind(found, query))
-    return now, [plan for plan in schedules if query.task is None or plan.task == query.task]
+    schedules = _legible("schedule", read_schedule, _after(found, query))
+    return now, [row for row in schedules if query.task is None or row.task == query.task]
 
 
 async def _read_marks(run: RunScript, query: RowQuery) -> tuple[float, list[MarkRow]]:
@@ -183,7 +184,7 @@ def _called(what: str, found: Rows) -> Rows:
 
 
 def _about(query: RowQuery) -> str:
-    """The names of a task's rows, for the server to match."""
+    """The glob pattern that matches the names of the rows of `query.task`."""
     if query.task is None:
         return "*"
     return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in tallies.pair(query.task)) + "*"

@@ -1,6 +1,7 @@
-"""Values as the scripts keep them: MessagePack, with False where something is None.
+"""Values as the scripts store them: MessagePack, with False instead of None.
 
-Lua can tell texts from numbers and keeps both exactly; JSON passes through it as opaque text, never read there.
+A Lua table cannot hold nil between other values, so None is stored as False. Lua keeps MessagePack's texts and numbers
+apart and exact. Values that no script reads are JSON, which Lua has as a text.
 """
 
 from typing import Any
@@ -41,7 +42,7 @@ def or_false(value: str | None) -> Text:
 
 
 def opaque(value: bytes) -> Raw:
-    """Bytes as a MessagePack text, whatever they are: the scripts' library knows no other kind."""
+    """`value` as a MessagePack text, although it may be no UTF-8: the library of the scripts knows no binary type."""
     size = len(value)
     if size < 32:
         return Raw(bytes((0xA0 | size,)) + value)

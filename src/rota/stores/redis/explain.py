@@ -1,37 +1,37 @@
-"""Redis's complaints in plain words: what happened, to which store, and what to do."""
+"""Errors of the server and of the driver in plain words: what happened, to which store, and what to do."""
 
 from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 ELSEWHERE = ("READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "LOADING", "BUSY")
-"""What a server says that is not, or not yet, the one to ask."""
-
-
-def codes(error: BaseException) -> str:
-    """What the server said, with the code that the driver may have taken off."""
-    return f"{type(error).__name__} {getattr(error, 'status_code', '')} {error}"
+"""Codes of a server that cannot serve the request, or not yet."""
 
 
 def elsewhere(error: BaseException) -> bool:
-    """May another server, or this one in a moment, do what this one refuses?"""
-    said = f" {getattr(error, 'status_code', '')} {error} "
-    return any(f" {code} " in said for code in ELSEWHERE)
+    """Whether another server, or the same server a moment later, may serve the request."""
+    message = f" {_with_code(error)} "
+    return any(f" {code} " in message for code in ELSEWHERE)
+
+
+def _with_code(error: BaseException) -> str:
+    """The message of the server. The driver moves the code of some messages into `status_code`."""
+    return f"{getattr(error, 'status_code', '')} {error}"
 
 
 def explain(error: BaseException, shown: str) -> StoreError:
-    said = codes(error)
+    message = f"{type(error).__name__} {_with_code(error)}"
     for code, (sentence, passing) in SENTENCES.items():
-        if code in said:
+        if code in message:
             return StoreUnavailable(f"{shown} {sentence} ({error})", passing)
     if isinstance(error, AuthenticationError):
         return StoreUnavailable(f"{shown} refused the login; check user and password ({error})", passing=False)
-    if "WRONGTYPE" in said or "user_script" in said:
+    if "WRONGTYPE" in message or "user_script" in message:
         what = "holds what this version of rota cannot read; does something else use the namespace?"
         return StoreCorrupt(f"{shown} {what} ({error})")
     if isinstance(error, ResponseError):
         return StoreUnavailable(f"{shown} refused: {error}", passing=False)
-    if "imeout" in said and isinstance(error, RedisError | TimeoutError):
+    if "imeout" in message and isinstance(error, RedisError | TimeoutError):
         return StoreUnavailable(f"{shown} did not answer in time ({error})")
     return StoreUnavailable(f"{shown} cannot be reached; is the server running? (ROTA_URL) ({error})")
 
