@@ -65,6 +65,6 @@ def search_seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> None:
-    """A row that cannot be read is told of once per process; each test is a process of its own in this."""
-    unreadable.told.clear()
+def nothing_logged() -> None:
+    """A row that cannot be read is logged once per process. Each test starts with no row logged."""
+    unreadable.logged.clear()

@@ -389,16 +389,16 @@ def test_a_child_that_is_forked_beside_a_call_from_a_thread_inherits_no_lock(tmp
 FORKED_BESIDE_A_STUCK_STORE = (
     INHERITED_LOCKS
     + """
-import rota.stores.forking as forking
+import rota.stores.forks as forks
 from rota.stores.memory import MemoryBackend
 
-forking.PATIENCE = 0.1
+forks.PATIENCE = 0.1
 memory = Rota(MemoryBackend())
 memory.task(quick.fn)
 store = memory.portal.call(memory.client().store)
 
 def again():
-    forking.PATIENCE = 1e6  # nothing may be waited for in a fork of the child
+    forks.PATIENCE = 1e6  # nothing may be waited for in a fork of the child
     forked(lambda: None)
 
 held(store.at_work)

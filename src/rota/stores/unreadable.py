@@ -34,7 +34,7 @@ KEYS: dict[type, tuple[str, ...]] = {
 Names = dict[tuple[Kind, str], str]
 """Why a row cannot be read, by its kind and name."""
 
-told: set[tuple[Kind, str]] = set()
+logged: set[tuple[Kind, str]] = set()
 """The rows that this process has told of."""
 _gathering: list[Names] = []
 
@@ -57,8 +57,8 @@ def legible(kind: Kind, name: str, read: Callable[[], T]) -> T | None:
 def leave_out(kind: Kind, name: str, error: Exception) -> None:
     for gathered in _gathering:
         gathered[kind, name] = str(error)
-    if (kind, name) not in told and len(told) < MOST:
-        told.add((kind, name))
+    if (kind, name) not in logged and len(logged) < MOST:
+        logged.add((kind, name))
         log.error("%s %s cannot be read by this version and is left out (%s); %s", kind, name, error, CURES[kind])
 
 

@@ -22,7 +22,7 @@ from rota.cli.render.text import coarse, one_line, plural
 from rota.errors import InvalidOptions, RotaError
 from rota.store import Backend
 from rota.stores import REDIS
-from rota.stores.sqlite import SqliteBackend, mending
+from rota.stores.sqlite import SqliteBackend, repair
 from rota.stores.sqlite.connection import connect
 
 STYLE = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
@@ -74,12 +74,12 @@ def _mend_clock(backend: Backend, show: Show) -> None:
     if not isinstance(backend, SqliteBackend):
         raise InvalidOptions(f"--mend-clock: {backend.url} goes by the clock of its server; set that one (NTP)")
     with closing(connect(backend.path)) as connection:
-        mended = mending.mend_clock(connection, backend.path, time.time())
+        repaired = repair.repair_clock(connection, backend.path, time.time())
     if show.json:
-        show.value({"ahead": mended.ahead, "runs": mended.runs, "leases": mended.leases})
-    elif mended.ahead or mended.runs or mended.leases:
-        brought = f"{plural(mended.runs, 'waiting run')} and {plural(mended.leases, 'lease')} brought back to now"
-        show.line(f"{backend.url} was {coarse(mended.ahead)} ahead of this host: set back, {brought}")
+        show.value({"ahead": repaired.ahead, "runs": repaired.runs, "leases": repaired.leases})
+    elif repaired.ahead or repaired.runs or repaired.leases:
+        brought = f"{plural(repaired.runs, 'waiting run')} and {plural(repaired.leases, 'lease')} brought back to now"
+        show.line(f"{backend.url} was {coarse(repaired.ahead)} ahead of this host: set back, {brought}")
     else:
         show.line(f"{backend.url} is not ahead of this host: nothing to mend")
 

@@ -22,7 +22,7 @@ from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.fields import PUT
 from rota.stores.idle import Idle
-from rota.stores.memory.counting import counters_of
+from rota.stores.memory.counts import counters_of
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane
 from rota.stores.memory.timetable import Timetable
@@ -49,8 +49,8 @@ class MemoryBook:
         self._claims: dict[str, int] = {}
         self._taken: dict[str, tuple[int, list[Lease]]] = {}
         self._arrived = 0
-        self._due = Lanes(lambda entry: self._stands(entry, parked=False))
-        self._parked = Lanes(lambda entry: self._stands(entry, parked=True))
+        self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
+        self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
         self._idle: dict[str, Idle] = {}
@@ -125,19 +125,19 @@ class MemoryBook:
             )
         self.runs[run.id] = after
         if before is not None:
-            self._forget(before)
-        self._note(after, before)
+            self._unindex(before)
+        self._index(after, before)
 
     def full(self) -> bool:
         return len(self.runs) - len(self.history) >= self._capacity
 
-    def _forget(self, run: Run) -> None:
+    def _unindex(self, run: Run) -> None:
         for name in counters_of(run):
             self.count[name] -= 1
         if run.unique_key is not None:
             self._holders.get((run.task, run.unique_key), {}).pop(run.id, None)
 
-    def _note(self, run: Run, before: Run | None) -> None:
+    def _index(self, run: Run, before: Run | None) -> None:
         for name in counters_of(run):
             self.count[name] += 1
         if run.unique_key is not None and not run.state.final:
@@ -159,7 +159,7 @@ class MemoryBook:
         elif run.state.final and (before is None or not before.state.final):
             self.history.add(run)
 
-    def _stands(self, entry: Entry, parked: bool) -> bool:
+    def _is_current(self, entry: Entry, parked: bool) -> bool:
         run = self.runs.get(entry[2])
         if run is None or run.state is not State.QUEUED or run.parked is not parked or run.needs:
             return False
@@ -367,7 +367,7 @@ class MemoryBook:
             if (mark.finished_at or self.now) > self.now - memory.get(name[0], MARK_MEMORY)
         }
         self.decisions = {k: row for k, row in self.decisions.items() if row.last_at > marks_before}
-        for id in [id for id, plan in self.timetable.schedules.items() if over(plan, marks_before)]:
+        for id in [id for id, schedule in self.timetable.schedules.items() if over(schedule, marks_before)]:
             self.timetable.drop(id)
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}

@@ -12,10 +12,10 @@ Entry = tuple[float, int, str, int]
 
 
 class Lanes:
-    def __init__(self, stands: Callable[[Entry], bool]) -> None:
+    def __init__(self, is_current: Callable[[Entry], bool]) -> None:
         self._due: dict[str, dict[int, list[Entry]]] = {}
         self._later: dict[str, list[Entry]] = {}
-        self._stands = stands
+        self._is_current = is_current
         self.entries = 0
 
     def push(self, lane: str, entry: Entry) -> None:
@@ -38,7 +38,7 @@ class Lanes:
                 if self._head(heap):
                     levels.setdefault(priority, []).append(heap)
         for priority in sorted(levels, reverse=True):
-            yield from heapq.merge(*(self._standing(heap) for heap in levels[priority]))
+            yield from heapq.merge(*(self._current(heap) for heap in levels[priority]))
 
     def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
         """The next k due instants after now."""
@@ -46,18 +46,18 @@ class Lanes:
         for lane in lanes:
             self._ripened(lane, now)
             once = (entry for entry, _ in groupby(_in_order(self._later.get(lane, []))))
-            found.extend(islice((entry[0] for entry in once if self._stands(entry)), k))
+            found.extend(islice((entry[0] for entry in once if self._is_current(entry)), k))
         return heapq.nsmallest(k, found)
 
     def prune(self) -> None:
         """Drop every entry that no longer stands."""
         for priorities in self._due.values():
             for priority, heap in priorities.items():
-                priorities[priority] = _heap({entry for entry in heap if self._stands(entry)})
+                priorities[priority] = _heap({entry for entry in heap if self._is_current(entry)})
         self._later = {
             lane: kept
             for lane, heap in self._later.items()
-            if (kept := _heap({entry for entry in heap if self._stands(entry)}))
+            if (kept := _heap({entry for entry in heap if self._is_current(entry)}))
         }
         self._due = {lane: found for lane, p in self._due.items() if (found := {k: h for k, h in p.items() if h})}
         due = sum(len(heap) for priorities in self._due.values() for heap in priorities.values())
@@ -71,17 +71,17 @@ class Lanes:
             heapq.heappush(self._due.setdefault(lane, {}).setdefault(entry[3], []), entry)
         return self._due.get(lane, {})
 
-    def _standing(self, heap: list[Entry]) -> Iterator[Entry]:
+    def _current(self, heap: list[Entry]) -> Iterator[Entry]:
         """Entries in order, each run once."""
         last: Entry | None = None
         for entry in _in_order(heap):
-            if entry != last and self._stands(entry):
+            if entry != last and self._is_current(entry):
                 yield entry
             last = entry
 
     def _head(self, heap: list[Entry]) -> bool:
         """Is there a standing entry on top?"""
-        while heap and not self._stands(heap[0]):
+        while heap and not self._is_current(heap[0]):
             heapq.heappop(heap)
             self.entries -= 1
         return bool(heap)

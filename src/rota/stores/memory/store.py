@@ -12,13 +12,13 @@ from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
+from rota.stores import forks
 from rota.stores.bounds import LEDGER
-from rota.stores.forking import beware_of_forks
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
 from rota.stores.ledger import admit, claim, control, settle
 from rota.stores.memory.book import MemoryBook
-from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
+from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class MemoryStore:
         self.at_work = threading.Lock()
         self._hub = Hub()
         self._book = book
-        beware_of_forks(self)
+        forks.register(self)
 
     def release_at_fork(self) -> None:
         """A fork copies the book between two steps; there is nothing to close."""
@@ -62,7 +62,7 @@ class MemoryStore:
         with self._transaction() as book:
             ended = settle.expire(book)
             taken = claim.take(book, request)
-            runs = [run for held in book.taken(request.worker, request.n) if (run := _held(book, held))]
+            runs = [run for lease in book.taken(request.worker, request.n) if (run := _if_leased(book, lease))]
             due = book.offer_schedules() if request.tasks or request.free else []
             wake = claim.register(book, request, taken, idle=len(runs) < request.free)
             return port.Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
@@ -83,7 +83,7 @@ class MemoryStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
     ) -> port.Reply[int]:
-        request = control.Request(command, spoken(note), spoken(by))
+        request = control.Request(command, storable(note), storable(by))
 
         async def send(names: Sequence[str]) -> port.Reply[int]:
             return self._transact(lambda book: control.control(book, request, names, of))
@@ -180,7 +180,7 @@ def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
 
 
-def _held(book: MemoryBook, lease: Lease) -> Run | None:
+def _if_leased(book: MemoryBook, lease: Lease) -> Run | None:
     run = book.runs.get(lease.run)
     return run if run is not None and run.is_leased_to(lease.fence, lease.worker) else None
 

@@ -20,8 +20,8 @@ from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
-from rota.stores.grouping import Group
-from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
+from rota.stores.group_commit import GroupCommit
+from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.postgres import columns, reading
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
@@ -64,8 +64,8 @@ class PostgresStore:
         self.pool = Pool(address.dsn, address.shown, address.max_connections, self._cut)
         self._backend = backend
         self._schema = backend.schema
-        self._puts: Group[NewRun, Decision] = Group(self._put, GROUPED, UNDER_WAY, own=OWN)
-        self._settles: Group[Settlement, Verdict] = Group(self._settle, GROUPED, UNDER_WAY, own=OWN)
+        self._puts: GroupCommit[NewRun, Decision] = GroupCommit(self._put, GROUPED, UNDER_WAY, own=OWN)
+        self._settles: GroupCommit[Settlement, Verdict] = GroupCommit(self._settle, GROUPED, UNDER_WAY, own=OWN)
         self._idle: dict[str, frozenset[str]] = {}
         self._unlooked: set[str] = set()
         self._looker: asyncio.Task[None] | None = None
@@ -186,7 +186,7 @@ class PostgresStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
     ) -> port.Reply[int]:
-        said, asker = columns.clean(spoken(note)), columns.clean(spoken(by))
+        said, asker = columns.clean(storable(note)), columns.clean(storable(by))
 
         async def control(names: Sequence[str]) -> port.Reply[int]:
             row = await self._verb("control", command.value, list(names), said, asker, of.value)

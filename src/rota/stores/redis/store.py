@@ -15,8 +15,8 @@ from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
-from rota.stores.grouping import Group
-from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
+from rota.stores.group_commit import GroupCommit
+from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
@@ -52,8 +52,8 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = Group[NewRun, Decision](partial(_in_parts, self._put_part), GROUPED, direct=True)
-        self._settles = Group[Settlement, Verdict](partial(_in_parts, self._settle_part), GROUPED, direct=True)
+        self._puts = GroupCommit[NewRun, Decision](partial(_in_parts, self._put_part), GROUPED, direct=True)
+        self._settles = GroupCommit[Settlement, Verdict](partial(_in_parts, self._settle_part), GROUPED, direct=True)
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
@@ -156,7 +156,7 @@ class RedisStore:
             items: list[Any] = list(names)
             if of is port.Scope.TASKS:  # the spec is for a task that nobody has declared: it can be paused too
                 items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
-            now, *answers = await self.run("control", pack([command, of, spoken(note), spoken(by), items]))
+            now, *answers = await self.run("control", pack([command, of, storable(note), storable(by), items]))
             return port.Reply(now, answers)
 
         return await control_possible(names, lambda names: _in_parts(control, names))

@@ -18,7 +18,7 @@ from rota.stores.book import Candidate, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
 from rota.stores.idle import Idle
-from rota.stores.sqlite import queries as sql
+from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.rows import (
     ADD,
     END,
@@ -74,8 +74,8 @@ class SqliteBook:
         self._added: dict[str, tuple[Any, ...]] = {}
         self._holders: dict[tuple[str, str], list[HeadRow]] = {}
         self._schedules: dict[str, Schedule | None] = {}
-        self._ticked: dict[str, Schedule] = {}
-        self._count_decision: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._changed_schedules: dict[str, Schedule] = {}
+        self._decisions: dict[tuple[str, str, str], tuple[Any, ...]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -127,14 +127,14 @@ class SqliteBook:
     def finish(self) -> None:
         """Write all that is left, at the end of the step: nothing looks it up before."""
         self.flush()
-        if self._ticked:
+        if self._changed_schedules:
             rows = [
-                (plan.id, plan.task, to_json(plan), None if plan.paused else plan.fires_at)
-                for plan in self._ticked.values()
+                (schedule.id, schedule.task, to_json(schedule), None if schedule.paused else schedule.fires_at)
+                for schedule in self._changed_schedules.values()
             ]
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
-        if self._count_decision:
-            self._tx.execute(sql.DECIDE, to_json(list(self._count_decision.values())))
+        if self._decisions:
+            self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 
@@ -232,9 +232,9 @@ class SqliteBook:
 
     def taken(self, worker: str, n: int) -> list[Run]:
         """What the claim of this number took, as far as it is still held."""
-        runs, odd = read_runs(self._tx.one(sql.TAKEN, worker, n))
-        if odd:  # not to be met at every claim
-            self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(odd))
+        runs, unreadable = read_runs(self._tx.one(sql.TAKEN, worker, n))
+        if unreadable:  # not to be met at every claim
+            self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(unreadable))
         return runs
 
     def offer_lapsed(self) -> list[Run]:
@@ -242,8 +242,8 @@ class SqliteBook:
         first = self._tx.one("SELECT min(until) FROM runs WHERE state = 'running'")
         if first is None or first > self.now:
             return []
-        lapsed, odd = read_runs(self._tx.one(sql.LAPSED, self.now))
-        self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([*(run.id for run in lapsed), *odd]))
+        lapsed, unreadable = read_runs(self._tx.one(sql.LAPSED, self.now))
+        self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([*(run.id for run in lapsed), *unreadable]))
         return lapsed
 
     def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
@@ -295,11 +295,11 @@ class SqliteBook:
         return self._schedules.get(id)
 
     def put_schedule(self, schedule: Schedule) -> None:
-        self._schedules[schedule.id] = self._ticked[schedule.id] = schedule
+        self._schedules[schedule.id] = self._changed_schedules[schedule.id] = schedule
 
     def drop_schedule(self, id: str) -> None:
         self._schedules[id] = None
-        self._ticked.pop(id, None)
+        self._changed_schedules.pop(id, None)
         self._tx.execute("DELETE FROM schedules WHERE id = ?", id)
 
     def offer_schedules(self) -> list[Schedule]:
@@ -344,8 +344,8 @@ class SqliteBook:
         by: str | None = None,
     ) -> None:
         name = (task, key or "", reason.value)
-        count += self._count_decision[name][3] if name in self._count_decision else 0
-        self._count_decision[name] = (*name, count, self.now, run, note, by)
+        count += self._decisions[name][3] if name in self._decisions else 0
+        self._decisions[name] = (*name, count, self.now, run, note, by)
 
     def mark(self, task: str, key: str) -> Mark:
         query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"

@@ -1,199 +1,138 @@
-"""The statements of SQLite's book. Batches are JSON arrays, opened by json_each."""
+"""Reads: runs newest first, page by page, and how much each task has waiting."""
 
-from rota.store import DUE_SCHEDULES, OFFERS
-from rota.stores.bounds import LEDGER
-from rota.stores.sqlite.rows import HEADS, RUNS
+from functools import partial
+from typing import Any, TypeVar
 
-TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
+import msgspec
 
-REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
+from rota.domain.decision import DecisionCount
+from rota.domain.schedule import Schedule
+from rota.domain.spec import TaskSpec
+from rota.store import Depth, MarkRow, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
+from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
+from rota.stores.sqlite.threads import Transaction
+from rota.stores.unreadable import legible, row_name
 
-SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"
+T = TypeVar("T")
 
-HEADS_OF = f"SELECT {HEADS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
-HOLDERS = f"""
-SELECT {HEADS} FROM runs
-WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
+# Each part is counted in an index of its own.
+DEPTHS = """
+SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
+    SELECT task, sum(queued) AS queued, sum(running) AS running, sum(paused) AS paused FROM (
+        SELECT task, count(*) AS queued, 0 AS running, 0 AS paused FROM runs
+            WHERE state = 'queued' AND hold = 0 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND hold = 1 GROUP BY task
+        UNION ALL SELECT task, count(*), 0, 0 FROM runs WHERE state = 'queued' AND hold = 2 GROUP BY task
+        UNION ALL SELECT task, 0, count(*), 0 FROM runs WHERE state = 'running' GROUP BY task
+        UNION ALL SELECT task, 0, 0, count(*) FROM runs WHERE state = 'paused' GROUP BY task)
+    GROUP BY task ORDER BY task)
 """
 
-# For many (task, unique_key) at once: each is looked up in the index.
-HOLDERS_OF = f"""
-SELECT {HEADS} FROM (
-    SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
-    ON runs.task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
-        AND state IN ('queued', 'running', 'paused'))
+# :task and :key are NULL where nobody asked for them. {which} is one of the two below, so that each uses the index.
+_NAMED = "{0} IN (SELECT value FROM json_each(:names)) AND {0} > :after"
+_BEHIND = "{0} > :after"
+_ABOUT = "(:task IS NULL OR task = :task) AND (:key IS NULL OR key = :key)"
+SPECS = """
+SELECT json_group_array(json_array(name, spec)) FROM (
+    SELECT name, spec FROM specs WHERE {which} ORDER BY name LIMIT :limit)
 """
-
-WAITERS = f"""
-SELECT {HEADS} FROM runs
-WHERE id IN (SELECT run FROM waits WHERE ended IN (SELECT value FROM json_each(?)))
+WORKERS = """
+SELECT json_group_array(json_object('name', name, 'tasks', tasks, 'seen_at', seen_at,
+    'idle', json(iif(idle = 1, 'true', 'false')), 'report', report))
+FROM (SELECT * FROM workers WHERE {which} ORDER BY name LIMIT :limit)
 """
-
-GROUPED = f"SELECT {HEADS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
-
-PENDING = """
-SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 LIMIT ?2))
-     + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 LIMIT ?2))
-"""
-
-BEST_PARKED = f"""
-SELECT {HEADS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ? AND key = ?
-    ORDER BY priority DESC, due_at, seq LIMIT 1)
-"""
-
-OF_TASK = f"""
-SELECT {HEADS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1
-    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1
-    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 2 AND task = ?1
-    UNION ALL SELECT * FROM runs WHERE state = 'paused' AND task = ?1
-    LIMIT ?2)
-"""
-
-FIRST_EXPIRY = "SELECT min(expires_at) FROM runs WHERE state = 'queued' AND expires_at IS NOT NULL"
-
-EXPIRED = f"""
-SELECT {HEADS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
-"""
-
-# A lane is one (task, priority) of the due index. Stepping from lane to lane by the index costs a look-up per lane,
-# however many runs stand in it; head is the due time of its first run.
-LANES = """
-WITH RECURSIVE lane (task, priority) AS (
-    SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value)
-    FROM json_each(?) AS known
-    UNION ALL
-    SELECT lane.task, (SELECT max(priority) FROM runs
-                       WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority < lane.priority)
-    FROM lane WHERE lane.priority IS NOT NULL
-)
-SELECT json_group_array(json_array(lane.task, lane.priority, (
-    SELECT due_at FROM runs WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority = lane.priority
-    ORDER BY due_at LIMIT 1
-))) FROM lane WHERE priority IS NOT NULL
-"""
-
-PICK = """
-SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
-    SELECT picked.* FROM json_each(:lanes) AS lane CROSS JOIN runs AS picked ON picked.seq IN (
-        SELECT seq FROM runs
-        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
-          AND due_at <= :now AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
-        ORDER BY due_at, seq LIMIT :free)
-    ORDER BY picked.priority DESC, picked.due_at, picked.seq LIMIT :free)
-"""
-
-WALK = """
-SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
-    SELECT * FROM runs
-    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND priority = ?2 AND due_at <= ?3
-      AND (due_at, seq) > (?4, ?5) AND (expires_at IS NULL OR expires_at > ?3) AND (?6 OR losses = 0)
-    ORDER BY due_at, seq LIMIT ?7)
-"""
-
-TAKE = """
-UPDATE runs SET state = 'running', fence = fence + 1, worker = ?, claim_n = ?, claimed_at = ?, until = ?
-WHERE seq IN (SELECT value FROM json_each(?))
-"""
-
-TAKEN = f"""
-SELECT {RUNS} FROM (
-    SELECT * FROM runs WHERE state = 'running' AND worker = ? AND claim_n = ?
-    ORDER BY priority DESC, due_at, seq)
-"""
-
-# As if it had not been claimed, but later.
-GIVE_BACK = """
-UPDATE runs SET state = 'queued', fence = fence - 1, due_at = ?, worker = NULL, claim_n = NULL, claimed_at = NULL,
-    until = NULL, offer_at = NULL WHERE id IN (SELECT value FROM json_each(?))
-"""
-
-SUSPECT = "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'running' AND worker = ? AND losses > 0)"
-
-LAPSED = f"""
-SELECT {RUNS} FROM (
-    SELECT * FROM runs WHERE state = 'running' AND until <= ?1 AND (offer_at IS NULL OR offer_at <= ?1)
-    ORDER BY until LIMIT {OFFERS})
-"""
-
-OFFER = "UPDATE runs SET offer_at = ? WHERE id IN (SELECT value FROM json_each(?))"
-
-UPCOMING = """
-SELECT json_group_array(due_at) FROM (
-    SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
-        SELECT seq FROM runs
-        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
-          AND due_at > :now
-        ORDER BY due_at LIMIT :k)
-    ORDER BY soon.due_at LIMIT :k)
-"""
-
-IDLE = """
-SELECT json_group_array(json_array(name, json(tasks), seen_at, wake_at)) FROM workers WHERE idle = 1
-"""
-
-LISTENING = "SELECT json_group_array(name) FROM workers WHERE idle > 0"
-
-BURY = """
-UPDATE workers SET idle = 0, wake_at = NULL WHERE idle > 0 AND name IN (SELECT value FROM json_each(?))
-"""
-
-REGISTER = """
-INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'))
-ON CONFLICT (name) DO UPDATE SET
-    n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report)
-"""
-
 SCHEDULES = """
-SELECT json_group_array(json_array(id, schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))
-"""
-
-PUT_SCHEDULES = """
-INSERT INTO schedules (id, task, schedule, look_at)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3 FROM json_each(?) AS v WHERE true
-ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedule, look_at = excluded.look_at
-"""
-
-DUE_NOW = f"""
 SELECT json_group_array(json_array(id, schedule)) FROM (
-    SELECT id, schedule FROM schedules WHERE look_at <= ? ORDER BY look_at LIMIT {DUE_SCHEDULES})
+    SELECT id, schedule FROM schedules WHERE {which} AND (:task IS NULL OR task = :task) ORDER BY id LIMIT :limit)
 """
-
-OFFER_SCHEDULES = "UPDATE schedules SET look_at = ? WHERE id IN (SELECT value FROM json_each(?))"
-
-DECIDE = """
-INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
-SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 4, v.value ->> 5,
-       v.value ->> 6, v.value ->> 7
-FROM json_each(?) AS v WHERE true
-ON CONFLICT (task, key, reason) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at,
-    run = excluded.run, note = excluded.note, by = excluded.by
+MARKS = f"""
+SELECT json_group_array(json_object('task', task, 'key', key, 'mark',
+    json_object('succeeded_at', succeeded_at, 'finished_at', finished_at, 'failures', failures)))
+FROM (SELECT * FROM marks WHERE {_ABOUT} ORDER BY task, key LIMIT :limit)
 """
-
-CHART = """
-INSERT INTO stats (minute, task, tally) VALUES (?1, ?2, ?3)
-ON CONFLICT (minute, task) DO UPDATE SET tally = ?3
+DECISIONS = f"""
+SELECT json_group_array(json_object('task', task, 'key', key, 'reason', reason, 'count', count,
+    'first_at', first_at, 'last_at', last_at, 'run', run, 'note', note, 'by', by))
+FROM (SELECT * FROM decisions WHERE {_ABOUT} ORDER BY last_at DESC LIMIT :limit)
 """
-
-ALL_SPECS = "SELECT json_group_array(json_array(name, spec)) FROM specs"
-
-PUT_SPEC = "INSERT INTO specs (name, spec) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET spec = ?2"
-
-PUT_MARK = """
-INSERT INTO marks (task, key, succeeded_at, finished_at, failures) VALUES (?1, ?2, ?3, ?4, ?5)
-ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failures = ?5
+STATS = """
+SELECT json_group_array(json_array(minute, task, tally)) FROM (
+    SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
 """
+ROWS: dict[type, str] = {
+    TaskSpec: SPECS,
+    WorkerSeen: WORKERS,
+    Schedule: SCHEDULES,
+    MarkRow: MARKS,
+    DecisionCount: DECISIONS,
+}
 
-PUT_RATE = """
-INSERT INTO rates (task, key, full_at, opens_at) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (task, key) DO UPDATE SET full_at = ?3, opens_at = ?4
-"""
 
-NEXT_OPENING = """
-SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL AND task IN (SELECT value FROM json_each(?))
-"""
+class _DepthRow(Depth, frozen=True, array_like=True):
+    """A Depth as the JSON array above."""
 
-OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_at <= ?"
+
+_depths = msgspec.json.Decoder(list[_DepthRow])
+
+
+def runs(tx: Transaction, query: RunQuery) -> Page:
+    if query.ids is not None:
+        found = {run.id: run for run in read_runs(tx.one(BY_ID, to_json(list(query.ids))))[0]}
+        return Page(tx.now, [found[id] for id in query.ids if id in found], None)
+    where, values = _conditions(query)
+    inner = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC LIMIT ?"
+    sql = f"SELECT json_array(json({RUNS}), json_group_array(seq)) FROM ({inner})"
+    rows, seqs = msgspec.json.decode(tx.one(sql, *values, query.limit + 1), type=tuple[msgspec.Raw, list[int]])
+    more = len(seqs) > query.limit
+    if more:  # cut before the runs are read: which of them can be read says nothing of where the page ends
+        rows = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(rows, type=list[msgspec.Raw])[: query.limit]))
+    page, _ = read_runs(bytes(rows).decode())
+    return Page(tx.now, page, str(seqs[query.limit - 1]) if more else None)
+
+
+def depths(tx: Transaction) -> Reply[Depth]:
+    rows = _depths.decode(tx.one(DEPTHS))
+    return Reply(tx.now, [Depth(row.task, row.queued, row.running, row.paused) for row in rows])
+
+
+def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
+    names = None if query.names is None else to_json(list(query.names))
+    which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
+    wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
+    found = tx.connection.execute(ROWS[kind].replace("{which}", which), wanted).fetchone()[0]
+    if kind is TaskSpec:
+        specs: Any = read_specs(found)
+        return Reply(tx.now, specs)
+    if kind is Schedule:
+        schedules: Any = [schedule for _, schedule in read_schedules(found) if schedule is not None]
+        return Reply(tx.now, schedules)
+    each = [legible("row", row_name(kind, row), partial(_row, kind, row)) for row in msgspec.json.decode(found)]
+    return Reply(tx.now, [row for row in each if row is not None])
+
+
+def _row(kind: type[T], row: dict[str, Any]) -> T:
+    if kind is WorkerSeen:
+        row = row | {column: msgspec.json.decode(row[column]) for column in ("tasks", "report")}
+    return msgspec.convert(row, kind)
+
+
+def stats(tx: Transaction, minutes: int) -> Reply[Stat]:
+    found = read_tallies(tx.one(STATS, int(tx.now // 60) - minutes))
+    return Reply(tx.now, [Stat(minute, tally) for minute, tally in found])
+
+
+def _conditions(query: RunQuery) -> tuple[str, list[Any]]:
+    conditions: list[tuple[str, Any]] = []
+    if query.states:
+        conditions.append(("state IN (SELECT value FROM json_each(?))", to_json(list(query.states))))
+    if query.task is not None:
+        conditions.append(("task = ?", query.task))
+    if query.key is not None:
+        conditions.append(("? IN (key, unique_key)", query.key))
+    if query.group is not None:
+        conditions.append(("grp = ?", query.group))
+    if (before := after_cursor(query.cursor)) is not None:
+        conditions.append(("seq < ?", before))
+    return " AND ".join(["true", *(sql for sql, _ in conditions)]), [value for _, value in conditions]

@@ -16,12 +16,12 @@ from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
 from rota.stores.ledger import admit, claim, control, settle
-from rota.stores.naming import control_possible, possible_rows, possible_runs, spoken
-from rota.stores.sqlite import reading, sweeping
+from rota.stores.names import control_possible, possible_rows, possible_runs, storable
+from rota.stores.sqlite import queries, sweep
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
-from rota.stores.sqlite.queries import BURY, LISTENING
 from rota.stores.sqlite.rows import to_json
+from rota.stores.sqlite.statements import BURY, LISTENING
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class SqliteStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
     ) -> port.Reply[int]:
-        request = control.Request(command, spoken(note), spoken(by))
+        request = control.Request(command, storable(note), storable(by))
         return await control_possible(
             names, lambda names: self._reply(lambda book: control.control(book, request, names, of))
         )
@@ -81,23 +81,23 @@ class SqliteStore:
         return await self._reply(lambda book: control.mark(book, edits))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
-        return await self._reader.do(lambda tx: reading.rows(tx, kind, possible_rows(query)))
+        return await self._reader.do(lambda tx: queries.rows(tx, kind, possible_rows(query)))
 
     async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
-        return await self._reader.do(lambda tx: reading.stats(tx, minutes))
+        return await self._reader.do(lambda tx: queries.stats(tx, minutes))
 
     async def runs(self, query: port.RunQuery) -> port.Page:
-        return await self._reader.do(lambda tx: reading.runs(tx, possible_runs(query)))
+        return await self._reader.do(lambda tx: queries.runs(tx, possible_runs(query)))
 
     async def depths(self) -> port.Reply[port.Depth]:
-        return await self._reader.do(reading.depths)
+        return await self._reader.do(queries.depths)
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
         def work(book: SqliteBook, tx: Transaction) -> port.Swept:
             expired = settle.expire(book)
             book.flush()  # what ended just now counts among the last ones
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
-            forgotten, more = sweeping.forget(tx, retention)
+            forgotten, more = sweep.forget(tx, retention)
             return port.Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
 
         return await self._writer.do(lambda tx: self._transaction(tx, lambda book: work(book, tx)))
@@ -132,10 +132,10 @@ class SqliteStore:
         if hinted or book.touched:
             hint = port.Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
             concerned = hinted.keys() | book.asked_workers()
-            tx.after_commit.append(lambda: self._tell(hint, concerned, hinted))
+            tx.after_commit.append(lambda: self._notify(hint, concerned, hinted))
         return answer
 
-    def _tell(self, hint: port.Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
+    def _notify(self, hint: port.Hint, concerned: set[str], hinted: Mapping[str, Arrival]) -> None:
         self._hub.publish(hint)
         dead = self._bells.ring(hint, concerned)
         if dead:

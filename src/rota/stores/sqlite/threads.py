@@ -13,7 +13,7 @@ import msgspec
 
 from rota.domain.run import DIGITS, FAR_AHEAD, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
-from rota.stores.forking import beware_of_forks
+from rota.stores import forks
 from rota.stores.sqlite.connection import begin, explain
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class SqlThread:
         self._connect = connect
         self._connection, self._open = first, True
         self.at_work = threading.Lock()
-        beware_of_forks(self)
+        forks.register(self)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._closed = False
         self._thread.start()

@@ -9,8 +9,8 @@ from rota.store import ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
-from rota.stores.sqlite.queries import ALL_SPECS
 from rota.stores.sqlite.rows import read_schedules, read_specs
+from rota.stores.sqlite.statements import ALL_SPECS
 from rota.stores.sqlite.threads import Transaction
 
 ENDED_TASKS = """
@@ -80,7 +80,7 @@ def _forget_marks(tx: Transaction) -> None:
 
 def _forget_schedules(tx: Transaction) -> None:
     found = read_schedules(tx.one(OVER, LEDGER.forgotten))
-    gone = [(id,) for id, plan in found if plan is not None and over(plan, tx.now - MARK_MEMORY)]
+    gone = [(id,) for id, schedule in found if schedule is not None and over(schedule, tx.now - MARK_MEMORY)]
     tx.executemany("DELETE FROM schedules WHERE id = ?", gone)
 
 

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from rota.domain.run import DIGITS
 from rota.stores.sqlite.connection import begin, plain_errors
-from rota.stores.sqlite.queries import ALL_SPECS
 from rota.stores.sqlite.rows import read_specs
+from rota.stores.sqlite.statements import ALL_SPECS
 
 LEASED_AFTER = 600.0
 """Seconds that a lease from the future has left: time enough for its worker to renew it, if that is alive."""
@@ -33,7 +33,7 @@ OTHERS = (
 )
 
 
-class Mended(Struct, frozen=True):
+class Repaired(Struct, frozen=True):
     """By how many seconds the store's clock was ahead, and how many runs and leases were brought back."""
 
     ahead: float
@@ -41,7 +41,7 @@ class Mended(Struct, frozen=True):
     leases: int
 
 
-def mend_clock(connection: sqlite3.Connection, path: str, now: float) -> Mended:
+def repair_clock(connection: sqlite3.Connection, path: str, now: float) -> Repaired:
     """Set the store's clock to `now`, in one transaction with what was written by one that was ahead."""
     here = round(now, DIGITS)
     with plain_errors(path):
@@ -58,7 +58,7 @@ def mend_clock(connection: sqlite3.Connection, path: str, now: float) -> Mended:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-    return Mended(max(0.0, latest - here), runs, leases)
+    return Repaired(max(0.0, latest - here), runs, leases)
 
 
 def _fill_buckets(connection: sqlite3.Connection, here: float) -> None:

@@ -23,27 +23,27 @@ class Forkable(Protocol):
 
 
 _all: WeakSet[Forkable] = WeakSet()
-_held: list[Forkable] = []
+_locked: list[Forkable] = []
 _busy: list[Forkable] = []
 
 
-def beware_of_forks(one: Forkable) -> None:
-    _all.add(one)
+def register(store: Forkable) -> None:
+    _all.add(store)
 
 
 def _before() -> None:
-    for one in list(_all):
-        if one.at_work.acquire(timeout=PATIENCE):
-            _held.append(one)
-            one.release_at_fork()
+    for store in list(_all):
+        if store.at_work.acquire(timeout=PATIENCE):
+            _locked.append(store)
+            store.release_at_fork()
         else:
-            _busy.append(one)
+            _busy.append(store)
 
 
 def _in_parent() -> None:
     _busy.clear()
-    while _held:
-        _held.pop().at_work.release()
+    while _locked:
+        _locked.pop().at_work.release()
 
 
 def _in_child() -> None:

@@ -43,6 +43,6 @@ async def control_possible(names: Sequence[str], control: Control) -> Reply[int]
     return Reply(reply.now, [next(answers) if is_possible(subject) else 0 for subject in names])
 
 
-def spoken(words: str | None) -> str | None:
+def storable(words: str | None) -> str | None:
     """What a person said, as text that every store can carry."""
     return words if words is None or words.isascii() else words.encode(errors="replace").decode()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from rota.store import Reply
-from rota.stores.grouping import Group
+from rota.stores.group_commit import GroupCommit
 
 
 async def echo(questions: Sequence[int]) -> Reply[int]:
@@ -15,7 +15,7 @@ async def echo(questions: Sequence[int]) -> Reply[int]:
 
 @pytest.mark.parametrize("direct", [False, True])
 async def test_a_caller_that_asks_again_as_soon_as_it_is_answered_is_answered_again(direct: bool) -> None:
-    group = Group(echo, most=10, direct=direct)
+    group = GroupCommit(echo, most=10, direct=direct)
 
     async def ask(first: int) -> list[int]:
         return [answer for n in range(first, first + 20) for answer in (await group.add([n])).items]
@@ -35,7 +35,7 @@ async def test_what_comes_while_a_call_is_under_way_goes_together() -> None:
         await go_on.wait()
         return Reply(0.0, list(questions))
 
-    group = Group(send, most=3)
+    group = GroupCommit(send, most=3)
     first = asyncio.create_task(group.add([1]))
     await begun.wait()
     others = [asyncio.create_task(group.add([n])) for n in (2, 3, 4, 5)]

@@ -14,7 +14,7 @@ A = TypeVar("A")
 Waiting = tuple[Sequence[Q], asyncio.Future[Reply[A]]]
 
 
-class Group(Generic[Q, A]):
+class GroupCommit(Generic[Q, A]):
     """One answer for each question, in order; the questions of one caller are never parted.
 
     `send` makes one call. A call takes at most `most` questions, unless one caller alone has more. `under_way` calls

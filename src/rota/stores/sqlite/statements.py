@@ -1,0 +1,199 @@
+"""The statements of SQLite's book. Batches are JSON arrays, opened by json_each."""
+
+from rota.store import DUE_SCHEDULES, OFFERS
+from rota.stores.bounds import LEDGER
+from rota.stores.sqlite.rows import HEADS, RUNS
+
+TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
+
+REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
+
+SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"
+
+HEADS_OF = f"SELECT {HEADS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+
+HOLDERS = f"""
+SELECT {HEADS} FROM runs
+WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
+"""
+
+# For many (task, unique_key) at once: each is looked up in the index.
+HOLDERS_OF = f"""
+SELECT {HEADS} FROM (
+    SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
+    ON runs.task = name.value ->> 0 AND unique_key = name.value ->> 1 AND unique_key IS NOT NULL
+        AND state IN ('queued', 'running', 'paused'))
+"""
+
+WAITERS = f"""
+SELECT {HEADS} FROM runs
+WHERE id IN (SELECT run FROM waits WHERE ended IN (SELECT value FROM json_each(?)))
+"""
+
+GROUPED = f"SELECT {HEADS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
+
+PENDING = """
+SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 LIMIT ?2))
+     + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 LIMIT ?2))
+"""
+
+BEST_PARKED = f"""
+SELECT {HEADS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ? AND key = ?
+    ORDER BY priority DESC, due_at, seq LIMIT 1)
+"""
+
+OF_TASK = f"""
+SELECT {HEADS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'queued' AND hold = 2 AND task = ?1
+    UNION ALL SELECT * FROM runs WHERE state = 'paused' AND task = ?1
+    LIMIT ?2)
+"""
+
+FIRST_EXPIRY = "SELECT min(expires_at) FROM runs WHERE state = 'queued' AND expires_at IS NOT NULL"
+
+EXPIRED = f"""
+SELECT {HEADS} FROM (
+    SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
+"""
+
+# A lane is one (task, priority) of the due index. Stepping from lane to lane by the index costs a look-up per lane,
+# however many runs stand in it; head is the due time of its first run.
+LANES = """
+WITH RECURSIVE lane (task, priority) AS (
+    SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value)
+    FROM json_each(?) AS known
+    UNION ALL
+    SELECT lane.task, (SELECT max(priority) FROM runs
+                       WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority < lane.priority)
+    FROM lane WHERE lane.priority IS NOT NULL
+)
+SELECT json_group_array(json_array(lane.task, lane.priority, (
+    SELECT due_at FROM runs WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority = lane.priority
+    ORDER BY due_at LIMIT 1
+))) FROM lane WHERE priority IS NOT NULL
+"""
+
+PICK = """
+SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
+    SELECT picked.* FROM json_each(:lanes) AS lane CROSS JOIN runs AS picked ON picked.seq IN (
+        SELECT seq FROM runs
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
+          AND due_at <= :now AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
+        ORDER BY due_at, seq LIMIT :free)
+    ORDER BY picked.priority DESC, picked.due_at, picked.seq LIMIT :free)
+"""
+
+WALK = """
+SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
+    SELECT * FROM runs
+    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND priority = ?2 AND due_at <= ?3
+      AND (due_at, seq) > (?4, ?5) AND (expires_at IS NULL OR expires_at > ?3) AND (?6 OR losses = 0)
+    ORDER BY due_at, seq LIMIT ?7)
+"""
+
+TAKE = """
+UPDATE runs SET state = 'running', fence = fence + 1, worker = ?, claim_n = ?, claimed_at = ?, until = ?
+WHERE seq IN (SELECT value FROM json_each(?))
+"""
+
+TAKEN = f"""
+SELECT {RUNS} FROM (
+    SELECT * FROM runs WHERE state = 'running' AND worker = ? AND claim_n = ?
+    ORDER BY priority DESC, due_at, seq)
+"""
+
+# As if it had not been claimed, but later.
+GIVE_BACK = """
+UPDATE runs SET state = 'queued', fence = fence - 1, due_at = ?, worker = NULL, claim_n = NULL, claimed_at = NULL,
+    until = NULL, offer_at = NULL WHERE id IN (SELECT value FROM json_each(?))
+"""
+
+SUSPECT = "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'running' AND worker = ? AND losses > 0)"
+
+LAPSED = f"""
+SELECT {RUNS} FROM (
+    SELECT * FROM runs WHERE state = 'running' AND until <= ?1 AND (offer_at IS NULL OR offer_at <= ?1)
+    ORDER BY until LIMIT {OFFERS})
+"""
+
+OFFER = "UPDATE runs SET offer_at = ? WHERE id IN (SELECT value FROM json_each(?))"
+
+UPCOMING = """
+SELECT json_group_array(due_at) FROM (
+    SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
+        SELECT seq FROM runs
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
+          AND due_at > :now
+        ORDER BY due_at LIMIT :k)
+    ORDER BY soon.due_at LIMIT :k)
+"""
+
+IDLE = """
+SELECT json_group_array(json_array(name, json(tasks), seen_at, wake_at)) FROM workers WHERE idle = 1
+"""
+
+LISTENING = "SELECT json_group_array(name) FROM workers WHERE idle > 0"
+
+BURY = """
+UPDATE workers SET idle = 0, wake_at = NULL WHERE idle > 0 AND name IN (SELECT value FROM json_each(?))
+"""
+
+REGISTER = """
+INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'))
+ON CONFLICT (name) DO UPDATE SET
+    n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report)
+"""
+
+SCHEDULES = """
+SELECT json_group_array(json_array(id, schedule)) FROM schedules WHERE id IN (SELECT value FROM json_each(?))
+"""
+
+PUT_SCHEDULES = """
+INSERT INTO schedules (id, task, schedule, look_at)
+SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3 FROM json_each(?) AS v WHERE true
+ON CONFLICT (id) DO UPDATE SET task = excluded.task, schedule = excluded.schedule, look_at = excluded.look_at
+"""
+
+DUE_NOW = f"""
+SELECT json_group_array(json_array(id, schedule)) FROM (
+    SELECT id, schedule FROM schedules WHERE look_at <= ? ORDER BY look_at LIMIT {DUE_SCHEDULES})
+"""
+
+OFFER_SCHEDULES = "UPDATE schedules SET look_at = ? WHERE id IN (SELECT value FROM json_each(?))"
+
+DECIDE = """
+INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
+SELECT v.value ->> 0, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 4, v.value ->> 5,
+       v.value ->> 6, v.value ->> 7
+FROM json_each(?) AS v WHERE true
+ON CONFLICT (task, key, reason) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at,
+    run = excluded.run, note = excluded.note, by = excluded.by
+"""
+
+CHART = """
+INSERT INTO stats (minute, task, tally) VALUES (?1, ?2, ?3)
+ON CONFLICT (minute, task) DO UPDATE SET tally = ?3
+"""
+
+ALL_SPECS = "SELECT json_group_array(json_array(name, spec)) FROM specs"
+
+PUT_SPEC = "INSERT INTO specs (name, spec) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET spec = ?2"
+
+PUT_MARK = """
+INSERT INTO marks (task, key, succeeded_at, finished_at, failures) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failures = ?5
+"""
+
+PUT_RATE = """
+INSERT INTO rates (task, key, full_at, opens_at) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (task, key) DO UPDATE SET full_at = ?3, opens_at = ?4
+"""
+
+NEXT_OPENING = """
+SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL AND task IN (SELECT value FROM json_each(?))
+"""
+
+OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_at <= ?"
