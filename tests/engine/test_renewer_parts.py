@@ -181,6 +181,13 @@ async def test_a_store_that_hangs_keeps_neither_other_workers_nor_the_end_waitin
         slate.close()
 
 
+async def test_the_first_look_is_at_once_also_on_a_machine_that_has_just_started() -> None:
+    slate = Slate(1)
+    slate.take(Lease("first", 1, "me"), 0.5)
+    async with knowing(slate, "sqlite:///:memory:", Tuning(lease=LEASE)) as worker:
+        assert worker.wanted(1.0) == {"first": 1}
+
+
 async def test_a_torn_slot_spoils_neither_the_others_nor_the_renewer(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,8 @@ class Client:
         self.lease = self.silence = 0.0
         self.memory: mmap.mmap | None = None
         self.cpu = 0
-        self.looked_at = self.renewed_at = 0.0
+        self.looked_at = float("-inf")  # the monotonic clock of a machine that has just started is near 0
+        self.renewed_at = 0.0
         self.give_up = self.warned = False
         self.renewal: threading.Thread | None = None  # the last renewal, perhaps still under way
 

@@ -1,5 +1,6 @@
 """Reports: the heartbeat that a worker sends with its claims."""
 
+import math
 import os
 import socket
 from functools import cache
@@ -24,7 +25,7 @@ class Reports:
         self._tuning = tuning
         self._clock = world.monotonic
         self._unsent: Report | None = None
-        self._sent_at = 0.0
+        self._sent_at = -math.inf
 
     def next(self) -> Report | None:
         """The report for the next claim: the same one again until `sent`."""
@@ -48,7 +49,7 @@ class Reports:
 
     def hurry(self) -> None:
         """The next claim carries a report, however recent the last report is."""
-        self._sent_at = 0.0
+        self._sent_at = -math.inf
 
 
 @cache
