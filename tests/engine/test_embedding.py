@@ -188,18 +188,27 @@ async def test_a_turn_that_is_no_longer_wanted_goes_to_the_next() -> None:
 
 
 PROGRAM = """
-import asyncio, logging, os, sys, threading, time
+import asyncio, logging, os, sys, threading
 from rota import Context, Rota
-from rota.app.core import core_of
 
 logging.basicConfig(level=logging.INFO)
 app = Rota(sys.argv[1], grace=float(sys.argv[2]))
-begun = threading.Event()
+begun, stopping = threading.Event(), threading.Event()
+
+class Stopping(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if "is stopping" in record.getMessage():
+            stopping.set()
+
+logging.getLogger("rota").addHandler(Stopping())
 
 @app.task
-def slow(seconds: float) -> str:
+def quick() -> None: ...
+
+@app.task
+def slow() -> str:
     begun.set()
-    time.sleep(seconds)
+    assert stopping.wait(20)
     return "done"
 
 @app.task
@@ -221,7 +230,7 @@ def run_program(code: str, folder: Path, grace: float = 30) -> tuple[Run, str]:
 
 
 def test_what_runs_when_the_process_ends_is_waited_for(tmp_path: Path) -> None:
-    run, written = run_program("app.start_sync(); print('run', slow.submit_sync(0.5).id); begun.wait()", tmp_path)
+    run, written = run_program("app.start_sync(); print('run', slow.submit_sync().id); begun.wait()", tmp_path)
     assert run.state is State.SUCCEEDED, written
     assert "Error" not in written
 
@@ -233,7 +242,7 @@ def test_what_does_not_end_with_its_process_is_given_back(tmp_path: Path) -> Non
 
 FORKED = """
 app.start_sync()
-slow.submit_sync(0).result_sync(timeout=20)
+quick.submit_sync().result_sync(timeout=20)
 pid = os.fork()
 if pid == 0:
     assert not app.status().running, "a child is only a client"
@@ -241,8 +250,7 @@ if pid == 0:
     own = app.task(name="own")(slow.fn)  # the parent's engine does not know it
     app.start_sync()
     assert app.status().running
-    begun.clear()
-    print("run", own.submit_sync(0.5).id, flush=True)
+    print("run", own.submit_sync().id, flush=True)
     begun.wait()
     sys.exit(0)  # its own engine ends with it
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -268,8 +276,7 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def interrupt():
-    while core_of(app).engine._stopped is None:
-        time.sleep(0.01)
+    stopping.wait()
     os.kill(os.getpid(), signal.SIGINT)
 
 app.start_sync()

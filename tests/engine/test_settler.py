@@ -22,6 +22,10 @@ from storekit.faults import FaultyBackend
 PATIENCE = 10.0
 
 
+async def twice(n: int) -> int:
+    return 2 * n
+
+
 class Choosy:
     """A memory store that does not take the endings of some runs, and tells of refusals and renewals."""
 
@@ -85,11 +89,7 @@ async def refused(backend: Choosy, times: int) -> None:
 async def test_an_ending_that_was_set_aside_is_recorded_while_others_keep_coming(error: Exception) -> None:
     backend = Choosy()
     app = Rota(backend, concurrency=2)
-
-    @app.task
-    async def double(n: int) -> int:
-        return 2 * n
-
+    double = app.task(twice)
     first = await double.submit(1)
     backend.errors[first.id] = error
     async with app:
@@ -109,11 +109,7 @@ async def test_a_store_that_is_away_while_endings_are_sent_alone_sets_none_aside
     """One ending cannot be written, so its neighbours are sent alone: that the store is away says nothing of them."""
     backend = FaultyBackend(MemoryBackend())
     app = Rota(backend)
-
-    @app.task
-    async def double(n: int) -> int:
-        return 2 * n
-
+    double = app.task(twice)
     handles = await app.submit_many([double.bind(n) for n in range(3)])
     backend.fail("settle", Unstorable("not this batch"))
     backend.fail("settle", Unstorable("not this one"))  # the first of the batch
@@ -127,11 +123,7 @@ async def test_a_store_that_is_away_while_endings_are_sent_alone_sets_none_aside
 async def test_the_lease_of_an_ending_is_renewed_until_the_store_has_taken_the_ending() -> None:
     backend = Choosy()
     app = Rota(backend, lease=1)
-
-    @app.task
-    async def double(n: int) -> int:
-        return 2 * n
-
+    double = app.task(twice)
     run = await double.submit(1)
     backend.errors[run.id] = StoreUnavailable("away")
     async with app:
@@ -148,11 +140,7 @@ async def test_a_worker_does_not_rescue_a_run_whose_ending_it_holds() -> None:
     """The lease has lapsed, as after a freeze, and the ending waits: the run succeeded, and is not lost."""
     backend = Choosy()
     app = Rota(backend, lease=10)
-
-    @app.task
-    async def double(n: int) -> int:
-        return 2 * n
-
+    double = app.task(twice)
     first = await double.submit(1)
     backend.errors[first.id] = RuntimeError("a bug")
     async with app:
@@ -171,11 +159,7 @@ async def test_an_ending_that_never_comes_through_does_not_stop_the_worker(monke
     monkeypatch.setattr("rota.engine.worker.BACKLOG", 1)
     backend = Choosy()
     app = Rota(backend, concurrency=1)
-
-    @app.task
-    async def double(n: int) -> int:
-        return 2 * n
-
+    double = app.task(twice)
     first, second = await app.submit_many([double.bind(n) for n in (1, 2)])
     backend.errors = {first.id: RuntimeError("a bug"), second.id: RuntimeError("a bug")}
     async with app:

@@ -6,10 +6,32 @@ import threading
 
 import pytest
 
-from rota import Rota, RunFailed, State
+from rota import Rota, RunFailed, RunHandle, State
 from rota.engine import calls
 from rota.stores.memory import MemoryBackend
 from storekit.faults import FaultyBackend
+
+
+async def two_workers() -> tuple[Rota, Rota, RunHandle[str]]:
+    """The app whose worker has started a run, another app whose worker would end it at once, and the run."""
+    backend = MemoryBackend()
+    first, second = Rota(backend), Rota(backend)
+    started = asyncio.Event()
+
+    @first.task(name="work")
+    async def endless() -> str:
+        started.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    @second.task(name="work")
+    async def quick() -> str:
+        return "done"
+
+    await first.start()
+    run = await quick.submit()
+    await started.wait()
+    return first, second, run
 
 
 async def test_stop_waits_for_running_handlers() -> None:
@@ -33,23 +55,7 @@ async def test_stop_waits_for_running_handlers() -> None:
 
 
 async def test_what_does_not_end_within_grace_is_given_back_and_charged_nothing() -> None:
-    backend = MemoryBackend()
-    first, second = Rota(backend), Rota(backend)
-    started = asyncio.Event()
-
-    @first.task(name="work")
-    async def endless() -> str:
-        started.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    @second.task(name="work")
-    async def quick() -> str:
-        return "done"
-
-    await first.start()
-    run = await quick.submit()
-    await started.wait()
+    first, second, run = await two_workers()
     await first.stop(grace=0)
     seen = await run.refresh()
     assert (seen.state, seen.failures, seen.losses) == (State.QUEUED, 0, 0)
@@ -59,23 +65,7 @@ async def test_what_does_not_end_within_grace_is_given_back_and_charged_nothing(
 
 
 async def test_a_run_given_back_reaches_an_idle_worker_by_hint() -> None:
-    backend = MemoryBackend()
-    first, second = Rota(backend), Rota(backend)
-    started = asyncio.Event()
-
-    @first.task(name="work")
-    async def endless() -> str:
-        started.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    @second.task(name="work")
-    async def quick() -> str:
-        return "done"
-
-    await first.start()
-    run = await quick.submit()
-    await started.wait()
+    first, second, run = await two_workers()
     async with second:
         stopping = asyncio.create_task(first.stop(grace=0))
         assert await run.result(timeout=4) == "done", "the poll comes after 5 s only"
