@@ -3,48 +3,22 @@ of the rows. A `Story` is a day of that app in virtual time, in a world that the
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 
 from examples.race_day.app import app
 from examples.race_day.day import day
-from examples.race_day.racing import PARIS, Race, milliseconds
 from examples.race_day.story import MORNING, Story, a_bad_day
-from rota import Cron, InvalidOptions, Period, Reason, Refused, Rota, Run, State
+from rota import Cron, InvalidOptions, Period, Reason, Refused, Rota, State
 from rota.domain.lifecycle import Lost, Succeeded, settlement_of
 from rota.domain.settlement import Verdict
-from rota.schedules.plans import normalize_instant
 from rota.store import ClaimRequest, MarkRow, RowQuery
 from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
+from tests.acceptance.race_day_story import TODAY, clock, only, times
 from tests.requirement import requirement
-
-TODAY = "2026-11-15"
-ROOT = Path(__file__).parents[2]
-
-
-def clock(instant: float | None) -> str:
-    assert instant is not None
-    return f"{datetime.fromtimestamp(instant, PARIS):%H:%M}"
-
-
-def only(story: Story, task: str) -> Run:
-    """The one run of a task in that day."""
-    (run,) = story.simulation.of(task)
-    return run
-
-
-def times(story: Story, task: str) -> dict[str, str]:
-    """When the run of each race was done."""
-    done = [run for run in story.simulation.of(task) if run.state is State.SUCCEEDED]
-    found = {json.loads(run.args)["race"]: clock(run.claimed_at or run.attempts[-1].claimed_at) for run in done}
-    assert len(found) == len(done), "no race twice"
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -197,80 +171,6 @@ def test_3_4_recurring_tasks_opt_out_of_the_once_a_day_rule(bad_day: Story) -> N
     assert len(bad_day.simulation.starts("ground_condition")) == 11 * 4
 
 
-# -- 3.5 -----------------------------------------------------------------------------------------------------------
-
-
-@requirement(
-    "3.5",
-    "A plan makes one run per item around the time of the item, skips the past, and is done only as a whole.",
-)
-def test_3_5_a_planner_makes_one_run_per_race_around_its_start() -> None:
-    """Results ten minutes after each race; chats a quarter of an hour before those with enough starters."""
-    story = Story().play()
-    assert times(story, "watch_results") == {
-        "R1C1": "13:40", "R2C1": "13:57", "R1C2": "14:10", "R2C2": "14:25", "R1C3": "14:40", "R1C4": "15:10",
-    }  # fmt: skip
-    assert times(story, "autochat") == {
-        "R1C1": "13:15", "R2C1": "13:32", "R1C2": "13:45", "R2C2": "14:00", "R1C3": "14:15",
-    }  # fmt: skip
-    assert {run.key for run in story.simulation.of("autochat")} == {
-        f"autochat/{race}@{TODAY}" for race in times(story, "autochat")
-    }, "its key is made of plan, race and day"
-
-
-@requirement("3.5")
-def test_3_5_the_past_is_skipped() -> None:
-    """A day that begins late plans what is still to come, and says what is over."""
-    story = Story()
-    story.world.model_asleep = True
-
-    async def late(story: Story) -> None:
-        await app.schedules.pause("follow_program")
-        await story.until("14:03")
-        story.world.model_asleep = False
-
-    story.play(late)
-    assert json.loads(only(story, "plan_race").result or b"") == (
-        "chats: 2 planned, 3 past (3 missed); results: 4 planned, 2 past (2 missed)"
-    ), "planned at 14:07: what was to start at 14:00 is still within its grace, what was to at 13:57 is not"
-    assert times(story, "autochat") == {"R2C2": "14:07", "R1C3": "14:15"}
-    assert list(times(story, "watch_results")) == ["R1C2", "R2C2", "R1C3", "R1C4"]
-
-
-@requirement("3.5")
-@pytest.mark.parametrize(("back", "ran"), [("13:20", {"R1C1": "13:20"}), ("13:26", {})])
-def test_3_5_a_run_that_cannot_start_has_ten_minutes_of_grace(back: str, ran: dict[str, str]) -> None:
-    """Nobody is there at 13:15: within ten minutes the chat still comes, later never."""
-
-    async def nobody(story: Story) -> None:
-        await story.until("13:10")
-        story.simulation.crash(restart=(story.at(back) - story.at("13:10")).total_seconds())
-
-    story = Story(hours=10.45).play(nobody, workers=1)  # until 13:27
-    assert times(story, "autochat") == ran
-    if not ran:
-        (run,) = [run for run in story.simulation.of("autochat") if run.due_at == story.at("13:15").timestamp()]
-        assert (run.state, run.reason) == (State.CANCELLED, Reason.EXPIRED)
-
-
-@requirement("3.5")
-def test_3_5_the_planner_is_done_only_when_all_are_planned() -> None:
-    """One race that cannot be planned, and none is; the step is not done, and the recheck plans all of them."""
-
-    async def breaks(story: Story) -> None:
-        await app.schedules.pause("follow_program")
-        story.world.races["R2C2"] = Race("R2C2", start=-1)
-        await story.until("04:06")
-        assert (await day.status()).steps["plan_race"].state == "failed"
-        assert not story.simulation.of("autochat")
-        assert not story.simulation.of("watch_results")
-        story.world.move("R2C2", story.at("14:15"))
-
-    story = Story().play(breaks)
-    assert [str(run.state) for run in story.simulation.of("plan_race")] == ["failed", "succeeded"]
-    assert len(times(story, "watch_results")) == 6
-
-
 # -- 3.6 -----------------------------------------------------------------------------------------------------------
 
 
@@ -294,22 +194,6 @@ def test_3_6_success_skipped_failed_partial_with_errors_and_warnings(bad_day: St
     assert failed.error.message == "the model is asleep"
     assert partial.error is not None
     assert partial.error.message == "1 of 2 courses; no word from Auteuil"
-
-
-# -- 3.7 -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("3.7", "Timestamps in seconds and in milliseconds mean the same instant.")
-@pytest.mark.parametrize("unit", [1, 1000], ids=["seconds", "milliseconds"])
-def test_3_7_timestamps_are_accepted_in_seconds_and_milliseconds(unit: int) -> None:
-    """A service may change its mind about the unit; the chat comes at the same time."""
-
-    async def changes(story: Story) -> None:
-        start = round(story.at("13:30").timestamp()) * unit
-        assert normalize_instant(start) == story.at("13:30").timestamp()
-        story.world.races = {"R1C1": Race("R1C1", start)}
-
-    assert times(Story(hours=12).play(changes), "autochat") == {"R1C1": "13:15"}
 
 
 # -- 3.8 -----------------------------------------------------------------------------------------------------------
@@ -339,111 +223,6 @@ async def test_3_8_through_a_background_loop_that_blocks_nobody() -> None:
 
     async with small:
         assert await (await post.submit()).result(timeout=10)
-
-
-# -- 3.9 -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("3.9", "A day is reset, a task is run again, and rota says why a task does not run.")
-def test_3_9_a_day_is_reset_and_done_again() -> None:
-    """Forget that a day is done, or a step and what follows from it: the next recheck does it again."""
-
-    async def resets(story: Story) -> None:
-        await story.until("05:01")
-        assert await day.reset(TODAY, "careers", downstream=True) == [
-            "careers",
-            "favorability",
-            "plan_race",
-            "prepare_tomorrow",
-        ]
-        await story.until("06:01")
-        assert len(await day.reset(TODAY)) == 12
-
-    story = Story(hours=4).play(resets)
-    assert [clock(run.created_at) for run in story.simulation.of("careers")] == ["04:00", "05:07", "06:07"]
-    assert [clock(run.created_at) for run in story.simulation.of("today")] == ["04:00", "06:07"]
-    assert (len(story.simulation.of("plan_race")), len(story.simulation.of("autochat"))) == (3, 5), "planned once each"
-
-
-@requirement("3.9")
-def test_3_9_a_task_is_run_again() -> None:
-    """A failed run is retried by its id, a step by its name; what was waiting for it goes on."""
-
-    async def again(story: Story) -> None:
-        story.world.model_asleep = True
-        await story.until("04:01")
-        story.world.model_asleep = False
-        failed = (await day.status()).steps["predictions"].run
-        assert failed is not None
-        await app.handle(failed.id).retry()
-        await asyncio.sleep(30)
-        assert (await day.status()).done
-        await day.rerun("program", downstream=False)
-
-    story = Story(hours=1.1).play(again)
-    assert [clock(run.created_at) for run in story.simulation.of("predictions")] == ["04:00", "04:01"]
-    assert (len(story.simulation.of("program")), len(story.simulation.of("participants"))) == (2, 1)
-
-
-@requirement("3.9")
-def test_3_9_nobody_has_to_clear_a_stuck_lock() -> None:
-    """The worker dies in the middle of a step: its lease lapses, and the day goes on without a hand or a recheck."""
-
-    async def dies(story: Story) -> None:
-        await app.schedules.pause("race_day")
-        await day.start()
-        await asyncio.sleep(1.5)
-        story.simulation.crash()
-        await story.until("03:01")
-        assert (await day.status()).done
-
-    story = Story(hours=1).play(dies)
-    assert sum(run.losses for run in story.simulation.runs) == 1
-
-
-@requirement("3.9")
-def test_3_9_one_sees_why_a_task_does_not_run() -> None:
-    """Of a step: what blocks it. Of its run: what it waits for. Of a task: all that was looked at."""
-
-    async def asks(story: Story) -> None:
-        story.world.model_asleep = True
-        await story.until("04:01")
-        step = (await day.status()).steps["careers"]
-        assert (step.state, step.blocked_by) == ("blocked", ("predictions",))
-        assert step.run is not None
-        waits = await app.why(step.run.id)
-        assert waits.held
-        assert f"race_day/participants@{TODAY}" in str(waits)
-        failed = await app.why("predictions")
-        assert "the model is asleep" in str(failed)
-
-    Story(hours=2).play(asks)
-
-
-@requirement("3.9")
-def test_3_9_the_same_with_commands(tmp_path: Path) -> None:
-    """`rota why`, `rota runs retry` and `rota reset` do it from a terminal, with nothing but the store and the app."""
-
-    def rota(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "rota", *words, "-A", "examples.race_day.day", "--url", url],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    url = f"sqlite:///{tmp_path / 'rota.db'}"
-    rota("flows", "start", "race_day", "--period", TODAY)
-    assert f"waits for race_day/clear_log@{TODAY}" in rota("flows", "why", "race_day", "today", "--period", TODAY)
-    (run,) = json.loads(rota("runs", "ls", "--task", "clear_log", "--json"))
-    rota("runs", "cancel", run["id"])
-    assert f"blocked by race_day/clear_log@{TODAY}" in rota("why", "prepare_tomorrow")
-    rota("runs", "retry", run["id"])
-    assert "blocked" not in rota("why", "prepare_tomorrow")
-    rota("marks", "set", "clear_log", f"race_day/clear_log@{TODAY}")
-    assert f"clear_log race_day/clear_log@{TODAY} is reset" in rota("reset", "race_day", "--period", TODAY)
 
 
 # -- beyond --------------------------------------------------------------------------------------------------------
@@ -510,37 +289,3 @@ def test_beyond_a_race_that_moves_is_followed(bad_day: Story) -> None:
         assert "R2C2" not in times(bad_day, task)
         (gone,) = [run for run in bad_day.simulation.of(task) if run.state is State.CANCELLED]
         assert json.loads(gone.args)["race"] == "R2C2"
-
-
-@requirement("3.d")
-def test_beyond_a_race_that_moves_and_comes_back_and_goes_away_is_followed_by_hand_too() -> None:
-    """The same through `app.plan` alone, and what was cancelled may come back."""
-    small, seen = Rota("memory://"), list[str]()
-
-    @small.task
-    async def watch(race: str) -> None:
-        seen.append(race)
-
-    async def plan(*races: Race) -> str:
-        report = await small.plan(
-            "watch",
-            races,
-            call=lambda race: watch.bind(race.id),
-            at=lambda race: race.start,
-            key=lambda race: race.id,
-            period=TODAY,
-        )
-        return str(report)
-
-    async def moves(simulation: Simulation) -> None:
-        first, second, third = (milliseconds(MORNING.astimezone(UTC) + timedelta(hours=hour)) for hour in (1, 2, 3))
-        assert await plan(Race("R1", first)) == "1 planned"
-        assert await plan(Race("R1", second)) == "1 moved"
-        assert await plan(Race("R1", second)) == "1 as they were"
-        assert await plan() == "1 cancelled"
-        assert await plan(Race("R1", third)) == "1 planned"
-        await asyncio.sleep(4 * 3600)
-        assert await plan(Race("R1", third)) == "1 past"
-
-    simulation = simulate(small, MORNING, MORNING + timedelta(hours=5), scenario=moves)
-    assert (seen, [f"{at:%H:%M}" for at in simulation.starts(watch)]) == (["R1"], ["06:00"])

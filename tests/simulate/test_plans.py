@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec import Struct
@@ -14,7 +13,6 @@ from rota.domain.decision import DecisionCount
 from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.spec import TaskSpec
-from rota.schedules.plans import normalize_instant
 from rota.store import MarkRow, RowQuery, RunQuery
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
@@ -386,23 +384,3 @@ def test_a_cancelled_item_may_come_back() -> None:
     track.play(plans)
     assert track.watched == [("R1", "15:10")]
     assert State.CANCELLED in {run.state for run in track.simulation.of("watch")}
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (1_763_211_600, 1_763_211_600.0),
-        (1_763_211_600.5, 1_763_211_600.5),
-        (1_763_211_600_000, 1_763_211_600.0),
-        (datetime(2025, 11, 15, 13, 0, tzinfo=UTC), 1_763_211_600.0),
-        (datetime(2025, 11, 15, 14, 0, tzinfo=ZoneInfo("Europe/Paris")), 1_763_211_600.0),
-    ],
-)
-def test_seconds_milliseconds_and_datetimes_are_instants(value: object, seconds: float) -> None:
-    assert normalize_instant(value) == seconds
-
-
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), None, "now", True, datetime(2026, 1, 1)])
-def test_what_is_no_instant_is_refused(value: object) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        normalize_instant(value)

@@ -1,19 +1,15 @@
 """`rota schedules`: what fires next, what became of the last firing, and a hand on it."""
 
 import getpass
-import io
 import socket
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota import Rota
-from rota.cli.render.text import iso
 from rota.domain.firing import tick_id
 from rota.domain.intake import Timed
-from rota.domain.spec import TaskSpec
 from tests.surfaces.called import Called
-from tests.surfaces.timetables import HOUR, beside, declare, fire, made, on_terminal
+from tests.surfaces.timetables import HOUR, declare, fire, made, on_terminal
 
 
 def test_what_fires_next_is_listed_first_and_what_does_not_fire_last(rota: Called) -> None:
@@ -258,19 +254,6 @@ def test_run_now_makes_a_run_beside_the_ticks_as_overlap_has_it(rota: Called) ->
     assert {each["id"]: each["next_at"] for each in rota.json("schedules", "ls")} == before
 
 
-def test_a_backfill_makes_a_run_per_tick_once(rota: Called) -> None:
-    declare(rota, made("report", "daily 09:00 Europe/Paris"))
-    asked = ("schedules", "backfill", "report", "--from", "2026-10-24T09:00", "--to", "2026-10-26T08:59:59")
-
-    made_first = rota.json(*asked)
-    again = rota.json(*asked)
-
-    nominals = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z"]  # the clock goes back between the two
-    assert [each["nominal"] for each in made_first] == nominals
-    assert again == made_first
-    assert len(rota.json("runs", "ls")) == 2
-
-
 def test_eighty_columns_have_room_for_the_note_of_a_pause(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     declare(rota, made("refresh-the-odds", "cron 0 * * * *", task="refresh_prices"), made("held"), ago=2 * HOUR)
     fire(rota)
@@ -280,176 +263,6 @@ def test_eighty_columns_have_room_for_the_note_of_a_pause(rota: Called, monkeypa
     assert {"next", "last", "schedule", "state"} <= set(lines[0].split())
     assert "paused: mo" in "".join(lines)
     assert max(map(len, lines)) <= 80
-
-
-def test_a_backfill_to_a_date_includes_that_day_by_the_clock_of_the_schedule(rota: Called) -> None:
-    declare(rota, made("report", "daily 23:30 Europe/Paris"))
-    rows = rota.json("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-25")
-    assert [each["nominal"] for each in rows] == ["2026-10-24T21:30:00.000Z", "2026-10-25T22:30:00.000Z"]
-
-
-def test_a_backfill_to_today_takes_the_ticks_so_far(rota: Called) -> None:
-    declare(rota, made("often", "cron 0 * * * *"))
-    today = datetime.now(UTC).date()
-    asked = ("--from", str(today - timedelta(days=1)), "--to", str(today), "--yes")
-    nominals = [each["nominal"] for each in rota.json("schedules", "backfill", "often", *asked)]
-    assert len(nominals) >= 24
-    assert max(nominals) <= iso(datetime.now(UTC).timestamp())
-
-
-def test_a_backfill_shows_local_times_on_a_terminal(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare(rota, made("report", "daily 09:00"))
-    on_terminal(monkeypatch)
-    said = rota("schedules", "backfill", "report", "--from", "2026-10-24", "--to", "2026-10-24")
-    assert "Sat 24 Oct 09:00+00:00" in " ".join(said.split()), said
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_large_backfill_needs_a_yes(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare(rota, made("quarterly", "cron */15 * * * *"))
-    asked = ("schedules", "backfill", "quarterly", "--from", "2026-11-01T00:00", "--to", "2026-11-01T05:00")
-
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    rota(*asked, code=2)
-    alone = rota.err
-    monkeypatch.setattr("sys.stdin", Terminal("\n"))
-    rota(*asked, code=1)
-    declined = rota.err
-    nothing = rota.json("runs", "ls")
-    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    agreed = rota.json(*asked)
-
-    assert alone == "rota: this makes 21 runs of greet; say so with --yes\n"
-    assert declined == "Make 21 runs of greet, one after the other? [y/N] rota: nothing was made\n"
-    assert nothing == []
-    assert len(agreed) == 21
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "says"),
-    [
-        ("2026-11-01", "2026-11-01T08:00", "report has no tick from 2026-11-01 to 2026-11-01T08:00"),
-        ("2026-11-01", "2099-01-01", "more than 1,000 ticks lie between; backfill a shorter time"),
-        ("yesterday", "2026-11-01", "--from yesterday: not an ISO 8601 time"),
-    ],
-)
-def test_a_wrong_backfill_is_one_sentence(rota: Called, start: str, end: str, says: str) -> None:
-    declare(rota, made("report", "daily 09:00"))
-
-    rota("schedules", "backfill", "report", "--from", start, "--to", end, "--yes", code=2)
-
-    assert says in rota.err
-    assert rota.err.count("\n") == 1
-
-
-def test_a_tick_that_lies_ahead_is_not_backfilled(rota: Called) -> None:
-    declare(rota, made("hourly", "cron 0 * * * *"))
-    now = datetime.now(UTC)
-    end = (now + timedelta(hours=2)).isoformat()
-
-    rota("schedules", "backfill", "hourly", "--from", now.isoformat(), "--to", end, code=2)
-
-    assert "lies ahead; a backfill makes runs of ticks that have passed" in rota.err
-    assert rota.json("runs", "ls") == []
-
-
-def test_a_schedule_is_put_paused(rota: Called) -> None:
-    said = rota("schedules", "put", "later", "daily 09:00", "report", "--unknown-ok", "--paused")
-
-    assert said.endswith("it is paused\n")
-    assert rota.json("schedules", "show", "later")["state"] == "paused"
-
-
-def test_a_put_is_checked_against_the_task_of_the_app(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Rota(rota.url, tz="Europe/Paris")
-
-    @app.task(key="{path}", timeout=30)
-    def resize(path: str, width: int = 800) -> None: ...
-
-    beside(monkeypatch, app)
-    options = ("--overlap", "queue", "--grace", "10m", "--priority", "5", "--start", "2099-01-01T12:00")
-
-    made_first = rota.json("schedules", "put", "thumbs", "daily 09:00", "resize", "path=5", "width=640", *options)
-    said = rota("schedules", "put", "thumbs", "every 6h", "resize", "--args", '["a.png"]')
-    changed = rota.json("schedules", "show", "thumbs")
-    rota("schedules", "put", "thumbs", "every 6h", "resize", code=2)
-
-    assert made_first["args"] == {"path": "5", "width": 640}
-    assert (made_first["trigger"], made_first["key"]) == ("daily 09:00 Europe/Paris", "5")
-    assert (made_first["overlap"], made_first["grace"], made_first["priority"]) == ("queue", 600, 5)
-    assert made_first["start"] == "2099-01-01T11:00:00.000Z"  # noon in Paris
-    assert made_first["next_at"] == "2099-01-02T08:00:00.000Z"
-    assert said.startswith("thumbs calls resize every 6 hours; next ")
-    assert (changed["key"], changed["args"], changed["start"]) == ("a.png", {"path": "a.png"}, None)
-    assert "missing a required argument: 'path'" in rota.err
-    rota("schedules", "put", "thumbs", "every 6h", "resize", "pth=x", code=2)
-    assert rota.err == "rota: resize has no argument 'pth'; did you mean path?\n"
-
-
-def test_a_put_goes_by_what_workers_published(rota: Called) -> None:
-    spec = TaskSpec("resize", executor="thread", parameters=("path", "width"), key="{path}", priority=7)
-    rota.store(lambda store: store.declare([spec]))
-
-    told = rota.json("schedules", "put", "thumbs", "every 6h", "resize", "--args", '["a.png", 640]')
-    rota("schedules", "put", "thumbs", "every 6h", "resize", "--args", "[1, 2, 3]", code=2)
-
-    assert (told["key"], told["priority"], told["args"]) == ("a.png", 7, {"path": "a.png", "width": 640})
-    assert "it takes 2 arguments, 3 were given" in rota.err
-
-
-def test_a_put_of_a_task_that_nobody_knows_is_taken_on_demand(rota: Called) -> None:
-    rota.store(lambda store: store.declare([TaskSpec("resize", executor="thread")]))
-
-    rota("schedules", "put", "x", "every 6h", "risize", "n=1", code=2)
-    refused = rota.err
-    told = rota.json("schedules", "put", "x", "every 6h", "risize", "n=1", "--unknown-ok")
-    rota("schedules", "put", "x", "every 6h", "risize", "--args", "[1]", "--unknown-ok", code=2)
-
-    assert "no task risize is defined in app or store; did you mean resize? (--unknown-ok takes any name)" in refused
-    assert (told["task"], told["args"]) == ("risize", {"n": 1})
-    assert "nothing is known of a task risize, so its arguments need names" in rota.err
-
-
-@pytest.mark.parametrize(
-    ("trigger", "options", "says"),
-    [
-        ("daily 25:00", (), "hour=25 is not 0 to 23"),
-        ("*/0 * * * *", (), "schedule x: "),
-        ("daily 09:00", ("--tz", "Europe/Pari"), "did you mean Europe/Paris"),
-        ("daily 09:00", ("--grace", "soon"), "--grace: 'soon' is not a duration"),
-        ("daily 09:00", ("--start", "soon"), "--start soon: not an ISO 8601 time"),
-        ("daily 09:00", ("--catch-up", "all", "--overlap", "skip"), "catch_up='all' wants a run for every tick"),
-        ("daily 09:00", ("--priority", "101"), "priority=101"),
-        ("daily 09:00", ("--end", "2001-01-01"), "does not fire any more"),
-        ("at 2001-01-01T00:00:00Z", (), "does not fire any more"),
-        ("daily 09:00", ("--overlap", "sometimes"), "--overlap"),
-        ("daily 09:00", ("--url", "memory://"), "memory:// ends with this command"),
-    ],
-)
-def test_a_wrong_put_is_one_sentence_and_exit_2(
-    rota: Called, trigger: str, options: tuple[str, ...], says: str
-) -> None:
-    if "--url" in options:
-        rota.url = "memory://"
-        options = ()
-
-    rota("schedules", "put", "x", trigger, "greet", *options, "--unknown-ok", code=2)
-
-    assert says in rota.err
-    assert rota.err.startswith("rota: ")
-    assert rota.err.count("\n") == 1
-
-
-def test_what_code_declares_is_not_put_over(rota: Called) -> None:
-    declare(rota, made("coded", owner="shop"))
-
-    rota("schedules", "put", "coded", "every 6h", "greet", "--unknown-ok", code=2)
-
-    assert "declared by the code of an app, which would change it back" in rota.err
 
 
 def test_a_run_tells_which_tick_made_it(rota: Called, monkeypatch: pytest.MonkeyPatch) -> None:
