@@ -48,39 +48,27 @@ function book.send(command, key, words)
   end
 end
 
-function book.write_set(key)
-  local changes = sets[key]
+-- Write the gathered changes of `key`. ZADD takes a score before its member, HSET a value behind its field.
+function book.write_changes(gathered, key, drop, add, value_first)
+  local changes = gathered[key]
   if not changes then return end
-  sets[key] = nil
+  gathered[key] = nil
   local adds, drops = {}, {}
-  for member, score in pairs(changes) do
-    if score then
-      adds[#adds + 1] = score
-      adds[#adds + 1] = member
+  for name, value in pairs(changes) do
+    if value then
+      local at = #adds
+      adds[at + 1], adds[at + 2] = name, value
+      if value_first then adds[at + 1], adds[at + 2] = value, name end
     else
-      drops[#drops + 1] = member
+      drops[#drops + 1] = name
     end
   end
-  book.send("ZREM", key, drops)
-  book.send("ZADD", key, adds)
+  book.send(drop, key, drops)
+  book.send(add, key, adds)
 end
 
-function book.write_hash(key)
-  local changes = hashes[key]
-  if not changes then return end
-  hashes[key] = nil
-  local adds, drops = {}, {}
-  for field, value in pairs(changes) do
-    if value then
-      adds[#adds + 1] = field
-      adds[#adds + 1] = value
-    else
-      drops[#drops + 1] = field
-    end
-  end
-  book.send("HDEL", key, drops)
-  book.send("HSET", key, adds)
-end
+function book.write_set(key) book.write_changes(sets, key, "ZREM", "ZADD", true) end
+function book.write_hash(key) book.write_changes(hashes, key, "HDEL", "HSET", false) end
 
 function book.hget(key, field)
   local waiting = hashes[key] and hashes[key][field]
