@@ -1,11 +1,11 @@
 -- with: clock book policies holds hints timetable output gates wakes
 -- twin: rota/stores/ledger/claim.py
--- claim: the best due runs that may start now, for one worker; and what else it should look after.
+-- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, lease, report, tallies, anything, ready, took = unpack(request, 1, 10)
+local worker, n, crew, free, lease, report, tallies, has_tasks, ready, took = unpack(request, 1, 10)
 
--- Crews are told apart by a digest of their tasks, so that the tasks themselves are read only once.
-if anything and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
+-- `crew` is a digest of the worker's tasks. The tasks themselves are read only when the crew is new.
+if has_tasks and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
   book.send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
   call("HSET", ROOT .. "crews", crew, ARGV[5])
 end
@@ -17,7 +17,7 @@ local chosen, parked, left, full, seats = {}, {}, false, false, free
 
 local gate_of_task, suspects, passed_over = {}, true, false
 
--- The lanes with something due, by priority; each list in the order of their heads.
+-- The lanes with due runs, by priority; the lanes of a priority are in the order of their heads.
 local function due_lanes()
   local levels, priorities = {}, {}
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
@@ -36,7 +36,7 @@ local function due_lanes()
   return levels, priorities
 end
 
--- Whether this worker may take from the lane; not asked of lanes that cannot come to it anyway.
+-- Whether this worker may take runs of `lane`. Called only for lanes that `walk` reaches, because it reads the task's spec.
 local function may_open(lane)
   if not wakes.is_open(crew, lane.task) then return false end
   if lane.suspect and not suspects then
@@ -48,7 +48,7 @@ local function may_open(lane)
   return true
 end
 
--- Reads on in a lane: candidates with what a gate must know of them.
+-- Read the next candidates of `lane`, with the fields that a gate needs.
 local function read_on(lane)
   local most = math.min(200, math.max(lane.gate and 20 or 1, free - #chosen))
   local some = call("ZRANGE", ROOT .. "q:" .. lane.name, lane.at, lane.at + most - 1, "WITHSCORES")
@@ -78,7 +78,7 @@ local function read_on(lane)
   if #found > 0 then return end
   lane.passed = (lane.passed or 0) + #places
   if lane.passed < PASSED_AT_ONCE then return read_on(lane) end
-  full = true -- all of them too late to start: what stands behind them waits for the next claim
+  full = true -- so many runs are too late to start: the next claim reads on
 end
 
 local function peek(lane)
@@ -86,11 +86,11 @@ local function peek(lane)
   return lane.queue[lane.next]
 end
 
--- Takes the candidate, parks it or passes it over; true if the walk ends here.
+-- Choose `run`, park it or pass it over. Return true if the claim needs no more candidates.
 local function consider(run)
   local lane = run.lane
   if lane.suspect and #chosen > 0 then
-    left, suspects = true, false -- its own batch, next time
+    left, suspects = true, false -- another claim returns it alone
     return false
   end
   if lane.gate then
@@ -105,14 +105,14 @@ local function consider(run)
   end
   chosen[#chosen + 1] = run
   if lane.suspect then
-    left, full = true, true -- a suspect comes alone, so that it takes nobody with it
+    left, full = true, true -- a suspect comes alone, so that it ends no other run if it ends its worker
     return true
   end
   return #chosen == free
 end
 
--- Merges the lanes of one priority. They come in the order of their heads, so of as many lanes as seats the rest need
--- not be opened; a few more are, so that among those due at one instant the first to arrive goes first.
+-- Merge the lanes of one priority. The lanes are in the order of their heads, so it is enough to open as many lanes as there
+-- are seats. But at least 50 may be open, so that of the runs that are due at one instant the first arrival comes first.
 local function walk(waiting)
   local open, coming, most = {}, 1, math.max(free, 50)
   while true do
@@ -186,7 +186,7 @@ local function take_runs()
   gates.unpark_opened()
   for _, task in ipairs(call("SMEMBERS", LOOSE)) do holds.unpark_all(task) end
   if free <= 0 then return end
-  book.write_runs() -- candidates are read as they are stored
+  book.write_runs() -- candidates are read from the stored records
   book.write_lanes()
   local alone = book.count(BUSY, "s" .. worker) == 0
   suspects = alone
@@ -200,26 +200,28 @@ local function take_runs()
   if not alone and (passed_over or #chosen > 0 or next(gate_of_task)) then left = true end
 end
 
--- What it was handed is leased as long as any other from here on: it took it, or is told now.
+-- Give the run that the worker was handed a full lease: the worker has taken it, or this claim returns it.
 local function lease_handed()
   local id = n >= last and row[W_HANDED]
-  local held = id and call("HGET", LEASES, id)
-  local current = held and cmsgpack.unpack(held)
+  local text = id and call("HGET", LEASES, id)
+  local current = text and cmsgpack.unpack(text)
   if not (current and current[L_WORKER] == worker) then return end
   current[L_N], current[L_UNTIL] = n, after(now, lease)
-  held = cmsgpack.pack(current)
-  call("HSET", LEASES, id, held)
+  text = cmsgpack.pack(current)
+  call("HSET", LEASES, id, text)
   book.zput(LAPSE, id, current[L_UNTIL])
-  return id, held
+  return id, text
 end
 
-local function again_or_batch()
+-- The runs of this claim. A claim that is sent again returns those runs of its batch that the worker still has leased from
+-- it. A claim older than the last one returns nothing.
+local function claimed_runs()
   local found = {}
-  local handed, held = lease_handed()
+  local handed, handed_lease = lease_handed()
   if n > last then
     local ids = { n }
     if handed and handed ~= took then
-      output.add(found, handed, call("GET", ROOT .. "r:" .. handed), held)
+      output.add(found, handed, call("GET", ROOT .. "r:" .. handed), handed_lease)
       ids[2], free = handed, free - 1
     end
     take_runs()
@@ -234,10 +236,10 @@ local function again_or_batch()
   local batch = text and cmsgpack.unpack(text) or {}
   if batch[1] ~= n then return found end
   for i = 2, #batch do
-    local held = call("HGET", LEASES, batch[i])
-    local current = held and cmsgpack.unpack(held)
+    local lease_text = call("HGET", LEASES, batch[i])
+    local current = lease_text and cmsgpack.unpack(lease_text)
     if current and current[L_WORKER] == worker and current[L_N] == n then
-      output.add(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), held)
+      output.add(found, batch[i], call("GET", ROOT .. "r:" .. batch[i]), lease_text)
     end
   end
   return found
@@ -256,21 +258,21 @@ local function offer_lapsed()
 end
 
 local function offer_schedules()
-  if not anything and free <= 0 then return {} end
+  if not has_tasks and free <= 0 then return {} end
   local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
-  local plans, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
+  local schedules, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
   for i, id in ipairs(ids) do
-    book.zput(LOOK, id, plans[i] and after(now, OFFER_AGAIN))
-    if plans[i] then
+    book.zput(LOOK, id, schedules[i] and after(now, OFFER_AGAIN))
+    if schedules[i] then
       found[#found + 1] = id
-      found[#found + 1] = plans[i]
+      found[#found + 1] = schedules[i]
     end
   end
   return found
 end
 
 local function register(idle, ready, wake)
-  if n < last then return end -- an old claim that comes late: more is known of its worker by now
+  if n < last then return end -- an old claim that arrives late: a newer one has registered the worker
   if row[W_CREW] ~= crew then call("ZREM", ROOT .. "i:" .. row[W_CREW], worker) end
   if idle then
     call("ZADD", ROOT .. "i:" .. crew, wake or "inf", worker)
@@ -289,7 +291,7 @@ local function register(idle, ready, wake)
 end
 
 local late = holds.expire_due()
-local found = again_or_batch()
+local found = claimed_runs()
 local due = offer_schedules()
 book.write_set(LOOK)
 book.write_lanes()
@@ -298,7 +300,7 @@ local wake
 if idle then wake = wakes.wake_at(crew, worker, full or n <= last) else wake = wakes.next_schedule(worker) end
 register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
--- The worker stops: wake another one, which takes over its alarm.
-if not anything and not idle then book.arrive(false, now) end
+-- A worker that claims without tasks stops: wake another one, which claims in time for the next run or schedule.
+if not has_tasks and not idle then book.arrive(false, now) end
 hints.conclude()
 return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due, late }

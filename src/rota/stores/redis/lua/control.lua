@@ -1,10 +1,12 @@
 -- with: clock book policies holds hints timetable
 -- twin: rota/stores/ledger/control.py
--- control: a command about runs, tasks or schedules. What waits changes at once, what runs is told through its lease.
+-- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the command
+-- in its lease when it renews.
 local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
 local request = cmsgpack.unpack(ARGV[3])
 local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
 
+-- Write the command into the lease of `run`; false if the lease has it already.
 local function notify(run, cancel, pause)
   local lease = run.lease
   if lease[L_CANCEL] == cancel and lease[L_PAUSE] == pause and run[NOTE] == note then return false end
@@ -14,7 +16,7 @@ local function notify(run, cancel, pause)
   return true
 end
 
-local function hold(run)
+local function pause(run)
   local state = run.state
   book.leave(run)
   run.state, run[NOTE] = "p", note
@@ -25,14 +27,14 @@ end
 
 local function resume(run)
   book.leave(run)
-  run.state, run[NOTE] = book.waits(run, false), note
+  run.state, run[NOTE] = book.queued_state(run, false), note
   book.enter(run)
   book.save(run)
   book.arrive(run[TASK], run[DUE_AT])
 end
 
--- Whether the command changes anything, and then does it.
-local function granted(run)
+-- Carry out the command; return whether it changed `run`.
+local function carry_out(run)
   local running, paused, lease = run.state == "r", run.state == "p", run.lease
   if book.is_final(run) then return false end
   if command == "cancel" and running then return notify(run, true, false) end
@@ -42,7 +44,7 @@ local function granted(run)
   elseif command == "pause" then
     if running then return not lease[L_CANCEL] and notify(run, false, true) end
     if paused then return false end
-    hold(run)
+    pause(run)
   else
     if running then return lease[L_PAUSE] and notify(run, false, false) end
     if not paused then return false end
@@ -54,7 +56,7 @@ end
 local function control_run(id)
   local run = book.get(id)
   if not run then return 0 end
-  if not granted(run) then return (command == "cancel" and not book.is_final(run)) and 1 or 0 end -- told already
+  if not carry_out(run) then return (command == "cancel" and not book.is_final(run)) and 1 or 0 end -- a repeated cancel
   touched[id] = true
   policies.count_decision(run[TASK], run[KEY], REASONS[command], 1, id, note, by)
   return 1
@@ -82,7 +84,7 @@ local function waiting_of(task)
   return ids
 end
 
--- Cancel and drop end what a task has waiting, some at a time.
+-- End the waiting runs of `task`, a bounded number.
 local function drop(task)
   book.write_all()
   local ids, waiting = waiting_of(task), {}
@@ -92,19 +94,18 @@ local function drop(task)
   return #ids
 end
 
-local function control_task(subject)
-  local task, changes = subject[1], 0
+-- `item` has the task, and the spec that it gets if nobody has declared it.
+local function control_task(item)
+  local task, changes = item[1], 0
   if command == "cancel" or command == "drop" then
     changes = drop(task)
   else
-    local spec = policies.spec_of(task) or { subject[2], false, true, false, false, false, false, false, "", "" }
+    local spec = policies.spec_of(task) or { item[2], false, true, false, false, false, false, false, "", "" }
     if spec[S_PAUSED] == (command == "pause") then return 0 end
     spec[S_PAUSED], changes = command == "pause", 1
     specs[task] = spec
     book.hput(SPECS, task, cmsgpack.pack(spec))
-    if command == "resume" then
-      holds.announce(task)
-    end
+    if command == "resume" then holds.announce(task) end
   end
   if changes > 0 then policies.count_decision(task, false, REASONS[command], changes, false, note, by) end
   return changes
@@ -116,13 +117,13 @@ local function control_schedule(id)
   if command == "cancel" or command == "drop" then
     timetable.drop_schedule(id)
   else
-    if schedule[P_PAUSED] == (command == "pause") then return 0 end
-    schedule[P_PAUSED], schedule[P_NOTE], schedule[P_VERSION] = command == "pause", note, schedule[P_VERSION] + 1
-    if command == "resume" then schedule[P_SINCE] = now end -- what was missed meanwhile is not made up
+    if schedule[SCHED_PAUSED] == (command == "pause") then return 0 end
+    schedule[SCHED_PAUSED], schedule[SCHED_NOTE], schedule[SCHED_VERSION] = command == "pause", note, schedule[SCHED_VERSION] + 1
+    if command == "resume" then schedule[SCHED_SINCE] = now end -- ticks of the time of the pause are not fired
     timetable.put_schedule(schedule)
-    if command == "resume" and schedule[P_FIRES] then book.arrive(false, schedule[P_FIRES]) end
+    if command == "resume" and schedule[SCHED_FIRES] then book.arrive(false, schedule[SCHED_FIRES]) end
   end
-  policies.count_decision(schedule[P_TASK], schedule[P_KEY], REASONS[command], 1, false, note, by)
+  policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], REASONS[command], 1, false, note, by)
   return 1
 end
 

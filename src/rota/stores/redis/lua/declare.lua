@@ -1,6 +1,6 @@
 -- with: clock book policies holds hints timetable
 -- twin: rota/stores/ledger/control.py
--- declare: what code says of tasks and schedules. The last publish wins, a pause stays, nothing is ever removed.
+-- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed.
 local function forget_rates(task)
   local name = ROOT .. "rate:" .. task
   for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
@@ -15,33 +15,31 @@ local function declare_task(task, spec)
   book.hput(SPECS, task, cmsgpack.pack(spec))
   if not before then return "added" end
   local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
-  -- tokens of the old rate would hold up the new one, perhaps for days
+  -- a time at which the old rate opens may be days away
   if spec[S_RATE] ~= before[S_RATE] then forget_rates(task) end
   if regated then holds.unpark_all(task) end
-  if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then
-    holds.announce(task)
-  end
+  if regated or (spec[S_ENABLED] and not before[S_ENABLED]) then holds.announce(task) end
   return "changed"
 end
 
 local function declare_schedule(schedule)
-  local before = timetable.schedule_of(schedule[P_ID])
-  if before and before[P_OWNER] ~= schedule[P_OWNER] then return "taken" end
-  if not before then -- with a version it comes from another store, and stands where it stood there
-    if schedule[P_VERSION] == 0 then schedule[P_VERSION], schedule[P_SINCE] = 1, now end
+  local before = timetable.schedule_of(schedule[SCHED_ID])
+  if before and before[SCHED_OWNER] ~= schedule[SCHED_OWNER] then return "taken" end
+  if not before then -- a schedule with a version comes from another store and keeps its state
+    if schedule[SCHED_VERSION] == 0 then schedule[SCHED_VERSION], schedule[SCHED_SINCE] = 1, now end
   else
-    if before[P_TEXT] == schedule[P_TEXT] then return "unchanged" end
-    if before[P_TIMES] ~= schedule[P_TIMES] then
-      schedule[P_SINCE] = now
+    if before[SCHED_TEXT] == schedule[SCHED_TEXT] then return "unchanged" end
+    if before[SCHED_TIMES] ~= schedule[SCHED_TIMES] then
+      schedule[SCHED_SINCE] = now
     else
-      schedule[P_ANCHOR], schedule[P_NEXT], schedule[P_FIRES] = before[P_ANCHOR], before[P_NEXT], before[P_FIRES]
-      schedule[P_SINCE] = before[P_SINCE]
+      schedule[SCHED_ANCHOR], schedule[SCHED_NEXT], schedule[SCHED_FIRES] = before[SCHED_ANCHOR], before[SCHED_NEXT], before[SCHED_FIRES]
+      schedule[SCHED_SINCE] = before[SCHED_SINCE]
     end
-    schedule[P_VERSION], schedule[P_PAUSED] = before[P_VERSION] + 1, before[P_PAUSED]
-    schedule[P_NOTE], schedule[P_RECENT] = before[P_NOTE], before[P_RECENT]
+    schedule[SCHED_VERSION], schedule[SCHED_PAUSED] = before[SCHED_VERSION] + 1, before[SCHED_PAUSED]
+    schedule[SCHED_NOTE], schedule[SCHED_RECENT] = before[SCHED_NOTE], before[SCHED_RECENT]
   end
   timetable.put_schedule(schedule)
-  if schedule[P_FIRES] and not schedule[P_PAUSED] then book.arrive(false, schedule[P_FIRES]) end
+  if schedule[SCHED_FIRES] and not schedule[SCHED_PAUSED] then book.arrive(false, schedule[SCHED_FIRES]) end
   return before and "changed" or "added"
 end
 

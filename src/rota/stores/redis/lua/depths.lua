@@ -1,4 +1,4 @@
 -- with: clock
 -- twin: rota/stores/redis/queries.py
--- depths: what is unfinished, counted.
+-- depths: the numbers of unfinished runs.
 return { instant(now), call("HGETALL", ROOT .. "counts") }

@@ -1,12 +1,13 @@
 -- with: clock book policies holds hints admit timetable
 -- twin: rota/stores/ledger/admit.py
--- fire: advance a schedule and admit its runs, if it still stands where the tick was planned; a refused run still
--- advances. Answers the time, then for each tick 0, or 1 followed by run and reason of each of its runs.
+-- fire: advance each schedule and admit the runs of its tick, unless the schedule has changed since the tick was computed. A
+-- refused run still advances the schedule. Answers the time, then for each tick 0, or 1 with run and reason of each run.
 local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_REASON, T_WORDS, T_RUNS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local ticks = cmsgpack.unpack(ARGV[3])
 
--- `run` is one that was there already: the id of a tick's own run follows from its nominal time.
+-- Add a firing to `recent`. `run` is given only if the tick's run joined another run or was refused for it: the id of the
+-- tick's own run follows from the nominal time.
 local function remember(recent, nominal, reason, run)
   recent[#recent + 1] = { nominal, reason, run }
   if #recent > FIRINGS_KEPT then table.remove(recent, 1) end
@@ -14,10 +15,10 @@ end
 
 local function fire(tick)
   local schedule = timetable.schedule_of(tick[T_SCHEDULE])
-  if not schedule or schedule[P_PAUSED] or schedule[P_VERSION] ~= tick[T_VERSION] or schedule[P_NEXT] ~= (tick[T_NEXT] or false) then
+  if not schedule or schedule[SCHED_PAUSED] or schedule[SCHED_VERSION] ~= tick[T_VERSION] or schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then
     return { 0 }
   end
-  local fired, recent = { 1 }, schedule[P_RECENT] or {}
+  local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
     local run, reason = admit.admit_or_refuse(item)
@@ -25,10 +26,10 @@ local function fire(tick)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
   end
-  schedule[P_NEXT], schedule[P_FIRES], schedule[P_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
+  schedule[SCHED_NEXT], schedule[SCHED_FIRES], schedule[SCHED_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
   timetable.put_schedule(schedule)
   if tick[T_MISSED] then
-    policies.count_decision(schedule[P_TASK], schedule[P_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
+    policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
   end
   return fired
 end
@@ -46,6 +47,6 @@ for i, tick in ipairs(ticks) do
   answer[i + 1] = fired
   if fired[1] == 1 and tick[T_FIRES] and (not soonest or tick[T_FIRES] < soonest) then soonest = tick[T_FIRES] end
 end
-if soonest then book.arrive(false, soonest) end -- one worker looks after all that are due next
+if soonest then book.arrive(false, soonest) end -- one worker fires all schedules that are due next
 hints.conclude()
 return answer

@@ -1,6 +1,6 @@
 -- with: clock book policies holds hints
 -- twin: rota/stores/ledger/control.py
--- mark: what is known of a (task, key) is set, or cleared; 0 where it was so already. Who waits for what is done thereby
+-- mark: set or clear the mark of each (task, key); answers 0 if the mark is unchanged, else 1. Runs whose needs the mark meets
 -- may start.
 local answer = { instant(now) }
 

@@ -1,13 +1,13 @@
 -- with: clock book policies holds hints admit
 -- twin: rota/stores/ledger/admit.py
--- put: the only door. Answers the time, then place, run and reason of all that were not simply accepted; behind them
--- those that the plan cancelled, whatever else its group has waiting.
+-- put: admit runs. Answers the time, then place, run and reason of each run that was not accepted. With a plan, it cancels
+-- the other waiting runs of the plan's group, and answers these too.
 local P_GROUP, P_KEEP, P_NOTE = 1, 2, 3
 local items = cmsgpack.unpack(ARGV[3])
 admit.reserve(#items)
 local answer, planned = { instant(now) }, {}
 
-local function tell(place, run, reason)
+local function add_decision(place, run, reason)
   answer[#answer + 1] = place
   answer[#answer + 1] = run
   answer[#answer + 1] = reason
@@ -19,7 +19,7 @@ local function cancel_others(plan)
   for _, run in ipairs(holds.waiting_in(plan[P_GROUP])) do
     if not planned[run.id] and not (run[UNIQUE_KEY] and keep[run[UNIQUE_KEY]]) then
       gone[#gone + 1] = run
-      tell(#items + #gone - 1, run.id, "cancelled")
+      add_decision(#items + #gone - 1, run.id, "cancelled")
     end
   end
   holds.cancel_all(gone, "cancelled", plan[P_NOTE])
@@ -28,7 +28,7 @@ end
 for i, item in ipairs(items) do
   local run, reason = admit.admit_or_refuse(item)
   planned[run] = true
-  if reason ~= "accepted" then tell(i - 1, run, reason) end
+  if reason ~= "accepted" then add_decision(i - 1, run, reason) end
 end
 if ARGV[4] then cancel_others(cmsgpack.unpack(ARGV[4])) end
 hints.conclude()

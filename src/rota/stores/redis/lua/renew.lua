@@ -1,6 +1,6 @@
 -- with: clock book policies holds hints
 -- twin: rota/stores/ledger/settle.py
--- renew: extend what is still held, lapsed or not, and keep what its handlers noted.
+-- renew: extend leases that the worker still has, also lapsed ones, and store the progress and checkpoints of their runs.
 local N_RUN, N_FENCE, N_WORKER, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5, 6
 local request = cmsgpack.unpack(ARGV[3])
 local deadline = after(now, request[1])

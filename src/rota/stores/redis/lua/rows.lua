@@ -1,13 +1,13 @@
 -- with: clock
 -- twin: rota/stores/redis/queries.py
--- rows: some of a hash, by name, the latest by an index, or a part of all of it from a cursor on.
+-- rows: fields of a hash: those with these names, the latest of an index, or some of those that match, from a cursor on.
 local request = cmsgpack.unpack(ARGV[3])
 local hash, names, latest, limit, cursor, pattern =
   ROOT .. request[1], request[2], request[3], request[4], request[5], request[6]
 if latest then names = call("ZREVRANGE", ROOT .. latest, 0, limit - 1) end
 if names then
   local found = {}
-  for first = 1, #names, 1000 do -- Lua hands over no more than 8,000 words at once
+  for first = 1, #names, 1000 do -- unpack of Lua gives no more than 8,000 values
     local last = math.min(#names, first + 999)
     local values = call("HMGET", hash, unpack(names, first, last))
     for i = first, last do

@@ -1,6 +1,7 @@
 -- with: clock output
 -- twin: rota/stores/redis/queries.py
--- runs: by id, or newest first. Answers the time, where to read on (0: nowhere) and the runs; reads only so many.
+-- runs: those with these ids, or those that match, newest first. One script reads a bounded number. Answers the time, the
+-- arrival number before which to read on (0: there are no more), and the runs.
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, task, key, limit, before, group =
   request[1], request[2], request[3], request[4], request[5], request[6] or math.huge, request[7]
@@ -11,11 +12,12 @@ local answer = {}
 local function matches(text)
   if not states:find(text:sub(1, 1), 1, true) then return false end
   if not task and not key then return true end
-  local readable, _, _, _, _, _, its_task, its_key, its_name = pcall(cmsgpack.unpack_limit, text, 7, 2)
-  return readable and (not task or its_task == task) and (not key or its_key == key or its_name == key)
+  local readable, _, _, _, _, _, its_task, its_key, its_unique_key = pcall(cmsgpack.unpack_limit, text, 7, 2)
+  return readable and (not task or its_task == task) and (not key or its_key == key or its_unique_key == key)
 end
 
--- The candidates of these (seq, id), newest first, until the page is full.
+-- Add the runs `found`, pairs of (seq, id), that match to the answer, newest first. Return the seq of the run that fills the
+-- page.
 local function read(found)
   table.sort(found, function(a, b) return a[1] > b[1] end)
   local keys = {}
@@ -38,7 +40,7 @@ local function read_bucket(bucket)
   return read(found), #found
 end
 
--- Few are running: they are found without a look at all the others.
+-- If few runs are running, their leases find them faster than a read of all runs.
 local function read_running()
   local found = {}
   for _, id in ipairs(call("HKEYS", LEASES)) do

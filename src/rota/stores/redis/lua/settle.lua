@@ -1,10 +1,11 @@
 -- with: clock book policies holds hints
 -- twin: rota/stores/ledger/settle.py
--- settle: compare-and-set on (run, fence, worker), each ending in one step: attempt, state or queue, mark, release.
-local words = { s = "succeeded", f = "failed", c = "cancelled" }
+-- settle: end or requeue running runs. An ending applies only to the lease with its fence and worker. It writes the attempt,
+-- the state and the mark, and meets the needs of the runs that wait.
+local state_names = { s = "succeeded", f = "failed", c = "cancelled" }
 local endings = cmsgpack.unpack(ARGV[3])
 
--- The fence alone does not say whose claim it was: a replica that never heard of one hands its fence out again.
+-- The fence alone is not enough: after a failover, a replica that missed a claim gives the same fence to another worker.
 local function is_of(lease, ending)
   return lease[L_FENCE] == ending[E_FENCE] and lease[L_WORKER] == ending[E_WORKER]
 end
@@ -14,7 +15,8 @@ local function judge(run, ending)
   if run.state == "r" and is_of(run.lease, ending) then
     return (run.lease[L_UNTIL] <= now or not ending[E_LOST]) and "applied" or "stale"
   end
-  -- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
+  -- A rescue settles a run as lost under the fence and the name of the worker that lost it. If that worker still lives, its
+  -- own ending is stale: only an ending of the same kind, lost or not, is one that was sent again.
   for _, attempt in ipairs(run[ATTEMPTS] or {}) do
     local same = attempt[1] == ending[E_FENCE] and attempt[2] == ending[E_WORKER]
     if same and (attempt[3] == "lost") == ending[E_LOST] then return "already" end
@@ -59,7 +61,7 @@ end
 
 local function end_run(run, ending, state, reason)
   run[ASKED] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
-  book.leave(run) -- before the charge: indexes know it by what it was
+  book.leave(run) -- before the charge: the indexes depend on the number of losses
   charge(run, ending)
   run.state = "-"
   book.finish(run, state, reason)
@@ -77,7 +79,7 @@ local function requeue(run, ending)
     book.finish(run, "c", "superseded")
     return
   end
-  run.state, run.lease = paused and "p" or book.waits(run, false), nil
+  run.state, run.lease = paused and "p" or book.queued_state(run, false), nil
   book.enter(run)
   book.save(run)
   if run.state == "q" then book.arrive(run[TASK], due) end
@@ -95,15 +97,15 @@ local function mark_after(run, ending)
   policies.put_mark(known)
 end
 
--- What most endings are: the first call of a run that nothing else hangs on. Its fields stay as they were put, and the
--- later ones are written behind them, so that neither they nor the body need to be read. LATER_FIELDS are the local variables
--- fence, failures, ...: those that form x has more than form p.
+-- The fast way for most endings: the first call of a run without unique key, mark, limit and rate. The record keeps its
+-- bytes, and the fields that form x adds to form p are appended: so the body is not unpacked. LATER_FIELDS are local
+-- variables with the names of these fields: fence, failures, ...
 local leases = {}
 
-local function finish_first(ending, text, held)
-  if not ending[E_STATE] or ending[E_LOST] or ending[E_STOPS] or not text or not held then return false end
-  local lease = leases[held] or cmsgpack.unpack(held) -- one claim, one text for all its fresh runs
-  leases[held] = lease
+local function finish_first(ending, text, lease_text)
+  if not ending[E_STATE] or ending[E_LOST] or ending[E_STOPS] or not text or not lease_text then return false end
+  local lease = leases[lease_text] or cmsgpack.unpack(lease_text) -- the first leases of one claim have one text
+  leases[lease_text] = lease
   local form = text:sub(1, 2)
   if (form ~= "rp" and form ~= "rP") or not is_of(lease, ending) then return false end
   local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
@@ -138,15 +140,15 @@ local function settle(ending)
     run[RESULT] = ending[E_RESULT] or run[RESULT]
     end_run(run, ending, ending[E_STATE], ending[E_REASON] or false)
   elseif cancelled then
-    end_run(run, ending, "c", "cancelled") -- a finish beats a command, a requeue honours it
+    end_run(run, ending, "c", "cancelled") -- a run that would be queued again obeys the cancel; one that ended does not
   else
     requeue(run, ending)
   end
   mark_after(run, ending)
-  if book.is_final(run) then holds.release(run) end -- after its mark, which decides about the runs that wait for it
+  if book.is_final(run) then holds.release(run) end -- after its mark: see release
   holds.freed(run, "r", run[DUE_AT])
   if ending[E_STOPS] and book.is_final(run) then
-    holds.cancel_all(holds.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. words[run.state])
+    holds.cancel_all(holds.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. state_names[run.state])
   end
   return verdict
 end
@@ -157,10 +159,10 @@ for i, ending in ipairs(endings) do
 end
 for first = 1, #ids, ARGUMENTS do
   local last = math.min(#ids, first + ARGUMENTS - 1)
-  local texts, held = call("MGET", unpack(keys, first, last)), call("HMGET", LEASES, unpack(ids, first, last))
+  local texts, lease_texts = call("MGET", unpack(keys, first, last)), call("HMGET", LEASES, unpack(ids, first, last))
   for i = first, last do
     local at, seen = i - first + 1, touched[ids[i]] or runs[ids[i]] ~= nil
-    local done = not seen and finish_first(endings[i], texts[at], held[at])
+    local done = not seen and finish_first(endings[i], texts[at], lease_texts[at])
     answer[i + 1] = done and "applied" or settle(endings[i])
   end
 end

@@ -1,6 +1,6 @@
 -- with: clock
 -- twin: rota/stores/redis/queries.py
--- stats: the counts of the last minutes, each minute as one list of name and number.
+-- stats: the counts of the last minutes; each minute is a list of name, number, name, number ...
 local answer = { instant(now) }
 local first = math.floor(now / 60) - tonumber(ARGV[3])
 for _, minute in ipairs(call("ZRANGEBYSCORE", ROOT .. "minutes", "(" .. first, "+inf")) do

@@ -1,6 +1,6 @@
 -- with: clock book policies holds hints timetable
 -- twin: rota/stores/retention.py
--- sweep: expire what is too late to start, and forget what ended long ago; some at a time.
+-- sweep: expire runs that are too late to start, and forget what ended long ago; a bounded number in one script.
 local request = cmsgpack.unpack(ARGV[3])
 local succeeded, failed, most, least = request[1], request[2], request[3], request[4]
 local more = false
@@ -47,7 +47,7 @@ local function forget_marks()
   end
 end
 
-local function forget_rest()
+local function forget_others()
   forget_marks()
   forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
   for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do timetable.drop_schedule(id) end
@@ -71,7 +71,8 @@ local function is_newer(a, b)
   return a[1] > b[1] or (a[1] == b[1] and a[2] > b[2])
 end
 
--- The newest ending of a task that is beyond the number to keep, by halving: i of the newest k are in the first set.
+-- The newest ending of a task that is not among the `keep` newest ones. Both sets are in the order of time, so a binary
+-- search finds how many (i) of the k = keep + 1 newest endings are in set `one`.
 local function beyond(one, two, keep)
   local k, in_one, in_two = keep + 1, call("ZCARD", one), call("ZCARD", two)
   if in_one + in_two < k then return end
@@ -89,7 +90,7 @@ local function within(ending, cut)
   return cut and not is_newer(ending, cut)
 end
 
--- What is forgotten leaves its group; most runs have none.
+-- Take forgotten runs out of their groups; most runs have no group.
 local function forget_groups(ids)
   if call("EXISTS", GROUPED) == 0 then return end
   for first = 1, #ids, ARGUMENTS do
@@ -149,9 +150,9 @@ end
 
 local expired = holds.expire_due()
 if #expired == EXPIRED_AT_ONCE then more = true end
-book.write_all() -- what ended just now counts among the last ones
+book.write_all() -- forget_runs must see the runs that have just expired
 forget_workers()
-forget_rest()
+forget_others()
 local forgotten = forget_runs()
 hints.conclude()
 return { instant(now), expired, forgotten, more and 1 or 0 }

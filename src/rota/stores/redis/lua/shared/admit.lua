@@ -1,5 +1,5 @@
 -- twin: rota/stores/ledger/admit.py
--- Admission: a run's guards are judged in the step that lets it in, and the first no wins.
+-- Admission: one script checks the guards of a new run and stores the run. The first guard that refuses wins.
 local admit = {}
 
 local seq = 0
@@ -17,17 +17,17 @@ function admit.expiry_of(item)
   return item[I_EXPIRES_AT] or false
 end
 
--- The expiry of the newcomer wins, counted from the due time after the join. A join never makes a run expire before it is
--- due.
+-- The expiry after a join: that of `item`, counted from the due time after the join. A join never makes a run expire
+-- before it is due.
 function admit.joined_expiry(run, item, before)
   if item[I_EXPIRES_AFTER] then return after(math.max(now, run[DUE_AT]), item[I_EXPIRES_AFTER]) end
   if item[I_EXPIRES_AT] and item[I_EXPIRES_AT] > run[DUE_AT] then return item[I_EXPIRES_AT] end
   return holds.moved_expiry(run, before)
 end
 
--- Other work begins afresh: failures, losses, checkpoint and progress of the work before do not count for it. The attempts
--- stay for people to read, and a `replaced` row behind them says when the new work came. If the work is replaced again
--- before it is called, that row gets the new time: many rows would push the attempts out of the list.
+-- `run` gets other arguments: its failures, losses, checkpoint and progress belong to the old arguments and are dropped.
+-- The attempts stay for people to read, and a row `replaced` behind them has the time of the change. If the arguments change
+-- again before a call, that row gets the new time: many such rows would push the attempts out of the list.
 function admit.begin_afresh(run)
   local attempts = run[ATTEMPTS]
   if attempts then
@@ -38,6 +38,7 @@ function admit.begin_afresh(run)
   run[FAILURES], run[LOSSES], run[SAVED], run[PROGRESS], run[ERROR] = 0, 0, false, false, false
 end
 
+-- Give `run` the arguments of `item`.
 function admit.rewrite(run, item)
   local body, id = select(7, cmsgpack.unpack_limit(item[I_TAIL], 6, 0)), run.id
   if (item[I_APART] or body) ~= book.body_of(run) then admit.begin_afresh(run) end
@@ -73,7 +74,7 @@ function admit.join(run, item)
   end
   -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
   local moved = due ~= before or run[PRIORITY] ~= priority
-  if state ~= "p" then run.state = book.waits(run, state == "k" and not moved) end
+  if state ~= "p" then run.state = book.queued_state(run, state == "k" and not moved) end
   admit.rewrite(run, item)
   book.enter(run)
   book.save(run)
@@ -122,7 +123,8 @@ function admit.needs_of(item)
   return needs and holds.unmet(item[I_ID], needs)
 end
 
--- SET NX is the judge of an id that is there already: it then answers the same and nothing changes.
+-- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
+-- time, and gets the same answer.
 function admit.bring_in(item, needs, parked, due)
   local id, task, expires = item[I_ID], item[I_TASK], admit.expiry_of(item)
   seq = seq + 1

@@ -1,33 +1,35 @@
 -- twin: rota/stores/book.py
--- The book: runs as they stand, and the indexes that follow them. Changes are gathered and written at the end, one
--- call for each key; whoever reads a key that has changes waiting writes them first.
+-- The book: the runs, and the indexes over them. A script gathers its changes and writes them at its end, one call for
+-- each key. Code that reads a key with gathered changes must write those before: book.write_set, book.write_hash.
 --
--- A run is the string r:<id>: a character for its state, one for its form, then its fields as MessagePack, one after
--- the other. States: q in the due index, k parked, w waiting for others, p paused, r running, s f c ended.
+-- A run is the string r:<id>: a letter for its state, a letter for its form, then its fields as MessagePack, one after the
+-- other. States: q in a lane, k parked, w waits for its needs, p paused, r running; ended: s succeeded, f failed, c
+-- cancelled.
 --
--- The fields and their forms are in rota/stores/fields.py; scripts.py writes their places (SEQ, CREATED_AT, ... and L_* of a
--- lease) into the scripts. Form p has the fields of a run as it was put, up to BODY; each later form has more of them. A letter
--- in upper case says that the body is in b:<id>. A form that is not known here is a newer version's: its first fields are those
--- that are known, and what stands behind them (`rest`) is written back as it was.
--- Fields start at 2: what cmsgpack.unpack_limit returns first is an offset. A run that was due when it was put has false
--- as its due time.
+-- The fields and their forms are in rota/stores/fields.py; scripts.py writes their places (SEQ, CREATED_AT, ... and L_* of
+-- a lease) into the scripts. Form p has the fields that a run has at its put, up to BODY; each later form has more fields.
+-- If the letter of the form is in upper case, the body is in b:<id>. A form that is not known here was written by a newer
+-- version: its first fields are those that are known, and the bytes behind them (`unread`) are written back unchanged.
+-- Fields start at 2, because cmsgpack.unpack_limit returns an offset first. The due time in the record is false if the run
+-- was due at its put.
 local book = {}
 
--- So many ids with their places fill four KiB, which is what an allocator gives.
+-- o:<bucket> has the ids of so many runs, by arrival number: they fill 4 KiB, which is a size that allocators have.
 local BUCKET = 92
+-- The most arguments of one call: unpack of Lua gives no more than 8,000 values.
 local ARGUMENTS = 4000
 
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"
 local UNIQUES, COUNTS, BUSY, BUCKETS = ROOT .. "uniques", ROOT .. "counts", ROOT .. "busy", ROOT .. "o"
 local GROUPED = ROOT .. "grouped"
 
-local sets, hashes, added = {}, {}, {} -- changes that wait to be written
+local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
 local runs, changed, restated, lanes = {}, {}, {}, {}
 local arrival_tasks, arrival_dues, touched = {}, {}, {}
 local form_fields = FORM_FIELDS
-local newcomer -- the id of the last run that was just put
+local newcomer -- the id of the last run that this script has put into a lane
 
--- The first write, before anything is changed: where the server refuses writes, it refuses here.
+-- The first write, before any change: a server that refuses writes (a replica, a full disk) refuses this one.
 call("SET", ROOT .. "clock", instant(now))
 
 function book.slot(changes, key)
@@ -71,13 +73,13 @@ function book.write_set(key) book.write_changes(sets, key, "ZREM", "ZADD", true)
 function book.write_hash(key) book.write_changes(hashes, key, "HDEL", "HSET", false) end
 
 function book.hget(key, field)
-  local waiting = hashes[key] and hashes[key][field]
-  if waiting ~= nil then return waiting end
+  local gathered = hashes[key] and hashes[key][field]
+  if gathered ~= nil then return gathered end
   return call("HGET", key, field)
 end
 
--- Counts of what stands where, per task; in BUSY per (task, key), and suspects per worker. They change in the very
--- step in which a run or a lease does, so they are as many as there are.
+-- COUNTS has the number of runs in each state by task. BUSY has the number of running runs by (task, key), and of running
+-- suspects by worker. A count changes in the same script as the run or the lease, so every count is exact.
 function book.add(hash, field, number)
   local deltas = book.slot(added, hash)
   deltas[field] = (deltas[field] or 0) + number
@@ -102,7 +104,8 @@ end
 
 function book.place(seq) return string.format("%012d", seq) end
 
--- Parked runs of one key, the best first: a set in the order of its members.
+-- The member of a parked run in parked:<task, key>. All scores there are 0, so the set is in the order of its members: the
+-- highest priority first, then the earliest due time, then the first arrival.
 function book.parked_place(run)
   return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
 end
@@ -110,7 +113,7 @@ end
 function book.lane_add(lane, seq, due)
   book.zput(ROOT .. "q:" .. lane, book.place(seq), due)
   local head = lanes[lane]
-  if head == nil or (head and due < head) then lanes[lane] = due end -- false: to be looked up
+  if head == nil or (head and due < head) then lanes[lane] = due end -- if false, write_lanes looks for the head
 end
 
 function book.lane_drop(lane, seq)
@@ -118,7 +121,7 @@ function book.lane_drop(lane, seq)
   lanes[lane] = false
 end
 
--- When the first run of each lane is due, so that a claim looks only at lanes that have something.
+-- Write the due time of the first run of each changed lane into HEADS: a claim reads only the lanes that have due runs.
 function book.write_lanes()
   for lane, head in pairs(lanes) do
     local key = ROOT .. "q:" .. lane
@@ -143,7 +146,7 @@ function book.parse(id, text, lease)
   local count = known or ALL_FIELDS
   local run = { cmsgpack.unpack_limit(text, count, 2) }
   FILL_BLANKS
-  if not known then run.newer, run.rest = form, run[1] > 0 and text:sub(run[1] + 1) or "" end
+  if not known then run.newer, run.unread = form, run[1] > 0 and text:sub(run[1] + 1) or "" end
   run.id, run.state = id, text:sub(1, 1)
   run[DUE_AT] = run[DUE_AT] or run[CREATED_AT]
   run.apart = form < "a"
@@ -177,7 +180,7 @@ function book.get(id)
   return run
 end
 
--- What was submitted: two runs with the same body are the same work.
+-- The body as it was submitted. Two runs with equal bodies are the same work.
 function book.body_of(run)
   return run.apart and call("GET", ROOT .. "b:" .. run.id) or run[BODY]
 end
@@ -192,7 +195,7 @@ function book.is_queued(run)
   return state == "q" or state == "k" or state == "w"
 end
 
--- Takes a run out of every index that it stands in; enter puts it where it belongs now.
+-- Take `run` out of all indexes of its state; book.enter adds it to those of its new state.
 function book.leave(run)
   local state, task = run.state, run[TASK]
   if state == "r" then
@@ -247,13 +250,14 @@ function book.enter(run)
   end
 end
 
--- What a queued run is, by what holds it.
-function book.waits(run, parked)
+-- The state of a queued run: w if it has needs, else k if it is parked, else q.
+function book.queued_state(run, parked)
   return run[NEEDS] and "w" or (parked and "k" or "q")
 end
 
 function book.save(run) changed[run.id] = run end
 
+-- Write the state of `run`, and leave its record as it is.
 function book.restate(run)
   if not changed[run.id] then restated[run.id] = run end
 end
@@ -267,12 +271,12 @@ function book.hold_unique(task, unique, ids)
   book.hput(UNIQUES, pair(task, unique), #ids > 0 and cmsgpack.pack(ids))
 end
 
--- Who waits for what: awaits:<need> is the set of those that wait for the end of a run, or for something to be done.
+-- awaits:<need> is the set of the runs that wait for `need`: the end of a run, or a mark.
 function book.wait_no_more(run)
   for _, need in ipairs(run[NEEDS] or {}) do call("SREM", ROOT .. "awaits:" .. need, run.id) end
 end
 
--- A run ends: it leaves its indexes, waits for nothing, and holds its unique key no longer.
+-- End `run`: take it out of its indexes, drop its needs and release its unique key.
 function book.finish(run, state, reason)
   book.leave(run)
   run.state, run[FINISHED_AT], run.lease = state, now, nil
@@ -289,6 +293,7 @@ function book.finish(run, state, reason)
   book.save(run)
 end
 
+-- Note that a run of `task` is due at `due`; if `task` is false, a schedule is due. hints.conclude wakes workers for it.
 function book.arrive(task, due)
   arrival_tasks[#arrival_tasks + 1] = task
   arrival_dues[#arrival_dues + 1] = due
@@ -299,7 +304,7 @@ function book.write_runs()
     CHOOSE_FORM
     if run.newer then form, last = run.newer, ALL_FIELDS + 1 end
     if run.apart then form = form:upper() end
-    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)) .. (run.rest or ""))
+    call("SET", ROOT .. "r:" .. id, run.state .. form .. cmsgpack.pack(unpack(run, SEQ, last)) .. (run.unread or ""))
     restated[id] = nil
   end
   for id, run in pairs(restated) do
@@ -316,7 +321,8 @@ function book.write_all()
   book.write_counts()
 end
 
--- The ids behind places in a lane. They were given out in the order of arrival, so most stand in a few buckets.
+-- The ids of `places`, which are members of lanes, by arrival number. Runs that arrived one after the other are in one
+-- bucket, so a few buckets have most of them.
 function book.ids_of(places)
   local wanted, found = {}, {}
   for _, member in ipairs(places) do

@@ -1,7 +1,9 @@
 -- twin: rota/domain/run.py
--- The store's time: the server's, plus a test's skew; never back, whichever server answers and whoever asks. A clock that
--- once stood more than an hour ahead was wrong: the store's time goes back then, because standing still would be worse.
--- Instants have five digits. Numbers reach Redis exactly (%.17g), but tostring and .. would keep fourteen digits.
+-- The store's time: the server's clock plus ARGV[1], a skew that only tests set. It does not go back, not even after a
+-- failover to a server whose clock is behind: it is no earlier than the stored time (key `clock`) and than ARGV[2], the last
+-- time that the caller got. But a known time that is FAR_AHEAD of the server came from a wrong clock. It is ignored, because
+-- the store's time would otherwise stand still until the server's clock reaches it.
+-- Instants have five decimal digits. redis.call sends numbers exactly (%.17g); tostring and .. would keep fourteen digits.
 local ROOT = KEYS[1]
 local call = redis.call
 
@@ -28,7 +30,7 @@ local function instant(number)
   return string.format("%.5f", number)
 end
 
--- One name for (task, key) that no other pair shares.
+-- A name for (task, key) that no other pair has.
 local function pair(task, key)
   return #task .. ":" .. task .. key
 end

@@ -1,5 +1,5 @@
 -- twin: rota/domain/gates.py
--- Gates: whether one more run of a limited task may start now, during one claim.
+-- Gates: whether one more run of a limited or rated task may start, during one claim.
 local gates = {}
 
 function gates.gate_of(task)
@@ -27,7 +27,7 @@ function gates.is_saturated(gate, key)
   return gate.spec[S_PER_KEY] and gate.keys[key] >= gate.spec[S_PER_KEY]
 end
 
--- Nil if it may start; "shut" if nothing of the task may, "park" if nothing of its key may.
+-- Return nil if a run with `key` may start, "shut" if no run of the task may, "park" if no run with `key` may.
 function gates.try(gate, key)
   if gates.is_shut(gate) then return "shut" end
   local spec = gate.spec
@@ -48,7 +48,8 @@ function gates.take(gate, key)
   end
 end
 
--- What the gates have counted; a key whose parked runs wait for its rate is looked at when it opens.
+-- Write the rates that the gates have counted. If parked runs of a key wait only for its rate, OPENINGS gets the time at
+-- which the rate opens.
 function gates.keep_rates(gate_of_task)
   for task, gate in pairs(gate_of_task) do
     local name = ROOT .. "rate:" .. task
@@ -67,11 +68,11 @@ function gates.keep_rates(gate_of_task)
 end
 
 function gates.unpair(name)
-  local length, rest = name:match("^(%d+):(.*)$")
-  return rest:sub(1, tonumber(length)), rest:sub(tonumber(length) + 1)
+  local length, text = name:match("^(%d+):(.*)$")
+  return text:sub(1, tonumber(length)), text:sub(tonumber(length) + 1)
 end
 
--- Parked runs of keys that their rate held up, where its time has come.
+-- Unpark runs of the keys whose rate has opened.
 function gates.unpark_opened()
   for _, name in ipairs(call("ZRANGEBYSCORE", OPENINGS, "-inf", now, "LIMIT", 0, OPENED_AT_ONCE)) do
     call("ZREM", OPENINGS, name)

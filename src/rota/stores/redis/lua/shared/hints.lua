@@ -1,12 +1,13 @@
 -- twin: rota/stores/idle.py
--- Whom to wake: as many idle workers as there is work for, never all of them. Workers of the same tasks are a crew:
--- c:<crew> are its tasks, i:<crew> its idle workers by when they look again by themselves.
+-- Hints: wake as many idle workers as there are runs for, not all of them. Workers that have the same tasks are a crew:
+-- c:<crew> has its tasks, and i:<crew> its idle workers, scored by the time at which each claims again without a hint.
 local hints = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
--- A worker: READY is a word of its own by which it knows what it is handed, if it may be; HANDED the run that it was.
+-- The row of a worker. READY is the token of its last claim if it can be handed a run, else false. HANDED is the id of the
+-- run that it was handed since that claim.
 local W_LAST, W_CREW, W_SEEN, W_IDLE, W_READY, W_HANDED, W_LEASE = 1, 2, 3, 4, 5, 6, 7
--- Seconds for which a run is leased to a worker that has not said yet that it took the run.
+-- Seconds for which a handed run is leased, until the next claim of its worker says that it took the run.
 local UNHEARD = 6
 local known = {}
 
@@ -16,7 +17,8 @@ function hints.knows(crew, task)
   return known[name]
 end
 
--- Idle workers of a crew that were here lately, the last to wake first; those that fell silent are struck off.
+-- The idle workers of `crew` that claimed within IDLE_MEMORY seconds; those that wake last come first. The others are
+-- removed from i:<crew>.
 function hints.sleepers(crew, most)
   local found, at = {}, 0
   while #found < most do
@@ -45,8 +47,8 @@ function hints.all_sleepers(most)
   return found
 end
 
--- One idle worker for each arrival, unless it wakes in time by itself. A schedule comes without a task: anyone can
--- fire it, and one who wakes in time is enough.
+-- Choose one idle worker for each arrival, unless that worker claims in time without a hint. An arrival without a task is a
+-- schedule: any worker can fire it, and one worker that claims in time is enough.
 function hints.to_hint()
   local tick
   for i, task in ipairs(arrival_tasks) do
@@ -71,23 +73,24 @@ function hints.to_hint()
   return hinted
 end
 
--- An answer as a server writes it, so that what is published is read as the reply to a claim is.
+-- `words` as the server would reply them (RESP), so that the message is read like the reply to a claim.
 function hints.framed(words)
   local lines = { "*" .. #words .. "\r\n" }
   for _, word in ipairs(words) do lines[#lines + 1] = word and ("$" .. #word .. "\r\n" .. word .. "\r\n") or "$-1\r\n" end
   return table.concat(lines)
 end
 
--- Not by what PUBLISH answers: that counts those who listen to a pattern as well, whoever they are.
+-- Whether somebody subscribes to `channel`. The number that PUBLISH returns does not say this: it also counts those who
+-- subscribe to a pattern, for example a person who monitors the server.
 function hints.is_heard(channel)
-  local counted = redis.pcall("PUBSUB", "NUMSUB", channel)
-  return not counted.err and counted[2] > 0
+  local reply = redis.pcall("PUBSUB", "NUMSUB", channel)
+  return not reply.err and reply[2] > 0
 end
 
--- One run that is due now and finds a worker that holds nothing is leased to it here: it needs no claim, and what is
--- told of it is as good as the reply to one. If that gets lost, the worker's next claim tells it again, because that says
--- what it took; and until then the lease is short. The run is judged as it stands now, not as it came: a later run of
--- the same batch may have joined it, and moved it to later.
+-- Lease the run `newcomer` to the idle worker `sleeper`, if the run is due now and the worker can be handed a run. The
+-- message has all that a claim would return, so the worker needs no claim. The message can get lost: so the lease is short,
+-- and the worker's next claim says which handed run it took; if it took none, that claim returns the run. The run is read
+-- again here, because a later run of the same put may have joined it and moved its due time.
 function hints.hand_over(sleeper)
   local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
   local channel = ROOT .. "hints:" .. worker
@@ -111,11 +114,11 @@ function hints.hand_over(sleeper)
   book.restate(run)
   row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
   call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
-  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ row[W_LAST], newcomer })) -- that claim had found nothing
+  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ row[W_LAST], newcomer })) -- the claim of that number found nothing: the handed run becomes its batch
   return true
 end
 
--- Everything is written; then hints for what came of it.
+-- Write all changes and publish hints: the workers to wake, and the runs that have changed.
 function hints.conclude()
   policies.write_decisions()
   local workers, ids = {}, {}

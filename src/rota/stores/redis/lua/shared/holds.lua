@@ -1,9 +1,10 @@
 -- twin: rota/stores/ledger/holds.py
--- Holds: a queued run stands in the due index if and only if nothing holds it. Whoever takes a running or a ready run
--- of a saturated key away, or moves it to later, lets the best parked one go: one too many does no harm, the next
--- claim parks it again; one too few would wait for ever.
+-- Holds: a queued run is in a lane if and only if nothing holds it. Code that takes away a running or due run of a
+-- saturated key, or moves it to later, must unpark the best parked run of that key. One unparked run too many does no harm:
+-- the next claim parks it again. One too few would stay parked for ever.
 local holds = {}
 
+-- The place of the parked run of this key that starts next; nil if none is parked.
 function holds.best_parked(task, key)
   local name = ROOT .. "parked:" .. pair(task, key)
   book.write_set(name)
@@ -27,15 +28,17 @@ function holds.unpark(task, key, most)
   end
 end
 
--- A run of a gated task, in this state and due then until now, no longer runs or stands ready: another may start.
+-- `run` of a gated task is no longer running or due; `state` and `due` are those before the change. Unpark a run of its key,
+-- and wake a worker.
 function holds.freed(run, state, due)
   local spec = policies.spec_of(run[TASK])
   if not policies.is_gated(spec) or not (state == "r" or (state == "q" and due <= now)) then return end
-  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end -- an end gives no token back
+  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end -- the end of a run gives no token of a rate back
   book.arrive(run[TASK], now)
 end
 
--- After a change of limits, parked runs go some at a time; LOOSE are the tasks that have more.
+-- After a change of its limits, all parked runs of `task` are unparked, a bounded number in one script. LOOSE has the tasks
+-- that have more of them; each claim goes on with these.
 local LOOSE = ROOT .. "loose"
 
 function holds.unpark_all(task)
@@ -53,7 +56,7 @@ function holds.unpark_all(task)
   call("SREM", LOOSE, task)
 end
 
--- Runs that the task has waiting may start now: wake an idle worker for each, up to a bound.
+-- The waiting runs of `task` may start now: wake an idle worker for each, up to a bound.
 function holds.announce(task)
   local ready = book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)
   for _ = 1, math.min(ANNOUNCED_AT_ONCE, ready) do book.arrive(task, now) end
@@ -67,13 +70,13 @@ function holds.is_behind(run, id)
   return false
 end
 
--- The expiry of a run that is due at another time now: as long after being due as before.
+-- The expiry of `run`, which was due at `before`: as long after the new due time as it was after the old one.
 function holds.moved_expiry(run, before)
   if not run[EXPIRES_AT] or run[DUE_AT] == before then return run[EXPIRES_AT] end
   return after(run[DUE_AT], run[EXPIRES_AT] - before)
 end
 
--- When a run that waited for its key may start: not before each rule that holds now has let go.
+-- When `run`, which waited for another run of its key, may start: after all cooldowns that the mark of its key starts.
 function holds.cooled_down_at(run)
   local due, mark = run[DUE_AT], policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   for _, rule in ipairs(mark[M_FINISHED] and run[COOLDOWNS] or {}) do
@@ -110,7 +113,8 @@ function holds.unmet(id, needs)
   return #left > 0 and left
 end
 
--- Whoever waited for any end of this has seen one, a cancel too: it is not waited for again.
+-- A need "*" is met by any end, also by a cancel, which writes no mark. Some run waited for it: write a mark with an end, so
+-- that no later run waits for the same need again.
 function holds.remember_end(need)
   local space = need:find(" ", 1, true)
   local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
@@ -120,7 +124,7 @@ function holds.remember_end(need)
   end
 end
 
--- The needs `met` are met: a run that waited for nothing else may start.
+-- The needs `met` are met: strike them from the runs that wait for them. A run without further needs may start.
 function holds.meet_needs(met)
   local waiting, is_met = {}, {}
   for _, need in ipairs(met) do
@@ -151,7 +155,7 @@ function holds.meet_needs(met)
         child[EXPIRES_AT] = holds.moved_expiry(child, before)
       end
       if child.state == "w" then
-        child.state = book.waits(child, false)
+        child.state = book.queued_state(child, false)
         if child.state == "q" then book.arrive(child[TASK], child[DUE_AT]) end
       end
       book.enter(child)
@@ -171,12 +175,13 @@ function holds.met_by(run)
   return met
 end
 
--- `run` has ended. Its mark is written before: runs that waited are judged by that mark.
+-- `run` has ended: meet the needs of the runs that wait for it. The mark of `run` must be written before, because it decides
+-- when these runs are due (holds.cooled_down_at).
 function holds.release(run)
   holds.meet_needs(holds.met_by(run))
 end
 
--- End runs that wait.
+-- Cancel the runs `waiting`, which are not running.
 function holds.end_waiting(waiting, reason, note)
   local states = {}
   for i, run in ipairs(waiting) do
@@ -184,13 +189,13 @@ function holds.end_waiting(waiting, reason, note)
     book.finish(run, "c", reason)
     touched[run.id] = true
   end
-  for i, run in ipairs(waiting) do -- not before all of them are gone: else one makes room for the next
+  for i, run in ipairs(waiting) do -- after all of them have ended: else this would unpark one of them
     holds.release(run)
     holds.freed(run, states[i], run[DUE_AT])
   end
 end
 
--- End runs that wait, each with a decision of its own.
+-- Cancel the runs `waiting` and count a decision for each.
 function holds.cancel_all(waiting, reason, note)
   for _, run in ipairs(waiting) do policies.count_decision(run[TASK], run[KEY], reason, 1, run.id, note) end
   holds.end_waiting(waiting, reason, note)
@@ -221,12 +226,12 @@ function holds.expire(late)
     policies.count_decision(run[TASK], run[KEY], "expired", 1, run.id)
     holds.release(run)
   end
-  for i, run in ipairs(late) do -- not before all of them are gone: else one makes room for the next
+  for i, run in ipairs(late) do -- after all of them have ended: else this would unpark one of them
     holds.freed(run, before[i], run[DUE_AT])
   end
 end
 
--- What is too late to start, by id.
+-- Expire the runs that are too late to start, a bounded number; return their ids.
 function holds.expire_due()
   book.write_set(EXPIRING)
   local ids = call("ZRANGEBYSCORE", EXPIRING, "-inf", now, "LIMIT", 0, EXPIRED_AT_ONCE)
@@ -244,7 +249,8 @@ function holds.expire_due()
   return found
 end
 
--- Who stands in the way of an equal run; not one that is too late to start: whoever joined it would be lost.
+-- The unfinished runs with this unique key. Runs that are too late to start are expired here: a run that joined one of them
+-- would never start.
 function holds.holders(task, unique)
   local late, found = {}, {}
   local ids = book.holders_of(task, unique)

@@ -1,5 +1,5 @@
 -- twin: rota/stores/redis/records.py
--- Runs for the reader: id, record, lease and (where it is kept apart) body, each as it is stored.
+-- Runs in an answer: id, record, lease and body of each as they are stored. The body is false if it is in the record.
 local output = {}
 
 function output.add(answer, id, text, lease)

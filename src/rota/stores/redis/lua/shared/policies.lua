@@ -1,5 +1,5 @@
 -- twin: rota/stores/book.py
--- What code and people say of tasks, and what is known of their keys: specs, rates, marks, decisions.
+-- Specs and rates of tasks, marks of their keys, and decisions.
 local policies = {}
 
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
@@ -15,7 +15,7 @@ function policies.spec_of(task)
   if spec == nil then
     local text = call("HGET", SPECS, task)
     local readable, found = pcall(cmsgpack.unpack, text)
-    spec = readable and type(found) == "table" and found -- what cannot be read is as good as unknown
+    spec = readable and type(found) == "table" and found -- a spec that cannot be read counts as none
     specs[task] = spec
   end
   return spec
@@ -30,7 +30,7 @@ function policies.is_gated(spec)
   return spec and (spec[S_LIMIT] ~= "" or spec[S_RATE] ~= "")
 end
 
--- GCRA: the instant at which the bucket would be full again, were nothing more taken.
+-- GCRA (generic cell rate algorithm): the instant at which all tokens are there again if no more are taken.
 function policies.full_at(task, key)
   return tonumber(call("ZSCORE", ROOT .. "rate:" .. task, key) or 0)
 end
@@ -44,11 +44,11 @@ function policies.mark_of(task, key)
   return text and cmsgpack.unpack(text) or { task, key, false, false, 0 }
 end
 
--- Each task keeps its marks as long as its policies read them, so each has an index of its own.
+-- Each task has an index of its own for its marks, because each task keeps its marks for another time (S_MEMORY).
 function policies.put_mark(mark)
   local task, name = mark[M_TASK], pair(mark[M_TASK], mark[M_KEY])
   book.hput(MARKS, name, cmsgpack.pack(mark))
-  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED]) -- one without an end is not forgotten
+  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED]) -- a mark without an end is not in the index: no sweep forgets it
   book.zput(ROOT .. "marked", task, 0)
 end
 
@@ -57,7 +57,7 @@ function policies.drop_mark(task, key)
   book.zput(ROOT .. "marks:" .. task, pair(task, key), false)
 end
 
--- One row per (task, key, reason), however often it was decided so.
+-- Add `number` to the row of (task, key, reason).
 function policies.count_decision(task, key, reason, number, run, note, by)
   local name = pair(task, pair(key or "", reason))
   local row = decisions[name]

@@ -1,13 +1,14 @@
 -- twin: rota/domain/schedule.py
--- Schedules: what was declared, as opaque text, and where each stands. LOOK is when one fires or is offered again.
+-- Schedules: the declaration of each as a JSON text that no script reads, and its state. LOOK has the time at which a claim
+-- offers a schedule; OVER the time of the last firing of those put at run time that have no next tick.
 local timetable = {}
 
-local P_ID, P_TEXT, P_TIMES, P_OWNER, P_TASK, P_KEY, P_ANCHOR, P_NEXT, P_FIRES, P_VERSION, P_SINCE, P_PAUSED, P_NOTE, P_RECENT =
+local SCHED_ID, SCHED_TEXT, SCHED_TIMES, SCHED_OWNER, SCHED_TASK, SCHED_KEY, SCHED_ANCHOR, SCHED_NEXT, SCHED_FIRES, SCHED_VERSION, SCHED_SINCE, SCHED_PAUSED, SCHED_NOTE, SCHED_RECENT =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
 local known = {}
 
--- What cannot be read is nobody's: it spoils no other, and a declaration takes its place.
+-- A schedule that cannot be read counts as missing: it does not disturb the others, and a declaration replaces it.
 function timetable.parse(text)
   local readable, schedule = pcall(cmsgpack.unpack, text)
   return readable and type(schedule) == "table" and schedule
@@ -33,12 +34,12 @@ function timetable.load_schedules(ids)
 end
 
 function timetable.put_schedule(schedule)
-  local id, recent = schedule[P_ID], schedule[P_RECENT]
+  local id, recent = schedule[SCHED_ID], schedule[SCHED_RECENT]
   known[id] = schedule
   book.hput(SCHEDULES, id, cmsgpack.pack(schedule))
-  book.zput(LOOK, id, not schedule[P_PAUSED] and schedule[P_FIRES])
-  local last = recent and recent[#recent][1] or schedule[P_SINCE]
-  book.zput(OVER, id, schedule[P_OWNER] == "" and not schedule[P_NEXT] and math.max(last, schedule[P_SINCE]))
+  book.zput(LOOK, id, not schedule[SCHED_PAUSED] and schedule[SCHED_FIRES])
+  local last = recent and recent[#recent][1] or schedule[SCHED_SINCE]
+  book.zput(OVER, id, schedule[SCHED_OWNER] == "" and not schedule[SCHED_NEXT] and math.max(last, schedule[SCHED_SINCE]))
 end
 
 function timetable.drop_schedule(id)

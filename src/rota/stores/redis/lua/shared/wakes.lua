@@ -1,5 +1,5 @@
 -- twin: rota/stores/idle.py
--- When an idle worker should look again: the k-th one wakes for the k-th run that is coming.
+-- When an idle worker claims again without a hint: the k-th idle worker does so when the k-th next run is due.
 local wakes = {}
 
 function wakes.is_open(crew, task)
@@ -11,7 +11,7 @@ function wakes.is_here(worker)
   return tonumber(call("ZSCORE", SEEN, worker) or 0) > now - IDLE_MEMORY
 end
 
--- A full worker fires schedules only where no idle one wakes for them in time.
+-- When the full worker `worker` claims to fire schedules; nil if an idle worker claims in time.
 function wakes.next_schedule(worker)
   local first = tonumber(call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2])
   if not first then return end
@@ -23,7 +23,7 @@ function wakes.next_schedule(worker)
   return first
 end
 
--- When other workers will look for runs of these tasks.
+-- When other idle workers that share a task with `crew` claim again, in order.
 function wakes.others_wake(crew, worker)
   local found = {}
   for _, other in ipairs(call("SMEMBERS", IDLE)) do
@@ -40,13 +40,15 @@ function wakes.others_wake(crew, worker)
   return found
 end
 
+-- Add to `found` the next due times in `lane` after now, up to `most` of them.
 function wakes.following(lane, most, found)
   local from = "(" .. string.format("%.17g", now)
   local some = call("ZRANGEBYSCORE", ROOT .. "q:" .. lane, from, "+inf", "WITHSCORES", "LIMIT", 0, most)
   for i = 2, #some, 2 do found[#found + 1] = tonumber(some[i]) end
 end
 
--- The next due instants of these tasks, at least `most` of them if there are so many.
+-- The next due times of the tasks of `crew`, in order: at least `most` of them if there are so many. `due` are the lanes that
+-- have a due run already.
 function wakes.upcoming(crew, due, most)
   local found, at = {}, 0
   for _, lane in ipairs(due) do wakes.following(lane, most, found) end
@@ -77,7 +79,8 @@ function wakes.next_opening(crew)
   end
 end
 
--- When tasks that are shut by their own rate, and have something due, open again.
+-- The earliest of `opening` and of the times at which the rates of `tasks` open, for tasks whose rate counts for the whole
+-- task.
 function wakes.task_openings(tasks, opening)
   for task in pairs(tasks) do
     local spec = policies.spec_of(task)
@@ -102,12 +105,12 @@ function wakes.wake_at(crew, worker, again)
       tasks[task] = true
     end
   end
-  if again and #due > 0 then return now end -- this claim ended early, or was a repeated one
+  if again and #due > 0 then return now end -- this claim reached a bound, or was sent twice
   local others = wakes.others_wake(crew, worker)
   local coming = wakes.upcoming(crew, due, #others + 1)
   while #coming > #others + 1 do table.remove(coming) end
   local look = call("ZRANGE", LOOK, 0, 0, "WITHSCORES")[2]
-  if look then coming[#coming + 1] = tonumber(look) end -- one worker fires all, and the runs call for the others
+  if look then coming[#coming + 1] = tonumber(look) end -- one worker fires all schedules, and the runs that they make wake the others
   local opening = wakes.task_openings(tasks, wakes.next_opening(crew))
   if opening then coming[#coming + 1] = opening end
   table.sort(coming)
