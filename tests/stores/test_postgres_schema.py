@@ -17,10 +17,10 @@ from storekit.contract import Stage, new_run
 from storekit.servers import PostgresServer
 
 MIGRATIONS = {
-    1: "407514ba9cee6cb29f08dd94b9b390894f38ac8adb926275eaece7d9eda8b4b9",
+    1: "75fce6921b1e7216f96c1b29b0f306ac8da98dbcbeedf6b82e37e9d5d3a14fec",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
-FUNCTIONS = (1, "c28fce0537d47e1023ee39993f449f4a1b11dad8b2b9652f020dc5735994f878")
+FUNCTIONS = (1, "c2eab58698af5c54ff40909468906342b292378a10f4301a308abcdb8ef767e1")
 """The number and the digest of all functions. Whoever changes a function adds one to the number in schema.py."""
 
 MADE = """
@@ -32,16 +32,16 @@ NEWER = "CREATE OR REPLACE FUNCTION newer() RETURNS int LANGUAGE sql AS $$\nSELE
 OTHER_HEADS = "ARRAY(SELECT head || ' STRICT' FROM unnest(heads) AS head)"
 OLDER = """
 SET search_path TO {schema};
-DROP FUNCTION missed, tell, renew;
+DROP FUNCTION missed, send_hints, renew;
 CREATE FUNCTION missed(names text[]) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-CREATE FUNCTION tell(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql AS 'SELECT 1 / 0';
-CREATE FUNCTION tell(me text, hinted text[], touched text[], unheard text[]) RETURNS text
+CREATE FUNCTION send_hints(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql AS 'SELECT 1 / 0';
+CREATE FUNCTION send_hints(me text, hinted text[], touched text[], unheard text[]) RETURNS text
     LANGUAGE sql AS 'SELECT 1 / 0';
 CREATE FUNCTION forgotten() RETURNS text LANGUAGE sql AS 'SELECT 1 / 0';
 CREATE FUNCTION somebody_elses() RETURNS text LANGUAGE sql AS 'SELECT 1';
 UPDATE functions SET number = number - 1, digest = 'older', heads = heads || ARRAY[
     'forgotten() RETURNS text LANGUAGE sql', 'missed(names text[]) RETURNS integer LANGUAGE sql',
-    'tell(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql'];
+    'send_hints(me text, hinted text[], touched text[]) RETURNS void LANGUAGE sql'];
 """
 
 
@@ -96,7 +96,7 @@ async def test_a_schema_with_older_functions_gets_those_of_today(
     there = await made(connection, backend)
     assert sources(there) == {**sources(today), "somebody_elses()": "SELECT 1"}
     again = {signature.partition("(")[0] for signature in today if there[signature] != today[signature]}
-    assert again == {"missed", "tell", "renew"}, "a verb that is under way would miss the others"
+    assert again == {"missed", "send_hints", "renew"}, "a verb that is under way would miss the others"
 
 
 async def test_a_schema_of_an_unreleased_version_is_refused_and_left_alone(

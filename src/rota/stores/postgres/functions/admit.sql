@@ -1,10 +1,12 @@
 -- twin: rota/stores/ledger/admit.py
--- Every run's guards are judged in the step that admits it; the first no wins.
+-- Admit one run. The guards of the run are judged in the transaction that adds the run to the queue; the first refusal counts.
 
+-- The due time of a new run.
 CREATE OR REPLACE FUNCTION due_of(new incoming, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(new.at, after(now, coalesce(new.delay, 0)))
 $$;
 
+-- The expiry of a new run: `expires_after` counts from its due time, but not from a time in the past.
 CREATE OR REPLACE FUNCTION expiry_of(new incoming, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN new.expires_after IS NOT NULL
                 THEN after(greatest(now, coalesce(new.at, after(now, coalesce(new.delay, 0)))), new.expires_after)
@@ -75,8 +77,8 @@ CREATE OR REPLACE FUNCTION join_holder(holder queue, new incoming, now float8) R
 DECLARE
     due float8 := holder.due_at;
     wanted float8 := due_of(new, now);
-    still text[] := holder.needs;
-    held smallint;
+    remaining text[] := holder.needs;
+    new_hold smallint;
     level smallint := greatest(holder.priority, coalesce(new.priority, 0));
     dues float8[] := '{}';
 BEGIN
@@ -87,47 +89,52 @@ BEGIN
         due := wanted;
     END IF;
     IF new.grp IS NOT NULL AND (holder.needs IS NOT NULL OR new.needs IS NOT NULL) THEN
-        still := nullif(unmet(array_remove(ARRAY(SELECT json_array_elements_text(new.needs::json)), holder.id::text)),
+        remaining := nullif(unmet(array_remove(ARRAY(SELECT json_array_elements_text(new.needs::json)), holder.id::text)),
                         '{}');  -- a run that waited for itself would never start
         DELETE FROM waits w WHERE w.ended = ANY(holder.needs) AND w.run = holder.id;
-        INSERT INTO waits SELECT need, holder.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
+        INSERT INTO waits SELECT need, holder.id FROM unnest(remaining) AS need ON CONFLICT DO NOTHING;
     END IF;
     -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
-    held := CASE WHEN holder.hold = 3 THEN 3 WHEN still IS NOT NULL THEN 2
+    new_hold := CASE WHEN holder.hold = 3 THEN 3 WHEN remaining IS NOT NULL THEN 2
                  WHEN holder.hold = 1 AND due = holder.due_at AND level = holder.priority THEN 1
                  ELSE 0 END;
-    UPDATE queue SET due_at = due, expires_at = joined_expiry(holder, new, due, now), priority = level, hold = held,
-        needs = still, touches = coalesce(holder.touches, 1) + 1, touched_at = now
+    UPDATE queue SET due_at = due, expires_at = joined_expiry(holder, new, due, now), priority = level, hold = new_hold,
+        needs = remaining, touches = coalesce(holder.touches, 1) + 1, touched_at = now
     WHERE id = holder.id;
     UPDATE queue SET body = new.body, failures = 0, losses = 0, saved = NULL, progress = NULL, error = NULL,
         attempts = replaced_attempts(holder, now)
     WHERE id = holder.id AND body <> new.body;
-    -- Also where it was due already: a claim beside this put has passed it over, because it is locked here.
-    IF held < 2 AND (due < holder.due_at OR held <> holder.hold OR (held = 0 AND due <= now)) THEN
+    -- Race: a claim that runs at the same time skips the holder, because this put has locked it. So a worker is woken also if
+    -- the holder was due before the join.
+    IF new_hold < 2 AND (due < holder.due_at OR new_hold <> holder.hold OR (new_hold = 0 AND due <= now)) THEN
         dues := dues || due;
     END IF;
-    IF (due > holder.due_at OR held = 2) AND holder.hold = 0 AND holder.due_at <= now THEN
+    IF (due > holder.due_at OR new_hold = 2) AND holder.hold = 0 AND holder.due_at <= now THEN
         dues := dues || freed(holder.task, holder.key, false, now);
     END IF;
     RETURN dues;
 END $$;
 
--- The equal runs that run now, in the order of their arrival.
+-- The running runs with the unique key of `new`, in the order of their arrival.
 CREATE OR REPLACE FUNCTION equals_of(new incoming) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key ORDER BY l.seq)
 $$;
 
--- One run through all its guards. `dues` is when something of its task becomes due, `late` what it found expired.
--- `alone`: the verb puts no other run. If it puts several, their holders are locked by id before (`lock_needs`). A holder
--- that came in since then is too late for that order: it is locked NOWAIT.
+-- Judge all guards of `new` and admit it, join it to the holder of its unique key, or refuse it. Returns:
+--   run, reason      the decision
+--   dues             the times at which runs of its task become due
+--   late, late_keys  the expired holders that were ended, and their keys
+--   more, more_dues  the arrivals for `hint` because of these ends
+-- `alone`: the verb puts no other run. Lock order: if the verb puts several runs, `lock_needs` has locked their holders by id
+-- before. A holder that was put since then is too late for that order, so NOWAIT.
 CREATE OR REPLACE FUNCTION admit(
     new incoming, now float8, arrival bigint, alone boolean, OUT run text, OUT reason text, OUT dues float8[], OUT late text[],
     OUT late_keys text[], OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     holder queue;
-    still text[];
-    since text[];
+    remaining text[];
+    newer_equals text[];
     tried text[];
     due float8 := due_of(new, now);
 BEGIN
@@ -142,7 +149,8 @@ BEGIN
     END IF;
     LOOP
         IF new.unique_key IS NOT NULL THEN
-            -- If two wait, one was tried and is `ahead`, and the other waits for its end: the untried run is the holder.
+            -- If two runs of the key wait, the first was tried and is `ahead`, and the second waits for the end of the first:
+            -- then the second is the holder.
             IF alone THEN
                 SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
                 ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
@@ -152,7 +160,7 @@ BEGIN
             END IF;
             tried := NULL;
             IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
-                -- Too late to start: whoever joined it would be lost with it.
+                -- The holder is too late to start. A run that joined it would be lost with it, so the holder ends here.
                 SELECT late || e.ended, late_keys || e.of_key, more || e.tasks, more_dues || e.dues
                 INTO late, late_keys, more, more_dues
                 FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now) e;
@@ -185,19 +193,21 @@ BEGIN
         IF reason IS NOT NULL THEN RETURN; END IF;
         reason := 'accepted';
         IF new.needs IS NOT NULL OR new.behind THEN
-            still := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
+            remaining := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
         INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, expires_at, needs, cooldowns, hold)
         VALUES ({new.stored}, arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
-            expiry_of(new, now), nullif(still, '{}'),
-            CASE WHEN new.behind AND still <> '{}' THEN new.cooldowns END, CASE WHEN still <> '{}' THEN 2 ELSE 0 END)
+            expiry_of(new, now), nullif(remaining, '{}'),
+            CASE WHEN new.behind AND remaining <> '{}' THEN new.cooldowns END, CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
-        -- Someone came between: with the same id, which answers the same, or with the same key, who is met now.
+        -- Race: another put has added a run since the look above. If it has the same id, it is this run, sent twice, and the
+        -- answer is the same. If it has the same unique key, the next round of the loop finds it as the holder.
         IF EXISTS (SELECT FROM queue WHERE id = new.id) THEN RETURN; END IF;
     END LOOP;
-    -- The insert may have waited for a claim of the same id or key: what it left is seen only by a later statement.
+    -- Race: the insert may have waited for a claim that moved a run of the same id or key into leases. Only a later statement
+    -- than the insert sees that lease, so id and key are checked again here.
     IF EXISTS (SELECT FROM leases WHERE id = new.id UNION ALL SELECT FROM finished WHERE id = new.id) THEN
         DELETE FROM queue WHERE id = new.id;
         RETURN;
@@ -216,16 +226,16 @@ BEGIN
         END IF;
     END IF;
     IF new.behind THEN
-        since := ARRAY(SELECT e FROM unnest(equals_of(new)) e WHERE e <> ALL(still));
-        IF since <> '{}' THEN
-            still := still || unmet(since);
-            UPDATE queue SET needs = nullif(still, '{}'), cooldowns = CASE WHEN still <> '{}' THEN new.cooldowns END,
-                hold = CASE WHEN still <> '{}' THEN 2 ELSE 0 END
+        newer_equals := ARRAY(SELECT e FROM unnest(equals_of(new)) e WHERE e <> ALL(remaining));
+        IF newer_equals <> '{}' THEN
+            remaining := remaining || unmet(newer_equals);
+            UPDATE queue SET needs = nullif(remaining, '{}'), cooldowns = CASE WHEN remaining <> '{}' THEN new.cooldowns END,
+                hold = CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END
             WHERE id = new.id;
         END IF;
     END IF;
-    IF still IS NOT NULL AND still <> '{}' THEN
-        INSERT INTO waits SELECT need, new.id FROM unnest(still) AS need ON CONFLICT DO NOTHING;
+    IF remaining IS NOT NULL AND remaining <> '{}' THEN
+        INSERT INTO waits SELECT need, new.id FROM unnest(remaining) AS need ON CONFLICT DO NOTHING;
     ELSE
         dues := ARRAY[due];
     END IF;

@@ -1,21 +1,22 @@
 -- twin: rota/stores/ledger/admit.py
--- A batch of runs through their guards.
+-- Admit a batch of runs.
 
--- Where in the one list the items of the other stand.
+-- The places in `items` at which the items of `found` are.
 CREATE OR REPLACE FUNCTION places_of(items text[], found text[]) RETURNS integer[] LANGUAGE sql SET enable_hashjoin = on AS $$
     SELECT coalesce(array_agg(i.place::integer), '{}')
     FROM unnest(items) WITH ORDINALITY AS i (item, place) JOIN unnest(found) AS f (item) ON f.item = i.item
 $$;
 
--- Whether one of these needs is the id of a run, as in a chain: that run has to be there first.
+-- Is one of these needs the id of a run, as in a chain? Then that run has to be put first.
 CREATE OR REPLACE FUNCTION is_chained(needs text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT EXISTS (SELECT FROM json_array_elements_text(needs::json) AS need WHERE strpos(need, ' ') = 0)
 $$;
 
--- Easy runs of a batch, which nothing but `unique` guards and which wait for names at most, come in by one statement, if
--- nobody holds their key. A big batch, as the ticks of many schedules are, consists mostly of these. Returns who came in.
--- OFFSET 0 keeps each look a look-up: as a join, and with statistics from when the queue was empty, it reads the whole
--- index for every run (3,000 ticks in 4.9 s, not 0.6).
+-- Admit easy runs by one statement, and return the ids of the admitted runs. A run is easy if it has no guard except `unique`
+-- and no needs except names. Runs whose unique key another run has are not admitted here: the caller passes them to `admit`.
+-- A big batch, as the ticks of many schedules are, consists mostly of easy runs.
+-- Query plan: OFFSET 0 makes each NOT EXISTS a look-up by index. Without OFFSET 0 the planner makes a join of it, and with
+-- statistics from when the queue was empty that join reads the whole index for every run (3,000 ticks in 4.9 s, not 0.6).
 CREATE OR REPLACE FUNCTION admit_easy(news incoming[], arrived bigint[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     came text[];
@@ -28,7 +29,7 @@ BEGIN
                       SELECT FROM marks m WHERE m.task = substr(j.need, 2, greatest(0, strpos(j.need, ' ') - 2))
                           AND m.key = substr(j.need, strpos(j.need, ' ') + 1)
                           AND CASE left(j.need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL) AS met
-                  FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS still
+                  FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS remaining
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
         INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, expires_at, needs, hold)
@@ -36,7 +37,7 @@ BEGIN
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END, nullif(n.still, '{}'), CASE WHEN n.still <> '{}' THEN 2 ELSE 0 END
+                    ELSE n.expires_at END, nullif(n.remaining, '{}'), CASE WHEN n.remaining <> '{}' THEN 2 ELSE 0 END
         FROM numbered n
         WHERE NOT (n.uniqueness IS NOT DISTINCT FROM 'done' AND EXISTS (
               SELECT FROM marks m WHERE m.task = n.task AND m.key = n.unique_key AND m.succeeded_at IS NOT NULL))
@@ -49,7 +50,8 @@ BEGIN
         ON CONFLICT DO NOTHING RETURNING id
     )
     SELECT array_agg(ins.id::text) INTO came FROM ins;
-    -- As in `admit`: what a claim left for which the insert has waited is seen only now. Those start over.
+    -- Race: as in `admit`, the insert may have waited for a claim, and only a later statement sees the new lease. The runs in
+    -- `back` are deleted again, and the caller passes them to `admit`.
     back := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(came)
         UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(came)
         UNION ALL SELECT q.id FROM queue q WHERE q.id = ANY(came) AND q.unique_key IS NOT NULL
@@ -67,7 +69,8 @@ BEGIN
     RETURN came;
 END $$;
 
--- All of them in order; arrivals, expired runs and the decisions (d_*, for `count_decisions`) are handed back.
+-- Admit the runs of a batch. Returns a decision for each run (runs, reasons), the arrivals for `hint` (tasks, dues), the
+-- expired runs that were ended (touched), and the decisions for `count_decisions` (d_*).
 CREATE OR REPLACE FUNCTION admit_all(
     news incoming[], now float8,
     OUT runs text[], OUT reasons text[], OUT tasks text[], OUT dues float8[], OUT touched text[],
@@ -91,10 +94,10 @@ BEGIN
     reasons := array_fill('accepted'::text, ARRAY[cardinality(runs)]);
     tasks := '{}'; dues := '{}'; touched := '{}';
     arrived := ARRAY(SELECT nextval('arrivals') FROM generate_series(1, cardinality(news)));
-    -- The runs arrive in the order of the batch, and lock in the order of their keys, from the first to the last: two batches
-    -- of the same keys would else meet in a ring. So a stretch of easy runs comes in together only between its neighbours.
-    -- Runs of chains come last and in the order of the batch, with all runs of the batch that have their keys: nobody else
-    -- has these keys.
+    -- Lock order: the runs are numbered (`arrived`) in the order of the batch, but they are admitted in the order of task and
+    -- unique key: else two batches with the same keys would deadlock. So easy runs are admitted together only if no other run
+    -- of the batch is between them in that order (a stretch). Runs of chains, and runs that share a key with them, are admitted
+    -- last and in the order of the batch: no other batch has their keys.
     IF cardinality(news) < 2 THEN
         places := ARRAY(SELECT generate_series(1, cardinality(news)));
         easies := ARRAY[false];
@@ -141,7 +144,7 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
-    -- In the order of the batch, whatever that of the locks was: the latest run of each reason is remembered.
+    -- Decisions are in the order of the batch: `count_decisions` remembers the last run of each reason.
     SELECT d_tasks || array_agg(n.task ORDER BY n.ordinality), d_keys || array_agg(n.key ORDER BY n.ordinality),
            d_reasons || array_agg(reasons[n.ordinality] ORDER BY n.ordinality),
            d_runs || array_agg(runs[n.ordinality] ORDER BY n.ordinality)

@@ -1,11 +1,13 @@
 -- twin: rota/stores/charts.py
--- What workers report of their work, by the minute.
+-- The charts: what workers report of their work, added up by the minute.
 
+-- The sums of two lists, place by place. A shorter list counts as if zeros followed.
 CREATE OR REPLACE FUNCTION added(one bigint[], two bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY place), '{}')
     FROM unnest(one, two) WITH ORDINALITY AS t (a, b, place)
 $$;
 
+-- Add the tallies of one report to the current minute. Lock order: stats rows are locked in the order of their tasks.
 CREATE OR REPLACE FUNCTION chart(now float8, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

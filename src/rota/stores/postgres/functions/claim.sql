@@ -1,14 +1,17 @@
 -- twin: rota/stores/ledger/claim.py
--- claim: runs for one worker, and what any worker may look after.
+-- claim: runs for one worker, and due schedules and lapsed leases, which any worker may handle.
 
+-- A schedule as JSON: what was declared, its state, its last firings. `read_schedule` in rows.py reads it.
 CREATE OR REPLACE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT '[' || s.declared || ',' || json_build_array(s.anchor, s.next_at, s.fires_at, s.version, s.since, s.paused,
         s.note)::text || ',[' || array_to_string(s.recent, ',') || ']]'
 $$;
 
--- When this worker should look again: the first of what is coming for which too few others wake. Not simply the
--- (number of others + 1)-th: workers that look again would all move to the last one. What somebody has locked is coming
--- soon; a transaction of a caller may hold it for long, so the longer it is due, the later it is looked for.
+-- When the worker `who` should claim again: at the first coming time (of a run, a schedule or a rate) for which too few other
+-- idle workers wake. The worker does not simply take the coming time number (other workers + 1): then all workers that claim
+-- again would move to the last one.
+-- `skipped`: other verbs have locked due runs. These are expected soon; but the transaction of a caller may lock a run for
+-- long, so the worker waits half as long as the run has been due, from 0.02 to 1 second.
 CREATE OR REPLACE FUNCTION wake_at(
     who text, known text[], startable text[], again boolean, skipped boolean, now float8
 ) RETURNS float8
@@ -26,7 +29,7 @@ BEGIN
            now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
     INTO l_tasks, l_priorities, due, unlocked FROM lanes(startable) l;
     IF again AND due IS NOT NULL THEN
-        RETURN now;  -- this claim ended early, or was a repeated one: what is due waits for the next
+        RETURN now;  -- this claim ended early or was sent again: the next claim takes the due runs
     END IF;
     others := ARRAY(SELECT w.wake_at FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                     AND w.wake_at > now AND w.tasks && known);
@@ -55,7 +58,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A full worker fires schedules only where no idle one wakes for them in time.
+-- When a worker without free seats should look at the schedules; NULL if an idle worker wakes for them in time.
 CREATE OR REPLACE FUNCTION next_schedule(who text, now float8) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
     fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL);
@@ -67,7 +70,9 @@ BEGIN
     RETURN fires;
 END $$;
 
--- The answer comes as rows: one header, then the runs of the batch, the lapsed leases and the due schedules.
+-- Claim number `num` of the worker `who`, which knows the tasks `known` and has `free` seats. The same number again returns the
+-- same batch. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
+-- Lock order: workers (1), the row of `who`; specs (3). The rows of queue, schedules and leases are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
@@ -109,7 +114,7 @@ BEGIN
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
             || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
-            || ARRAY(SELECT DISTINCT c.task::text FROM queue q  -- and of those that wait for their end
+            || ARRAY(SELECT DISTINCT c.task::text FROM queue q  -- and of the runs that wait for their end
                      JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
                      JOIN queue c ON c.id = w.run WHERE q.id = ANY(late))
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
@@ -127,7 +132,8 @@ BEGIN
             dues := dues || more.dues;
         END IF;
         IF free > 0 THEN
-            -- A gated task that is not locked has come to its work only since: the next claim is for it.
+            -- Race: a gated task whose gate is not locked got its first due run, or its gate, after the look above. This claim
+            -- leaves it for the next claim.
             SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
             FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u WHERE u = ANY(gates)
                 OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
@@ -168,21 +174,22 @@ BEGIN
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
-    IF known = '{}' AND free = 0 THEN  -- the worker stops: wake another one, which takes over its alarm
+    IF known = '{}' AND free = 0 THEN  -- the worker stops: wake another one, which wakes at the coming times instead
         tasks := tasks || NULL::text;
         dues := dues || now;
     END IF;
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, touched);
+    PERFORM send_hints(me, hinted, touched);
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
         'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
 END $$;
 
--- Schedules that the claim of that time was offered and could not read: not to be met at every claim. Not those that
--- someone has said something of since.
+-- Offer the schedules `ids`, which the claim at `claimed_at` got and its client could not read, again only after `seconds`: else
+-- every claim would get them. A schedule that was changed or offered again since that claim is left as it is.
 CREATE OR REPLACE FUNCTION set_aside(me text, skew float8, seen float8, ids text[], claimed_at float8, seconds float8)
 RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
     UPDATE schedules SET look_at = after(claimed_at, seconds) WHERE id = ANY(ARRAY(
-        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, {OFFER_AGAIN}) ORDER BY s.id FOR UPDATE))
+        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, {OFFER_AGAIN})
+        ORDER BY s.id FOR UPDATE))
 $$;

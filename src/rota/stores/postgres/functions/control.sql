@@ -1,9 +1,12 @@
 -- twin: rota/stores/ledger/control.py
--- control: commands of people.
+-- control: commands of people to runs, tasks and schedules.
 
--- What a command makes of one run; how many it changed. The caller has locked its gate.
+-- Apply a command to the run `which`. `changed`: how many runs the command changed. `decided`: a decision is counted.
+-- Lock order: the caller has locked the gate of the task, and the run.
+-- Race: a run may move between queue and leases between two statements. So a run is gone only if a single statement finds it
+-- in neither table.
 CREATE OR REPLACE FUNCTION control_run(
-    command text, which text, said text, now float8,
+    command text, which text, new_note text, now float8,
     OUT changed integer, OUT decided boolean, OUT of_task text, OUT of_key text, OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -21,33 +24,33 @@ BEGIN
     IF l.id IS NOT NULL THEN
         of_task := l.task; of_key := l.key;
         IF command = 'cancel' THEN
-            changed := 1;  -- also where it was told already
-            decided := NOT l.cancel_requested OR l.pause_requested OR l.note IS DISTINCT FROM said;
-            UPDATE leases SET cancel_requested = true, pause_requested = false, note = said WHERE decided AND id = which;
+            changed := 1;  -- also if the cancel was requested before
+            decided := NOT l.cancel_requested OR l.pause_requested OR l.note IS DISTINCT FROM new_note;
+            UPDATE leases SET cancel_requested = true, pause_requested = false, note = new_note WHERE decided AND id = which;
         ELSIF command = 'pause' THEN
-            decided := NOT l.cancel_requested AND (NOT l.pause_requested OR l.note IS DISTINCT FROM said);
-            UPDATE leases SET pause_requested = true, note = said WHERE decided AND id = which;
+            decided := NOT l.cancel_requested AND (NOT l.pause_requested OR l.note IS DISTINCT FROM new_note);
+            UPDATE leases SET pause_requested = true, note = new_note WHERE decided AND id = which;
         ELSIF command = 'resume' THEN
             decided := l.pause_requested;
-            UPDATE leases SET pause_requested = false, note = said WHERE decided AND id = which;
+            UPDATE leases SET pause_requested = false, note = new_note WHERE decided AND id = which;
         END IF;
         IF decided THEN changed := 1; END IF;
     ELSIF q.id IS NOT NULL THEN
         of_task := q.task; of_key := q.key;
         IF command IN ('cancel', 'drop') THEN
             SELECT * INTO gone FROM end_waiting(ARRAY[which], CASE command WHEN 'drop' THEN 'dropped' ELSE 'cancelled' END,
-                                                said, now);
+                                                new_note, now);
             tasks := gone.tasks; dues := gone.dues;
             decided := true;
         ELSIF command = 'pause' AND q.hold <> 3 THEN
-            UPDATE queue SET hold = 3, note = said WHERE id = which;
+            UPDATE queue SET hold = 3, note = new_note WHERE id = which;
             IF q.hold = 0 AND q.due_at <= now THEN
                 dues := freed(q.task, q.key, false, now);
                 tasks := array_fill(q.task::text, ARRAY[cardinality(dues)]);
             END IF;
             decided := true;
         ELSIF command = 'resume' AND q.hold = 3 THEN
-            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = said WHERE id = which;
+            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = new_note WHERE id = which;
             tasks := ARRAY[q.task::text]; dues := ARRAY[q.due_at];
             decided := true;
         END IF;
@@ -55,9 +58,10 @@ BEGIN
     END IF;
 END $$;
 
--- Cancel and drop end what a task has waiting, so many at a time; pause and resume hold the task.
+-- Apply a command to a task. Cancel and drop end its queued runs, at most {DROPPED_AT_ONCE} at a time; pause and resume change
+-- the flag `paused` of its spec. Lock order: queue (6), by id, with the runs that wait for the ended runs.
 CREATE OR REPLACE FUNCTION control_task(
-    command text, which text, said text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
+    command text, which text, new_note text, now float8, OUT changed integer, OUT tasks text[], OUT dues float8[],
     OUT touched text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -72,7 +76,7 @@ BEGIN
         waiting := waiting[1:{DROPPED_AT_ONCE}];
         PERFORM FROM queue q WHERE q.id = ANY(waiting || behind_of(waiting)) ORDER BY q.id FOR UPDATE;
         waiting := ARRAY(SELECT q.id FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR UPDATE);
-        SELECT * INTO gone FROM end_waiting(waiting, 'dropped', said, now);
+        SELECT * INTO gone FROM end_waiting(waiting, 'dropped', new_note, now);
         changed := coalesce(cardinality(gone.ended), 0);
         touched := gone.ended; tasks := gone.tasks; dues := gone.dues;
     ELSE
@@ -85,24 +89,27 @@ BEGIN
     END IF;
 END $$;
 
+-- Apply a command to a schedule. `due`: when a worker should look at the resumed schedule.
 CREATE OR REPLACE FUNCTION control_schedule(
-    command text, which text, said text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT due float8
+    command text, which text, new_note text, now float8, OUT changed integer, OUT of_task text, OUT of_key text, OUT due float8
 ) LANGUAGE plpgsql AS $$
 BEGIN
     IF command IN ('cancel', 'drop') THEN
         DELETE FROM schedules s WHERE s.id = which RETURNING s.task, s.key INTO of_task, of_key;
     ELSIF command = 'pause' THEN
-        UPDATE schedules s SET paused = true, note = said, version = s.version + 1, look_at = NULL
+        UPDATE schedules s SET paused = true, note = new_note, version = s.version + 1, look_at = NULL
         WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
     ELSE
-        UPDATE schedules s SET paused = false, note = said, version = s.version + 1, since = now, look_at = s.fires_at
+        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now, look_at = s.fires_at
         WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
     END IF;
     changed := FOUND::integer;
 END $$;
 
+-- Apply a command to each of `subjects`, which are runs, tasks or schedules (`about`). An answer is the number of changes.
+-- Lock order: specs (3) by name, leases (4) by id, queue (6) by id; or schedules (2) by id; or specs (3) by name, queue (6).
 CREATE OR REPLACE FUNCTION control(
-    me text, skew float8, seen float8, command text, subjects text[], said text, asker text, about text,
+    me text, skew float8, seen float8, command text, subjects text[], new_note text, requested_by text, about text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -120,7 +127,7 @@ BEGIN
         PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
         PERFORM FROM queue q WHERE q.id = ANY(subjects || behind_of(subjects)) ORDER BY q.id FOR UPDATE;
     ELSIF about = 'tasks' THEN
-        IF command IN ('pause', 'resume') THEN  -- also a task that nobody has declared
+        IF command IN ('pause', 'resume') THEN  -- also a task that no app has declared
             INSERT INTO specs (name, spec, enabled, gated)
             SELECT DISTINCT ON (s.name COLLATE "C") s.name, json_build_object('name', s.name)::text, true, false
             FROM unnest(subjects) AS s (name) ORDER BY s.name COLLATE "C" ON CONFLICT DO NOTHING;
@@ -133,7 +140,7 @@ BEGIN
     answers := '{}'; touched := '{}';
     FOREACH subject IN ARRAY subjects LOOP
         IF about = 'runs' THEN
-            SELECT * INTO got FROM control_run(command, subject, said, now);
+            SELECT * INTO got FROM control_run(command, subject, new_note, now);
             IF got.decided THEN
                 touched := touched || subject;
                 d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_counts := d_counts || 1::bigint;
@@ -141,14 +148,14 @@ BEGIN
             END IF;
             tasks := tasks || got.tasks; dues := dues || got.dues;
         ELSIF about = 'tasks' THEN
-            SELECT * INTO got FROM control_task(command, subject, said, now);
+            SELECT * INTO got FROM control_task(command, subject, new_note, now);
             IF got.changed > 0 THEN
                 d_tasks := d_tasks || subject; d_keys := d_keys || NULL::text; d_runs := d_runs || NULL::text;
                 d_counts := d_counts || got.changed::bigint;
             END IF;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
         ELSE
-            SELECT * INTO got FROM control_schedule(command, subject, said, now);
+            SELECT * INTO got FROM control_schedule(command, subject, new_note, now);
             IF got.changed > 0 THEN
                 d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_runs := d_runs || NULL::text;
                 d_counts := d_counts || 1::bigint;
@@ -160,7 +167,7 @@ BEGIN
         answers := answers || got.changed;
     END LOOP;
     PERFORM count_decisions(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
-                   array_fill(said, ARRAY[cardinality(d_tasks)]), asker, now);
+                   array_fill(new_note, ARRAY[cardinality(d_tasks)]), requested_by, now);
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, touched);
+    PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -1,5 +1,5 @@
 -- twin: rota/stores/ledger/control.py
--- declare: specs and schedules of code.
+-- declare: publish the specs of tasks and the schedules that code declares.
 
 -- Publish the spec of a task. The caller has locked its row; `fresh` says that the caller has just added that row. A pause
 -- stays. If the limits or the rate change, all parked runs of the task are unparked. If the task is enabled again, workers
@@ -31,7 +31,7 @@ BEGIN
         IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key);
     regated := repaced OR (new.total, new.per_key) IS DISTINCT FROM (known.total, known.per_key);
     IF repaced THEN
-        DELETE FROM rates WHERE task = new.name;  -- tokens of the old rate would hold up the new one, perhaps for days
+        DELETE FROM rates WHERE task = new.name;  -- the old rate may have no token for days
     END IF;
     IF regated THEN
         UPDATE queue SET hold = 0 WHERE hold = 1 AND task = new.name;
@@ -41,9 +41,9 @@ BEGIN
     END IF;
 END $$;
 
--- Declare a schedule: the first tick is the declarer's, as the store reads no triggers. One that fires at the same times
--- keeps its next tick. What fell before `since` is not owed. One that has a version comes from another store, and stands
--- where it stood there.
+-- Declare a schedule. The caller computes the first tick, because the store reads no triggers. A schedule that exists and fires
+-- at the same times keeps its next tick. Ticks before `since` are not fired later. A schedule that has a version already comes
+-- from another store, and keeps the state that it had there.
 CREATE OR REPLACE FUNCTION declare_schedule(new schedules, now float8, OUT answer text, OUT due float8) LANGUAGE plpgsql AS $$
 DECLARE
     known schedules;
@@ -76,7 +76,7 @@ BEGIN
     END IF;
 END $$;
 
--- Tasks and schedules in order; `declared` is NULL for a task, `spec` for a schedule.
+-- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule.
 CREATE OR REPLACE FUNCTION declare_all(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
     totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[],
@@ -92,8 +92,8 @@ DECLARE
     gating text[];
     tasks text[] := '{}'; dues float8[] := '{}';
 BEGIN
-    -- Schedules come before specs, as in `fire`, and both in the order of their names: two apps that start at once add the
-    -- same ones. What is declared twice is declared in the order given.
+    -- Lock order: schedules (2) by id, then specs (3) by name, then leases (4) by id. Two apps that start at the same time add
+    -- the same rows, so new rows are added in that order too. An item that is declared twice is declared in the order given.
     PERFORM FROM schedules s WHERE s.id = ANY(names) ORDER BY s.id FOR UPDATE;
     now := now_of(skew, seen, true);
     answers := array_fill(NULL::text, ARRAY[cardinality(names)]);
@@ -136,5 +136,5 @@ BEGIN
         answers[item.place] := got.answer;
     END LOOP;
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, NULL);
+    PERFORM send_hints(me, hinted, NULL);
 END $$;

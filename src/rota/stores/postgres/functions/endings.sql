@@ -1,26 +1,28 @@
 -- twin: rota/stores/ledger/holds.py
--- Runs that end without having run, and what was decided.
+-- Runs that end before they run, and the counts of decisions.
 
--- One row per (task, key, reason), however often it was said. A verb decides once, behind all else that it waits for.
+-- Count decisions: one row per (task, key, reason), with the run and the note of the last decision.
+-- Lock order: decisions (8), by task, key and reason. A verb calls this once, after it has waited for all other locks.
 CREATE OR REPLACE FUNCTION count_decisions(
-    tasks text[], keys text[], reasons text[], counts bigint[], runs text[], said text[], asker text, now float8
+    tasks text[], keys text[], reasons text[], counts bigint[], runs text[], notes text[], requested_by text, now float8
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(cardinality(tasks), 0) = 0 THEN RETURN; END IF;
     INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
     SELECT d.task, coalesce(d.key, ''), d.reason, sum(coalesce(d.count, 1)), now, now,
-           (array_agg(d.run ORDER BY d.place DESC))[1], (array_agg(d.said ORDER BY d.place DESC))[1], asker
-    FROM unnest(tasks, keys, reasons, counts, runs, said) WITH ORDINALITY
-        AS d (task, key, reason, count, run, said, place)
+           (array_agg(d.run ORDER BY d.place DESC))[1], (array_agg(d.note ORDER BY d.place DESC))[1], requested_by
+    FROM unnest(tasks, keys, reasons, counts, runs, notes) WITH ORDINALITY
+        AS d (task, key, reason, count, run, note, place)
     GROUP BY 1, 2, 3 ORDER BY d.task COLLATE "C", coalesce(d.key, '') COLLATE "C", d.reason COLLATE "C"
     ON CONFLICT (task, key, reason) DO UPDATE SET count = decisions.count + excluded.count,
         last_at = excluded.last_at, run = excluded.run, note = excluded.note, by = excluded.by;
 END $$;
 
--- Runs that wait end without having run: cancelled, dropped, expired. The caller has locked their gates, which are
--- freed only when all of the runs are gone: else one makes room for the next.
+-- End the queued runs `ids` before they run, as cancelled with the reason `why`. Returns the ended runs and the arrivals for
+-- `hint`. All runs are deleted before any run is unparked in their place: else one of `ids` would be unparked.
+-- Lock order: the caller has locked the gates of their tasks.
 CREATE OR REPLACE FUNCTION end_waiting(
-    ids text[], why text, said text, now float8,
+    ids text[], why text, new_note text, now float8,
     OUT ended text[], OUT of_task text[], OUT of_key text[], OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,7 +37,7 @@ BEGIN
     ), kept AS (
         INSERT INTO finished ({carried}, {waited}, fence, finished_at, cancel_requested, pause_requested, state, reason, note)
         SELECT {g.carried}, {g.waited}, g.fence, now, false, false, 'cancelled', why,
-            CASE WHEN why = 'expired' THEN g.note ELSE said END
+            CASE WHEN why = 'expired' THEN g.note ELSE new_note END
         FROM gone g
     ), waited AS (
         DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id
@@ -59,7 +61,8 @@ BEGIN
     END IF;
 END $$;
 
--- End queued runs that are too late to start, as far as nobody is changing them right now.
+-- End those of the queued runs `late` that have expired. A run that another verb has locked is skipped (SKIP LOCKED): a later
+-- claim or sweep ends it.
 CREATE OR REPLACE FUNCTION expire(late text[], now float8, OUT touched text[], OUT tasks text[], OUT dues float8[])
 LANGUAGE plpgsql AS $$
 DECLARE

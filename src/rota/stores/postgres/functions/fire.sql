@@ -1,8 +1,10 @@
 -- twin: rota/stores/ledger/admit.py
--- fire: schedules advance, and their runs come in.
+-- fire: advance schedules and admit the runs of their ticks.
 
--- Advance each schedule and admit its runs, if it still stands where the tick was planned. Runs come flat; `r_tick` is
--- the place of the tick that each belongs to.
+-- Advance the schedule of each tick and admit the runs of the tick. A tick is applied only if its schedule is not paused and
+-- still has the version and the next time from which the tick was computed: so two workers cannot fire one tick. The runs of
+-- all ticks come in one list; `r_tick` is the place of the tick of each run.
+-- Lock order: schedules (2) by id, then as in `put`.
 CREATE OR REPLACE FUNCTION fire(
     me text, skew float8, seen float8,
     ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
@@ -16,7 +18,7 @@ DECLARE
     tasks text[];
     dues float8[];
     tick record;
-    plan record;
+    schedule record;
     got record;
     first_next float8;
     m_tasks text[] := '{}'; m_keys text[] := '{}'; m_reasons text[] := '{}'; m_counts bigint[] := '{}';
@@ -29,12 +31,12 @@ BEGIN
                 WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
         UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at, look_at = tick.fires_at
         WHERE s.id = tick.id AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
-        RETURNING s.task, s.key INTO plan;
+        RETURNING s.task, s.key INTO schedule;
         IF FOUND THEN
             applied := applied || tick.place::integer;
             first_next := least(first_next, tick.fires_at);
             IF tick.missed IS NOT NULL THEN
-                m_tasks := m_tasks || plan.task::text; m_keys := m_keys || plan.key::text;
+                m_tasks := m_tasks || schedule.task::text; m_keys := m_keys || schedule.key::text;
                 m_reasons := m_reasons || tick.reason; m_counts := m_counts || tick.missed;
                 m_words := m_words || tick.words;
             END IF;
@@ -49,30 +51,32 @@ BEGIN
     runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
     PERFORM count_decisions(m_tasks || got.d_tasks, m_keys || got.d_keys, m_reasons || got.d_reasons, m_counts,
                    array_fill(NULL::text, ARRAY[cardinality(m_tasks)]) || got.d_runs, m_words, NULL, now);
-    -- What became of each nominal time; a missed range comes before the runs of its tick. `other` is a run that was
-    -- there already: the id of a tick's own run follows from its nominal time.
+    -- The outcome of each nominal time. The missed times of a tick come before its runs. `other` is the id of the run that
+    -- answered in place of the tick's own run; NULL if the tick's own run did, whose id follows from its nominal time.
     WITH firing AS (
         SELECT ids[m.tick] AS id, m.tick, 0 AS place, m.at AS nominal, m.reason, NULL::text AS other
-        FROM unnest(missed_at, missed_reasons) WITH ORDINALITY AS m (at, reason, tick) WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
+        FROM unnest(missed_at, missed_reasons) WITH ORDINALITY AS m (at, reason, tick)
+        WHERE m.at IS NOT NULL AND m.tick = ANY(applied)
         UNION ALL
         SELECT ids[r.tick], r.tick, row_number() OVER (ORDER BY r.place), r.nominal,
                reasons[(row_number() OVER (ORDER BY r.place))::integer],
                nullif(runs[(row_number() OVER (ORDER BY r.place))::integer], r.id)
         FROM unnest(r_tick, r_nominal, p_id) WITH ORDINALITY AS r (tick, nominal, id, place)
         WHERE r.tick = ANY(applied)
-    ), told AS (
+    ), outcomes AS (
         SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"' || coalesce(',' || to_json(f.other)::text, '')
                                || ']' ORDER BY f.tick, f.place) AS firings,
                (array_agg(f.nominal ORDER BY f.tick DESC, f.place DESC))[1] AS last_at
         FROM firing f GROUP BY f.id
     )
-    UPDATE schedules s SET last_at = told.last_at,
-        recent = (s.recent || told.firings)[greatest(1, cardinality(s.recent) + cardinality(told.firings) + 1 - {FIRINGS_KEPT}):]
-    FROM told WHERE s.id = told.id;
-    IF first_next IS NOT NULL THEN  -- one worker looks after all that are due next
+    UPDATE schedules s SET last_at = outcomes.last_at,
+        recent = (s.recent || outcomes.firings)[
+            greatest(1, cardinality(s.recent) + cardinality(outcomes.firings) + 1 - {FIRINGS_KEPT}):]
+    FROM outcomes WHERE s.id = outcomes.id;
+    IF first_next IS NOT NULL THEN  -- one worker wakes for the first of the next ticks
         tasks := tasks || NULL::text;
         dues := dues || first_next;
     END IF;
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, touched);
+    PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -1,14 +1,16 @@
 -- twin: rota/stores/ledger/holds.py
--- Limits and rates: how many may start, and who is let in when there is room. The caller holds lock_gates.
+-- Gates: limits and rates. How many runs may start, and which parked runs are unparked when there is room.
+-- Lock order: the caller of these functions has locked the gates of the tasks (lock_gates).
 
--- How many may start now, by GCRA.
+-- How many runs may start now under a rate, by GCRA: `pace` is the seconds between two starts.
 CREATE OR REPLACE FUNCTION tokens(full_at float8, pace float8, burst integer, now float8) RETURNS integer
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN now < full_at - (burst - 1) * pace THEN 0
                 ELSE least(burst, 1 + floor(least(1e6, (now - (full_at - (burst - 1) * pace)) / pace))::integer) END
 $$;
 
--- May anything of this task start now? Those whose key is full are parked.
+-- Does the limit and the rate of the task as a whole let a run start now? Limits by key need no look here: the runs of a
+-- saturated key are parked.
 CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (
         SELECT FROM specs s WHERE s.name = which AND s.gated
@@ -18,7 +20,8 @@ CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANG
                    s.rate_interval, s.rate_burst, now)))
 $$;
 
--- Starts cost tokens; a key whose runs are parked for want of one is let go when the next comes.
+-- Take tokens from the rates for the runs `taken`. For a key that has parked runs and a free seat, `opens_at` becomes the time
+-- of its next token: then `unpark_opened` unparks runs of the key.
 CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE sql AS $$
     WITH touched AS (
         SELECT l.task, l.key, 1 AS n FROM leases l WHERE l.id = ANY(taken)
@@ -45,7 +48,7 @@ CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[],
     ON CONFLICT (task, key) DO UPDATE SET full_at = excluded.full_at, opens_at = excluded.opens_at
 $$;
 
--- Parked runs of keys that their rate held up, where its time has come.
+-- Unpark runs of the keys whose rate has a token again (`opens_at`). Returns the arrivals for `hint`.
 CREATE OR REPLACE FUNCTION unpark_opened(now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     opened record;
@@ -62,7 +65,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Let the best parked runs of a key into the due index; when they are due. Under the lock of the task's gate.
+-- Unpark the `most` best runs of a key: they enter the due index. Returns their due times. Lock order: the caller has locked
+-- the gate of the task, so it may lock parked runs of the task at any time.
 CREATE OR REPLACE FUNCTION unpark(which text, about text, most integer) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     dues float8[];
@@ -78,8 +82,9 @@ BEGIN
     RETURN coalesce(dues, '{}');
 END $$;
 
--- A run of a gated task no longer runs or stands ready: another may start. When something of its task is due now.
--- An end gives a rate no token back, so only a limit lets the next one of its key in then.
+-- A run of the task `which` and the key `about` gave up its seat or its place in the due index: unpark one run of the key.
+-- Returns the times at which runs of the task are due; none if the task has no gate. The end of a run (`was_running`) gives
+-- no token back to a rate, so it unparks a run only if the task has a limit per key.
 CREATE OR REPLACE FUNCTION freed(which text, about text, was_running boolean, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     limited boolean;
@@ -92,7 +97,7 @@ BEGIN
     RETURN ARRAY[now];
 END $$;
 
--- Many runs of gated tasks have ended: `freed` for all of them, a look-up per key.
+-- `freed` for many runs of gated tasks that have ended, with one look-up per key. Returns the arrivals for `hint`.
 CREATE OR REPLACE FUNCTION free_all(of_task text[], of_key text[], now float8, OUT tasks text[], OUT dues float8[])
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,9 +1,11 @@
 -- twin: rota/stores/idle.py
--- Who is told that there is something to do.
+-- Hints: which idle workers are woken, and how other processes hear of it.
 
--- An idle worker for each of these arrivals, unless it wakes in time by itself; the last to wake first. A task of NULL
--- is a schedule: anyone can fire it, and one who wakes in time is enough. Whoever is hinted is no longer idle. A worker
--- whose row is locked is claiming right now, and passed over.
+-- Choose an idle worker for each arrival (`tasks`, `dues`) and return the names of the chosen workers; `idle` = 2 marks them.
+-- A worker that wakes by itself before the arrival is due is not chosen. Of the others, the worker that would wake last is
+-- chosen first. A task of NULL is a schedule: any worker can fire it, and no worker is chosen if one wakes in time.
+-- Race: a worker whose row is locked is claiming right now. It is skipped (SKIP LOCKED), and its claim may not see what this
+-- verb adds: see `missed`.
 CREATE OR REPLACE FUNCTION hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     idle_now bigint;
@@ -44,10 +46,11 @@ BEGIN
     RETURN hinted;
 END $$;
 
--- Tell the other processes that listen; the caller's own are told by its client. Sent when the transaction commits.
--- `unheard` are tasks that have something to start for which no idle worker was seen: each process that listens calls one
--- of its own, if it has one by then.
-CREATE OR REPLACE FUNCTION tell(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
+-- Send hints to the other processes that listen. The server sends a NOTIFY when the transaction commits. The client of the
+-- caller gives the hints to the workers of its own process (`PostgresStore._publish`).
+-- `unheard`: tasks that have a due run for which `hint` found no idle worker. Each process that listens wakes one of its own
+-- workers for them, if it has an idle one by then.
+CREATE OR REPLACE FUNCTION send_hints(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     channel text := 'rota.' || current_schema();
@@ -63,21 +66,24 @@ BEGIN
         PERFORM pg_notify(channel, payload);
         RETURN;
     END IF;
-    -- A payload has at most 8,000 bytes: workers are named a few at a time, runs are looked for by those who wait.
+    -- A payload has at most 8,000 bytes. So each message names ten workers, and no message names runs: after `resync`, whoever
+    -- waits for a run reads that run.
     PERFORM pg_notify(channel, json_build_object('from', me, 'resync', true)::text);
     FOR i IN 0 .. (coalesce(cardinality(hinted), 0) - 1) / 10 LOOP
         PERFORM pg_notify(channel, json_build_object('from', me, 'workers', hinted[i * 10 + 1 : i * 10 + 10])::text);
     END LOOP;
 END $$;
 
--- An idle worker for each run that the task has waiting, up to {ANNOUNCED_AT_ONCE}: what it may start has changed.
+-- The arrivals for `hint` after the limits or the pause of a task have changed: `now` for each waiting run of the task, at
+-- most {ANNOUNCED_AT_ONCE} times.
 CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LANGUAGE sql AS $$
     SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT {ANNOUNCED_AT_ONCE})
 $$;
 
--- Which of these idle workers have something due to take? A put and a claim that run at the same time do not see each
--- other: so a client asks once more, a moment after a worker of its own found nothing. Who was hinted and has not claimed
--- yet comes for one run.
+-- Which of the idle workers `names` have a due run to claim? They are marked as hinted (`idle` = 2).
+-- Race: a put and a claim that run at the same time do not see each other. The put sees no idle worker, and the claim sees no
+-- run. So a client calls this function a moment after a claim of its worker has left seats empty. Every worker that was
+-- hinted and has not claimed since is expected to take one run (`coming`).
 CREATE OR REPLACE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -110,7 +116,7 @@ BEGIN
     RETURN hinted;
 END $$;
 
--- This process listens from now on, for so many seconds.
+-- Register the process `me` as a listener for the next `seconds`.
 CREATE OR REPLACE FUNCTION listen_for(me text, seconds float8) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
     INSERT INTO listeners VALUES (me, clock_timestamp() + seconds * interval '1 second')
     ON CONFLICT (id) DO UPDATE SET until = excluded.until

@@ -1,24 +1,30 @@
 -- twin: rota/stores/sqlite/threads.py
--- Verbs are READ COMMITTED: each statement sees what was committed before it began.
--- Their plans are made once per connection, perhaps while the tables are empty, and have to hold when they are full. So
--- the verbs forbid whatever reads a whole table: every step is a look-up by index for each row of the batch.
+-- Locks. Verbs run in READ COMMITTED: each statement sees what was committed before the statement began.
 --
--- Verbs wait for locks in this order and in no other, so that they wait for each other but never in a ring:
+-- Query plans: PostgreSQL makes the plan of a statement once per connection, perhaps while the tables are empty, and uses it
+-- when they are full. So the verbs forbid sequential scans, hash joins and merge joins: every statement looks up each row of
+-- the batch by an index.
+--
+-- Lock order: a verb waits for locks only in this order, so that verbs can wait for each other but cannot deadlock. Comments
+-- in the other files begin with "Lock order:" where they speak of it, and with "Race:" where two verbs may miss each other.
 --   1 workers    the row of the worker that claims
 --   2 schedules  by id
 --   3 specs      the gates of tasks, by name
 --   4 leases     by id
---   5 names      names and plans (lock_names), by bucket
---   6 queue      rows that are there, by id; then those that come in, by task and unique key. A parked run belongs to its
---                gate: whoever holds that may lock it at any time
---   7 marks      and rates, which belong to the gate of their task as well
+--   5 names      names of needs and groups of plans (lock_names), by bucket
+--   6 queue      first rows that exist, by id; then new rows, by task and unique key. Exception: a verb that has locked the
+--                gate of a task may lock the parked runs of that task at any time
+--   7 marks      and rates; the lock on the gate of a task also protects the rates of the task
 --   8 decisions  by task, key and reason
 --   9 stats      by minute and task
--- A lock that comes too late for this order is taken without waiting: SKIP LOCKED where another row does as well, else
--- NOWAIT, which ends the verb, and its client sends it again. tests/stores/test_postgres_order.py checks all of it.
--- What a lock protects is read by a later statement than the one that took it.
+-- A verb that needs a lock too late for this order does not wait for it. It uses SKIP LOCKED if another row serves as well.
+-- Else it uses NOWAIT: if the row is locked, the server rolls the verb back, and the client sends the verb again.
+-- tests/stores/test_postgres_order.py checks this order.
+-- A value that a lock protects is read by a later statement than the statement that took the lock: the statement that waits
+-- for a lock still sees other tables as they were when it began.
 
--- Lock what limits these tasks, in the order of their names; which of them are gated.
+-- Lock the gates (rows in specs) of those of these tasks that have a limit or a rate, and return the names of these tasks.
+-- Lock order: specs (3), by name.
 CREATE OR REPLACE FUNCTION lock_gates(tasks text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM specs WHERE gated AND name = ANY(tasks)) THEN
@@ -27,15 +33,16 @@ BEGIN
     RETURN ARRAY(SELECT name FROM specs WHERE gated AND name = ANY(tasks) ORDER BY name FOR NO KEY UPDATE);
 END $$;
 
--- The same where other locks are held already. Most of these gates are held, too; a gate that is not is locked NOWAIT.
+-- Lock the gates of these tasks in a verb that has locked rows of a later class already. Lock order: too late for specs (3),
+-- so NOWAIT. The verb has locked most of these gates already.
 CREATE OR REPLACE FUNCTION lock_late_gates(tasks text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM specs s WHERE s.gated AND s.name = ANY(tasks) ORDER BY s.name FOR NO KEY UPDATE NOWAIT;
 END $$;
 
--- The gates that a joining run may open are locked first, where a holder stands already: a newcomer needs none of them.
--- So are those of what a group has waiting that is planned anew.
-CREATE OR REPLACE FUNCTION lock_joined(news incoming[], planned text) RETURNS void LANGUAGE plpgsql AS $$
+-- Lock the gates that a put may open: those of the waiting runs that its runs join, and those of the waiting runs that its
+-- plan may cancel. A run that joins no other opens no gate. Lock order: specs (3), so this comes before lock_needs.
+CREATE OR REPLACE FUNCTION lock_joined(news incoming[], plan_group text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     tasks text[];
 BEGIN
@@ -43,15 +50,17 @@ BEGIN
         SELECT array_agg(DISTINCT q.task::text) INTO tasks
         FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
         WHERE n.unique_key IS NOT NULL;
-        PERFORM lock_gates(tasks || CASE WHEN planned IS NOT NULL THEN tasks_in(ARRAY[planned]) END);
+        PERFORM lock_gates(tasks || CASE WHEN plan_group IS NOT NULL THEN tasks_in(ARRAY[plan_group]) END);
     END IF;
 END $$;
 
--- Names and plans are locked by the hash of what they are about, in 64 buckets: a batch of thousands takes few locks.
+-- Lock names of needs and groups of plans. A name is hashed, without its first character, into one of 64 buckets: so a batch
+-- of thousands takes few locks. Lock order: names (5), by bucket.
 --
--- Whoever waits for a name reads its mark and leaves a row in waits; whoever ends a run writes that mark and reads those
--- rows. Side by side, neither would see the other, and the run would wait for ever. So the one who waits takes the lock
--- alone, before it reads; those who end share it, before they write, and do not wait for each other.
+-- Race: a put that makes a run wait for a name reads the mark of that name and adds a row to waits. A settle that ends a run
+-- writes that mark and reads those rows. If both ran at the same time, neither would see what the other writes, and the run
+-- would wait for ever. So a put takes the lock alone, before it reads. A settle shares the lock with other settles, before it
+-- writes: settles do not wait for each other.
 CREATE OR REPLACE FUNCTION lock_names(names text[], alone boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     space integer := hashtext('rota.' || current_schema());
@@ -69,29 +78,31 @@ END $$;
 
 -- Locks for runs that are put: the runs and names that they wait for, the group of the plan, and the waiting runs that they
 -- may join. A lone run without needs locks the run that it joins in `admit`.
-CREATE OR REPLACE FUNCTION lock_needs(news incoming[], planned text) RETURNS void LANGUAGE plpgsql AS $$
+-- Lock order: leases (4) by id, names (5), queue (6) by id.
+CREATE OR REPLACE FUNCTION lock_needs(news incoming[], plan_group text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     wanted text[] := ARRAY(SELECT DISTINCT need FROM unnest(news) AS n
                            CROSS JOIN json_array_elements_text(n.needs::json) AS need WHERE n.needs IS NOT NULL);
     names text[] := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE strpos(w, ' ') > 0);
     met text[];
 BEGIN
-    IF planned IS NULL AND wanted = '{}' AND cardinality(news) < 2 THEN RETURN; END IF;
+    IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 THEN RETURN; END IF;
     met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n JOIN leases l ON l.task = n.task AND l.unique_key = n.unique_key
                            WHERE n.behind);
     IF met <> '{}' THEN PERFORM FROM leases l WHERE l.id = ANY(met) ORDER BY l.id FOR NO KEY UPDATE; END IF;
-    IF planned IS NOT NULL THEN names := names || ('=' || planned); END IF;
+    IF plan_group IS NOT NULL THEN names := names || ('=' || plan_group); END IF;
     IF names <> '{}' THEN PERFORM lock_names(names, true); END IF;
     met := wanted || ARRAY(SELECT q.id::text FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
                            WHERE n.unique_key IS NOT NULL)
-                  || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = planned);
+                  || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = plan_group);
     IF met <> '{}' THEN PERFORM FROM queue q WHERE q.id = ANY(met) ORDER BY q.id FOR NO KEY UPDATE; END IF;
 END $$;
 
 -- Locks for runs that end: their leases, their names, and then, by id, the runs that wait for them, equal runs that wait,
--- and the groups that they stop. The verb changes all of these later; two batches that locked them in the order of their
--- settlements would deadlock. Returns those of the ends that a run waits for; no run can start to wait for another of them
--- while these locks are held.
+-- and the waiting runs of the groups that they stop. The verb changes all of these later; two batches that locked them in the
+-- order of their settlements would deadlock. Returns the needs, met by these ends, that a run waits for. No run can begin to
+-- wait for another of these needs while the verb has these locks.
+-- Lock order: leases (4) by id, names (5), queue (6) by id.
 CREATE OR REPLACE FUNCTION lock_ends(ids text[], stopped text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     met text[];

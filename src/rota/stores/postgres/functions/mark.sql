@@ -1,7 +1,10 @@
 -- twin: rota/stores/ledger/control.py
--- mark: what is known of a (task, key), set by hand.
+-- mark: a person sets or clears marks of (task, key).
 
--- Set and clear marks; false where it was so already. Who waits for what is done thereby may start.
+-- Set and clear marks. An answer is false if the mark is already as the edit wants it. Runs whose last need is met by a new
+-- mark may start.
+-- Lock order: names (5), then marks (7), in the order of the edits; `meet_needs` then locks queue (6), after the marks. Race:
+-- see lock_names.
 CREATE OR REPLACE FUNCTION mark(
     me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
     finisheds float8[], failures_ integer[], OUT now float8, OUT hinted text[], OUT answers boolean[]
@@ -39,6 +42,6 @@ BEGIN
     IF met <> '{}' THEN
         SELECT * INTO got FROM meet_needs(met, now);
         hinted := hint(got.tasks, got.dues, now);
-        PERFORM tell(me, hinted, NULL);
+        PERFORM send_hints(me, hinted, NULL);
     END IF;
 END $$;

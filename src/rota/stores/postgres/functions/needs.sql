@@ -1,8 +1,8 @@
 -- twin: rota/stores/ledger/holds.py
--- Flows, chains and plans: runs that belong together, and needs by name. A name is spelled as in domain.needs: '+task key'
--- is met by a success of that (task, key), '*task key' by any end.
+-- Needs and groups: what flows, chains and plans are made of. A need is the id of a run or a name, as in domain.needs: a
+-- success of (task, key) meets '+task key', and any end of a run of (task, key) meets '*task key'.
 
--- What the end of a run meets; `final` is its state then.
+-- The needs that the end of a run meets; `final` is the state in which the run ended.
 CREATE OR REPLACE FUNCTION met_by(id text, awaited boolean, writes_mark boolean, task text, key text, final text) RETURNS text[]
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN awaited THEN ARRAY[id] ELSE '{}' END
@@ -10,7 +10,7 @@ LANGUAGE sql IMMUTABLE AS $$
         || CASE WHEN writes_mark AND final = 'succeeded' THEN ARRAY['+' || task || ' ' || key] ELSE '{}' END
 $$;
 
--- Is this name still to be met?
+-- Is this name not met yet by a mark?
 CREATE OR REPLACE FUNCTION is_to_come(need text) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (
         SELECT FROM marks m
@@ -18,8 +18,9 @@ CREATE OR REPLACE FUNCTION is_to_come(need text) RETURNS boolean LANGUAGE sql ST
           AND CASE left(need, 1) WHEN '*' THEN m.finished_at ELSE m.succeeded_at END IS NOT NULL)
 $$;
 
--- What of this is still to come; a run among it is told that somebody waits for its end. A run moves between queue and
--- leases while we look: it is nowhere only if one statement finds it nowhere.
+-- The needs in `wanted` that are not met yet. A run among them gets the flag `awaited`.
+-- Race: a run may move between queue and leases between two statements. So a run is gone only if a single statement finds it
+-- in neither table.
 CREATE OR REPLACE FUNCTION unmet(wanted text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     need text;
@@ -43,10 +44,13 @@ BEGIN
     RETURN remaining;
 END $$;
 
--- These runs have ended, these names are done: those that waited for nothing else may start. A set, not a counter:
--- idempotent. The child's row is read as it is once locked, so of two parents that end at once the second one empties the
--- set. One with rules of cooldowns is judged by the mark as its last parent left it: it starts when each rule that holds now
--- has let go. Only rows that were met are removed from waits: others may have come in meanwhile.
+-- Remove the met needs `gone` from the runs that wait for them. A run without other needs may start. Returns the arrivals for
+-- `hint`.
+-- Needs are a set and not a counter, so to meet a need twice changes nothing.
+-- Race: two parents of a run end at the same time. Each settle locks the row of the run and reads its needs after that, so the
+-- second settle removes the last need. Only the rows of `gone` are deleted from waits: a put may have added other rows.
+-- A run that has cooldown rules is judged by the mark that its last parent has written: it is due when every rule that
+-- applies now has passed.
 CREATE OR REPLACE FUNCTION meet_needs(gone text[], now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     waiting text[] := ARRAY(SELECT DISTINCT w.run::text FROM waits w WHERE w.ended = ANY(gone));
@@ -56,7 +60,8 @@ BEGIN
     tasks := '{}'; dues := '{}';
     IF waiting = '{}' THEN RETURN; END IF;
     PERFORM FROM queue q WHERE q.id = ANY(waiting) ORDER BY q.id FOR NO KEY UPDATE;
-    -- Whoever waited for any end of something has seen one, a cancel too: it is not waited for again.
+    -- A cancel writes no mark, but it meets a need of any end ('*'). So a mark is written here if a run waited for that end:
+    -- a run that is put later does not wait for it again.
     INSERT INTO marks AS m (task, key, finished_at, failures)
     SELECT DISTINCT substr(w.ended, 2, strpos(w.ended, ' ') - 2), substr(w.ended, strpos(w.ended, ' ') + 1), now, 0
     FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting) AND starts_with(w.ended, '*')
@@ -88,21 +93,22 @@ BEGIN
     END LOOP;
 END $$;
 
--- Who waits for the end of these runs, which wait themselves.
+-- The runs that wait for the end of the queued runs `ids`.
 CREATE OR REPLACE FUNCTION behind_of(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT ARRAY(SELECT w.run::text FROM queue q
         JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
         WHERE q.id = ANY(ids) AND (q.awaited OR q.writes_mark))
 $$;
 
--- The tasks of what these groups have waiting: their gates are locked by whoever may end that.
+-- The tasks of the queued runs of these groups. A verb that may end these runs locks the gates of these tasks.
 CREATE OR REPLACE FUNCTION tasks_in(groups text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT ARRAY(SELECT DISTINCT q.task::text FROM grouped g JOIN queue q ON q.id = g.run WHERE g.grp = ANY(groups))
 $$;
 
--- End what a group has waiting, but for these runs and unique keys. The caller decides for each of them.
+-- End the queued runs of the group `which`, except the runs `except_ids` and the runs with a unique key in `keep`. The caller
+-- counts a decision for each ended run.
 CREATE OR REPLACE FUNCTION cancel_group(
-    which text, but text[], keep text[], why text, said text, now float8,
+    which text, except_ids text[], keep text[], why text, new_note text, now float8,
     OUT ended text[], OUT of_task text[], OUT of_key text[], OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -111,10 +117,10 @@ DECLARE
 BEGIN
     waiting := ARRAY(
         SELECT q.id::text FROM queue q WHERE q.id = ANY(ARRAY(SELECT g.run FROM grouped g WHERE g.grp = which))
-          AND q.id NOT IN (SELECT unnest(but)) AND (q.unique_key IS NULL OR q.unique_key NOT IN (SELECT unnest(keep)))
-        ORDER BY q.id FOR UPDATE NOWAIT);  -- held already, but for what has just come in
+          AND q.id NOT IN (SELECT unnest(except_ids)) AND (q.unique_key IS NULL OR q.unique_key NOT IN (SELECT unnest(keep)))
+        ORDER BY q.id FOR UPDATE NOWAIT);  -- all are locked already, except a run that has just been put
     PERFORM lock_late_gates(ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(waiting)));
-    SELECT * INTO gone FROM end_waiting(waiting, why, said, now);
+    SELECT * INTO gone FROM end_waiting(waiting, why, new_note, now);
     ended := coalesce(gone.ended, '{}'); of_task := gone.of_task; of_key := gone.of_key;
     tasks := gone.tasks; dues := gone.dues;
 END $$;

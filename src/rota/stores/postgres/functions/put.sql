@@ -1,12 +1,16 @@
 -- twin: rota/stores/ledger/admit.py
--- put, and submit: the same in a caller's own transaction.
+-- put: admit new runs. submit: put in the transaction of a caller.
 
--- `plain`: no run of the batch has guards or needs, so that one statement admits them all. `runs` is NULL then: all
--- are accepted. Columns where every run has the default come as empty arrays. `planned` is the group of which these are
--- all that shall wait: what else of it does is cancelled, but for those keys, and answered behind the others.
+-- Put runs. A column in which every run has the default comes as an empty array.
+-- `plain`: no run of the batch has guards, needs or a group, so that one statement admits all runs. Then `runs` is NULL, which
+-- means that all are accepted. `known`: the tasks of the batch.
+-- `plan_group`: the group of a plan; NULL without a plan. The runs of the put are all that shall wait in this group: the other
+-- queued runs of the group are cancelled with the note `plan_note`, except those with a unique key in `keep`. The cancelled
+-- runs are returned after the others.
+-- Lock order: a plain put waits only for new rows of queue (6). Else specs (3), leases (4), names (5), queue (6).
 CREATE OR REPLACE FUNCTION put(
     me text, skew float8, seen float8, plain boolean, known text[],
-    {put_parameters}, planned text, keep text[], said text,
+    {put_parameters}, plan_group text, keep text[], plan_note text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -36,9 +40,10 @@ BEGIN
                     ELSE n.expires_at END
         FROM unnest({plain_arrays}) AS n ({plain_fields})
         ON CONFLICT DO NOTHING;
-        -- Only now: the insert may have waited for a claim of the same id, and what that left is seen by a later
-        -- statement only. A check in the insert itself made second runs of resent puts.
-        -- Ids are in the order of time: where none stands between the first and the last, none of them does.
+        -- Race: the insert may have waited for a claim that moved a run of the same id into leases, and only a later statement
+        -- than the insert sees that lease. So the check comes after the insert: a check in the insert made a second run when a
+        -- put was sent again.
+        -- Ids are in the order of time. If no id between the first and the last is taken, none of the batch is taken.
         SELECT min(i.id COLLATE "C"), max(i.id COLLATE "C") INTO first, last FROM unnest(p_id) AS i (id);
         IF EXISTS (SELECT FROM leases l WHERE l.id BETWEEN first AND last)
             OR EXISTS (SELECT FROM finished f WHERE f.id BETWEEN first AND last) THEN
@@ -47,13 +52,13 @@ BEGIN
         END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest({put_arrays}) AS n ({put_fields}));
-        PERFORM lock_joined(news, planned);
-        PERFORM lock_needs(news, planned);
+        PERFORM lock_joined(news, plan_group);
+        PERFORM lock_needs(news, plan_group);
         now := now_of(skew, seen, true);
         SELECT * INTO got FROM admit_all(news, now);
         runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
-        IF planned IS NOT NULL THEN
-            SELECT * INTO gone FROM cancel_group(planned, runs, keep, 'cancelled', said, now);
+        IF plan_group IS NOT NULL THEN
+            SELECT * INTO gone FROM cancel_group(plan_group, runs, keep, 'cancelled', plan_note, now);
             runs := runs || gone.ended;
             more := cardinality(gone.ended);
             reasons := reasons || array_fill('cancelled'::text, ARRAY[more]);
@@ -63,15 +68,15 @@ BEGIN
             got.d_runs := got.d_runs || gone.ended;
         END IF;
         PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
-            array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(said, ARRAY[more]), NULL, now);
+            array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(plan_note, ARRAY[more]), NULL, now);
         hinted := hint(tasks, dues, now);
     END IF;
-    PERFORM tell(me, hinted, touched);
+    PERFORM send_hints(me, hinted, touched);
 END $$;
 
--- put from any driver, in the caller's own transaction: runs as JSON in, [run, reason] pairs as JSON out. That
--- transaction may stay open for long, so no worker's row is locked: each process that listens is told at the commit, and
--- wakes one of its workers.
+-- Put runs in the transaction of a caller, from any driver: takes runs as JSON, returns pairs [run, reason] as JSON.
+-- Lock order: that transaction may stay open for long, so submit locks no row of workers, and chooses no worker to hint. At the
+-- commit every process that listens gets a hint for the tasks, and wakes one of its workers.
 CREATE OR REPLACE FUNCTION submit(payload text, skew float8 DEFAULT 0, seen float8 DEFAULT 0) RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$

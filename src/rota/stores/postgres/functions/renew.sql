@@ -1,7 +1,8 @@
 -- twin: rota/stores/ledger/settle.py
--- renew: leases that go on.
+-- renew: extend leases.
 
--- Extend what is still held, and keep what its handlers noted. A lapsed lease that nobody has rescued is still held.
+-- Extend each lease that `workers_` still has with this fence, and store the progress and the checkpoint that its handler
+-- has noted. A lapsed lease that no worker has rescued is extended too. Lock order: leases (4), by id.
 CREATE OR REPLACE FUNCTION renew(
     me text, skew float8, seen float8, ids text[], fences integer[], workers_ text[], seconds float8, noted boolean[],
     progresses text[], saveds bytea[], OUT now float8, OUT answers text[], OUT touched text[]
@@ -13,7 +14,7 @@ BEGIN
     WITH r AS MATERIALIZED (
         SELECT * FROM unnest(ids, fences, workers_, noted, progresses, saveds) WITH ORDINALITY
             AS r (id, fence, worker, noted, progress, saved, place)
-    ), held AS (
+    ), renewed AS (
         UPDATE leases l SET until = after(now, seconds), offer_at = NULL, progress = coalesce(r.progress, l.progress),
             saved = coalesce(r.saved, l.saved)
         FROM (SELECT DISTINCT ON (r.id, r.fence, r.worker) * FROM r ORDER BY r.id, r.fence, r.worker, r.place) AS r
@@ -23,6 +24,6 @@ BEGIN
     SELECT array_agg(CASE WHEN h.id IS NULL THEN 'lost' WHEN h.cancel_requested THEN 'cancel' WHEN h.pause_requested THEN 'pause'
                           ELSE 'ok' END ORDER BY r.place),
            array_agg(r.id) FILTER (WHERE h.noted)
-    INTO answers, touched FROM r LEFT JOIN held h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
-    PERFORM tell(me, NULL, touched);
+    INTO answers, touched FROM r LEFT JOIN renewed h ON h.id = r.id AND h.fence = r.fence AND h.worker = r.worker;
+    PERFORM send_hints(me, NULL, touched);
 END $$;

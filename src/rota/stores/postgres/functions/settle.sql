@@ -1,7 +1,7 @@
 -- twin: rota/stores/ledger/settle.py
--- settle: what becomes of runs that were claimed.
+-- settle: end or requeue claimed runs.
 
--- The runs of this batch that are writes_mark each under a name of its own, and that nobody waits for by id.
+-- The runs of this batch that write a mark that no other run of the batch writes, and for whose id no run waits.
 CREATE OR REPLACE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(m.id), '{}') FROM (
         SELECT l.id::text, l.awaited, count(*) OVER (PARTITION BY l.task, coalesce(l.unique_key, l.key, '')) AS equals
@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql 
     WHERE m.equals = 1 AND NOT m.awaited
 $$;
 
--- The endings that need no thought, all at once: of runs without a mark, and of those in `alone`, with their marks.
+-- End many runs by one statement: the runs that write no mark, and the runs in `alone` with their marks. Runs for whose id a
+-- run waits are left for `settle_one`. Returns the ended runs, the seats that they free, and the needs that they meet.
 CREATE OR REPLACE FUNCTION finish_many(
     alone text[], gates text[], now float8,
     {settle_parameters},
@@ -56,9 +57,11 @@ BEGIN
     END IF;
 END $$;
 
--- Compare-and-set on (run, fence, worker): a standby that never heard of a claim hands its fence out again. Most endings
--- need no thought and go in one statement; `simple` says that no run comes twice in the batch and none stops its group.
--- `verdicts` is NULL where all are applied.
+-- Settle claimed runs. A settlement is applied only if run, fence and worker are those of the lease. The fence alone is not
+-- enough: after a failover, a standby that has not received a claim may give out the fence of that claim again.
+-- `simple`: no run is twice in the batch, and no settlement stops a group. Then `finish_many` ends most runs by one statement,
+-- and `settle_one` handles the others. `verdicts` is NULL if all settlements are applied.
+-- Lock order: specs (3), leases (4), names (5), queue (6), marks (7), decisions (8).
 CREATE OR REPLACE FUNCTION settle(
     me text, skew float8, seen float8, simple boolean,
     {settle_parameters},
@@ -76,24 +79,24 @@ DECLARE
     got record;
     more record;
     tasks text[] := '{}'; dues float8[] := '{}';
-    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}'; d_words text[] := '{}';
+    d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}'; d_notes text[] := '{}';
 BEGIN
     touched := '{}';
-    -- Without the lock on its gate, a settle and a claim that parks the next run of the key can miss each other, and
-    -- that run waits for ever.
+    -- Race: a settle frees a seat of a key while a claim parks the next run of that key. Without the lock on the gate, neither
+    -- would see the other, and that run would stay parked for ever.
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
         gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(s_id))
                             || CASE WHEN s_stops <> '{}' THEN tasks_in(s_stops) END);
     END IF;
     now := now_of(skew, seen, true);
-    -- What waits again comes into the queue, in the order of its keys, before any mark is written: see locks.sql. A batch
-    -- that has a run twice stays in its order, because the first word about a run counts.
+    -- Lock order: requeued runs enter the queue (6), in the order of their keys, before any mark (7) is written. A batch that
+    -- has a run twice is settled in its own order, because the first settlement of a run counts.
     IF simple OR cardinality(s_id) = (SELECT count(DISTINCT i) FROM unnest(s_id) AS i) THEN
         again := ARRAY(SELECT s.place::integer FROM unnest(s_id, s_state) WITH ORDINALITY AS s (id, state, place)
                        LEFT JOIN leases l ON l.id = s.id WHERE s.state IS NULL
                        ORDER BY l.task COLLATE "C", l.unique_key COLLATE "C", s.place);
     END IF;
-    -- Who comes to wait for a run meanwhile is not seen here; then that run is left for the loop below.
+    -- Race: a put may set `awaited` after this look. Then `finish_many` leaves that run, and the loop below settles it.
     locked := NOT simple OR again <> '{}'
         OR EXISTS (SELECT FROM leases l WHERE l.id = ANY(s_id) AND (l.writes_mark OR l.awaited));
     IF locked THEN wanted := lock_ends(s_id, s_stops); END IF;
@@ -107,7 +110,7 @@ BEGIN
                 SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
-            IF got.met && wanted THEN  -- after their marks, which decide about the runs that wait for them
+            IF got.met && wanted THEN  -- after the marks are written: meet_needs reads them
                 SELECT * INTO more FROM meet_needs(got.met, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
             END IF;
@@ -121,34 +124,35 @@ BEGIN
         FOR one IN
             SELECT s.id, s.place, ROW(s.id, s.fence, s.worker, s.state, s.reason, s.result, s.delay, coalesce(s.charge, 'none'),
                 s.error, s.attempt, coalesce(s.lost, false), coalesce(s.called, true), coalesce(s.mark, true), s.progress,
-                s.saved, s.stops)::said AS said
+                s.saved, s.stops)::settlement AS settlement
             FROM unnest({settle_arrays}) WITH ORDINALITY AS s ({settle_fields}, place)
             WHERE s.id <> ALL(done) AND (s.place = ANY(again)) = (phase = 1)
             ORDER BY array_position(again, s.place::integer), s.place
         LOOP
-            SELECT * INTO got FROM settle_one(one.said, now, wanted);
+            SELECT * INTO got FROM settle_one(one.settlement, now, wanted);
             verdicts[one.place] := got.verdict;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
             IF got.late IS NOT NULL THEN
                 d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.late_key;
-                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late; d_words := d_words || NULL::text;
+                d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late; d_notes := d_notes || NULL::text;
             END IF;
             IF got.heir IS NOT NULL THEN
                 d_tasks := d_tasks || got.d_task; d_keys := d_keys || got.d_key;
-                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir; d_words := d_words || NULL::text;
+                d_reasons := d_reasons || 'superseded'::text; d_runs := d_runs || got.heir; d_notes := d_notes || NULL::text;
             END IF;
             IF got.stopped <> '{}' THEN
                 d_tasks := d_tasks || got.stopped_tasks; d_keys := d_keys || got.stopped_keys;
                 d_reasons := d_reasons || array_fill('stopped'::text, ARRAY[cardinality(got.stopped)]);
                 d_runs := d_runs || got.stopped;
-                d_words := d_words || array_fill(got.stopped_by, ARRAY[cardinality(got.stopped)]);
+                d_notes := d_notes || array_fill(got.stopped_by, ARRAY[cardinality(got.stopped)]);
             END IF;
         END LOOP;
     END LOOP;
-    PERFORM count_decisions(d_tasks, d_keys, d_reasons, NULL, d_runs, d_words, NULL, now);
+    PERFORM count_decisions(d_tasks, d_keys, d_reasons, NULL, d_runs, d_notes, NULL, now);
     hinted := hint(tasks, dues, now);
-    -- A worker gives back and claims at the same time: then neither sees the other, and it is not idle for us yet.
+    -- Race: a worker that gives runs back claims at the same time. Its claim does not see these runs, and this verb does not see
+    -- that the worker is idle. So `unheard` names the tasks, and each process looks for an idle worker of its own.
     unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(
         SELECT DISTINCT a.task FROM unnest(tasks, dues) AS a (task, due) WHERE a.due <= now LIMIT 20) ELSE '{}' END;
-    PERFORM tell(me, hinted, touched, unheard);
+    PERFORM send_hints(me, hinted, touched, unheard);
 END $$;

@@ -1,30 +1,31 @@
 -- twin: rota/stores/ledger/settle.py
--- One settlement that needs thought.
+-- One settlement that `finish_many` cannot apply.
 
--- The attempts that a run keeps when one more comes behind them.
+-- The attempts that a run keeps when one more is added.
 CREATE OR REPLACE FUNCTION latest_attempts(attempts text[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(attempts) >= {ATTEMPTS_KEPT}
                 THEN attempts[cardinality(attempts) + 2 - {ATTEMPTS_KEPT}:] ELSE attempts END
 $$;
 
--- The list of a run's attempts with one more; the client renders it but for what only the store knows. It begins with
--- the fence, the worker and the outcome, which is what `was_settled` looks for.
+-- The attempts of a run with one more. The client sends the attempt as JSON without braces, and the store adds the fields that
+-- only the store knows. An attempt begins with fence, worker and outcome: `was_settled` looks for these.
 CREATE OR REPLACE FUNCTION attempts_of(l leases, attempt text, now float8) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
     SELECT latest_attempts(l.attempts)
         || ('{"fence":' || l.fence || ',"worker":' || to_json(l.worker)::text || ',' || attempt
             || ',"claimed_at":' || l.claimed_at || ',"ended_at":' || now || '}')
 $$;
 
--- A zombie shares its fence with the rescuer that settled it as lost: only the same kind of ending is a resend.
-CREATE OR REPLACE FUNCTION was_settled(s said) RETURNS boolean LANGUAGE sql STABLE AS $$
+-- Was this settlement applied before? The worker of a lapsed lease and the worker that rescued the run send the same fence and
+-- the same worker name: the first an ending, the second `lost`. So a settlement is a resend only if both or neither are `lost`.
+CREATE OR REPLACE FUNCTION was_settled(s settlement) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (
         SELECT FROM runs r CROSS JOIN unnest(r.attempts) AS a
         CROSS JOIN (VALUES ('{"fence":' || s.fence || ',"worker":' || to_json(s.worker)::text || ',')) AS claim (text)
         WHERE r.id = s.id AND starts_with(a, claim.text) AND starts_with(a, claim.text || '"outcome":"lost"') = s.lost)
 $$;
 
--- The end of a run that was called: into finished. Its lease is gone already.
-CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
+-- Add an ended run to finished. The caller has deleted its lease.
+CREATE OR REPLACE FUNCTION finish(l leases, s settlement, final text, why text, now float8) RETURNS void LANGUAGE sql AS $$
     INSERT INTO finished ({carried}, fence, due_at, expires_at, awaited, cancel_requested, pause_requested, note, failures,
         losses, finished_at, state, reason, result, attempts, error, progress, saved)
     VALUES ({l.carried}, l.fence, l.due_at, l.expires_at, l.awaited, l.cancel_requested, l.pause_requested, l.note,
@@ -32,6 +33,7 @@ CREATE OR REPLACE FUNCTION finish(l leases, s said, final text, why text, now fl
         attempts_of(l, s.attempt, now), s.error, coalesce(s.progress, l.progress), coalesce(s.saved, l.saved))
 $$;
 
+-- Write the mark of a run that succeeded or failed.
 CREATE OR REPLACE FUNCTION mark_after(l leases, final text, now float8) RETURNS void LANGUAGE sql AS $$
     INSERT INTO marks AS m (task, key, succeeded_at, finished_at, failures)
     SELECT l.task, coalesce(l.unique_key, l.key, ''), CASE final WHEN 'succeeded' THEN now END, now,
@@ -42,19 +44,33 @@ CREATE OR REPLACE FUNCTION mark_after(l leases, final text, now float8) RETURNS 
         failures = CASE final WHEN 'succeeded' THEN 0 ELSE m.failures + 1 END
 $$;
 
--- A run waits again. If another run with its unique key waits already, the run ends as superseded. A waiting run with the
--- same arguments takes its failures and the earlier due time; a waiting run with other arguments keeps its own due time and
--- has no failures. The insert waits for a transaction that is putting an equal run; the next round of the loop finds that
--- run.
+-- The run of `l` gives way to `holder`, a waiting run with the same unique key. If both have the same arguments, the holder
+-- takes `failed_count` and the earlier due time, and its new due time is returned. If the arguments differ, the holder is other
+-- work: it keeps its own due time and has no failures, and NULL is returned. The caller ends the run of `l` as superseded.
+-- Lock order: the caller has locked the holder.
+CREATE OR REPLACE FUNCTION give_way(l leases, holder queue, due float8, failed_count integer) RETURNS float8
+LANGUAGE plpgsql AS $$
+DECLARE
+    new_due float8;
+BEGIN
+    UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
+        hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
+    WHERE id = holder.id AND body = l.body RETURNING due_at INTO new_due;
+    RETURN new_due;
+END $$;
+
+-- The run of `l` waits again, unless it gives way to a waiting run with its unique key (`heir`). An expired run of the key is
+-- ended (`late`).
+-- Race: the insert waits for a transaction that is putting an equal run; the next round of the loop finds that run.
 CREATE OR REPLACE FUNCTION requeue(
-    l leases, s said, now float8,
+    l leases, s settlement, now float8,
     OUT tasks text[], OUT dues float8[], OUT touched text[], OUT heir text, OUT late text, OUT late_key text
 ) LANGUAGE plpgsql AS $$
 DECLARE
     due float8 := CASE WHEN s.delay > 0 THEN after(now, s.delay) ELSE l.due_at END;
     lost_count integer := l.losses + (s.charge = 'loss')::integer;
     failed_count integer := l.failures + (s.charge = 'failure')::integer;
-    standing boolean := false;  -- an equal run waits for the end of this one: do not yield to it
+    awaited_by_holder boolean := false;  -- the holder waits for the end of this run: do not give way
     holder queue;
     gone record;
 BEGIN
@@ -64,11 +80,11 @@ BEGIN
             saved, ahead)
         VALUES ({l.carried}, l.fence, l.awaited, l.note, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, failed_count, lost_count,
             due, CASE WHEN NOT s.called THEN l.expires_at END, attempts_of(l, s.attempt, now), s.error,
-            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), standing)
+            coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), awaited_by_holder)
         ON CONFLICT DO NOTHING;
-        IF FOUND AND NOT standing AND EXISTS (
+        IF FOUND AND NOT awaited_by_holder AND EXISTS (
             SELECT FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key AND q.ahead) THEN
-            DELETE FROM queue WHERE id = l.id;  -- another equal run was tried as well and is `ahead` already
+            DELETE FROM queue WHERE id = l.id;  -- another equal run was tried too, and is `ahead` already
         ELSIF FOUND THEN
             IF NOT l.pause_requested THEN
                 tasks := tasks || l.task::text;
@@ -78,20 +94,18 @@ BEGIN
         END IF;
         SELECT * INTO holder FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key
         ORDER BY q.ahead DESC LIMIT 1 FOR UPDATE;
-        standing := FOUND AND coalesce(l.id = ANY(holder.needs), false);
+        awaited_by_holder := FOUND AND coalesce(l.id = ANY(holder.needs), false);
         IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN
-            IF late IS NOT NULL THEN  -- the second of two: the caller records one
+            IF late IS NOT NULL THEN  -- the second of two: the caller counts only one
                 PERFORM count_decisions(ARRAY[l.task::text], ARRAY[late_key], ARRAY['expired'], NULL, ARRAY[late], NULL, NULL, now);
             END IF;
             SELECT * INTO gone FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now);
             late := holder.id; late_key := holder.key;
             touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
-            standing := false;
-        ELSIF FOUND AND NOT standing THEN
-            UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
-                hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
-            WHERE id = holder.id AND body = l.body RETURNING due_at INTO due;
-            IF FOUND THEN
+            awaited_by_holder := false;
+        ELSIF FOUND AND NOT awaited_by_holder THEN
+            due := give_way(l, holder, due, failed_count);
+            IF due IS NOT NULL THEN
                 tasks := tasks || holder.task::text;
                 dues := dues || due;
             END IF;
@@ -101,9 +115,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- One settlement that needs thought: a requeue, a mark, someone who waits for the end, which is `wanted` then.
+-- Settle one run: a requeue, a mark that another run of the batch writes too, a run that others wait for, or a stale settlement.
+-- `wanted`: the needs that runs wait for (lock_ends). Returns the verdict, the arrivals for `hint`, the touched runs, and what
+-- the caller counts as decisions. Lock order: lock_ends has locked the leases and the
+-- queued runs that are changed here.
 CREATE OR REPLACE FUNCTION settle_one(
-    s said, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
+    s settlement, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
     OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text,
     OUT stopped text[], OUT stopped_tasks text[], OUT stopped_keys text[], OUT stopped_by text
 ) LANGUAGE plpgsql AS $$
@@ -129,7 +146,7 @@ BEGIN
     DELETE FROM leases WHERE id = s.id;
     d_task := l.task; d_key := l.key;
     IF final IS NULL AND l.cancel_requested THEN
-        final := 'cancelled'; why := 'cancelled';  -- a finish beats a command, a requeue honours it
+        final := 'cancelled'; why := 'cancelled';  -- an ending beats the command of a person, a requeue obeys it
     END IF;
     IF final IS NULL THEN
         SELECT * INTO got FROM requeue(l, s, now);
@@ -146,7 +163,7 @@ BEGIN
         PERFORM finish(l, s, final, why, now);
         IF l.writes_mark AND s.mark THEN PERFORM mark_after(l, final, now); END IF;
         met := met_by(l.id, l.awaited, l.writes_mark, l.task, coalesce(l.unique_key, l.key, ''), final);
-        IF met && wanted THEN  -- after its mark, which decides about the runs that wait for it
+        IF met && wanted THEN  -- after the mark is written: meet_needs reads it
             SELECT * INTO got FROM meet_needs(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;
         END IF;

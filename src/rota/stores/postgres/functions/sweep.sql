@@ -1,8 +1,10 @@
 -- twin: rota/stores/retention.py
--- sweep: what is too late to start, what ended long ago, and workers that are gone. Bounded work per call.
+-- sweep: end expired runs, and delete old runs, marks, decisions, schedules, rates, stats, listeners and workers. The work of one
+-- call is bounded.
 
--- Runs of one task that are beyond the number or the age to keep. The (keep + 1)-th newest and all before it are beyond
--- the number; a batch settled together ended at one instant, so the order of arrival decides among those.
+-- Delete ended runs of one task, at most `at_once`, and return how many. No run that ended after `memory` is deleted. A run is
+-- deleted if `most` newer runs are kept, or if it is older than its state allows and `fewest` newer runs are kept. Runs that
+-- were settled together ended at the same time: then `seq` decides which run is newer.
 CREATE OR REPLACE FUNCTION forget(
     which text, memory float8, old_succeeded float8, old_failed float8, most integer, fewest integer, at_once integer
 ) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -29,6 +31,8 @@ BEGIN
     RETURN gone;
 END $$;
 
+-- `succeeded`, `failed`: seconds for which ended runs are kept; `most`, `fewest`: see `forget`. `more`: a bound was reached, so
+-- sweep again. Lock order: specs (3); all other rows are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION sweep(
     me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT forgotten bigint, OUT more boolean
@@ -51,19 +55,19 @@ BEGIN
     END IF;
     DELETE FROM workers WHERE name = ANY(ARRAY(
         SELECT w.name FROM workers w WHERE w.seen_at <= now - {WORKER_MEMORY} FOR UPDATE SKIP LOCKED));
-    FOR which IN  -- the marks of a task are kept as long as one of its policies may read them
-        WITH RECURSIVE marked (task) AS (
+    FOR which IN  -- the marks of a task are kept as long as a guard of the task may read them
+        WITH RECURSIVE tasks_with_marks (task) AS (
             SELECT (SELECT m.task FROM marks m ORDER BY m.task LIMIT 1)
             UNION ALL
-            SELECT (SELECT m.task FROM marks m WHERE m.task > marked.task ORDER BY m.task LIMIT 1)
-            FROM marked WHERE marked.task IS NOT NULL)
-        SELECT task FROM marked WHERE task IS NOT NULL
+            SELECT (SELECT m.task FROM marks m WHERE m.task > tasks_with_marks.task ORDER BY m.task LIMIT 1)
+            FROM tasks_with_marks WHERE tasks_with_marks.task IS NOT NULL)
+        SELECT task FROM tasks_with_marks WHERE task IS NOT NULL
     LOOP
         DELETE FROM marks WHERE ctid = ANY(ARRAY(SELECT m.ctid FROM marks m WHERE m.task = which
             AND m.finished_at <= now - coalesce((SELECT s.mark_memory FROM specs s WHERE s.name = which), {MARK_MEMORY})
             FOR UPDATE SKIP LOCKED));
     END LOOP;
-    -- What somebody is changing is not old, or is met by the next sweep: nobody is waited for.
+    -- A row that another verb has locked is skipped: it is no longer old, or the next sweep deletes it.
     DELETE FROM decisions WHERE ctid = ANY(ARRAY(
         SELECT d.ctid FROM decisions d WHERE d.last_at <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM schedules WHERE ctid = ANY(ARRAY(
@@ -91,5 +95,5 @@ BEGIN
         END IF;
     END LOOP;
     hinted := hint(tasks, dues, now);
-    PERFORM tell(me, hinted, touched);
+    PERFORM send_hints(me, hinted, touched);
 END $$;

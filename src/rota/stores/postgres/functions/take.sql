@@ -1,7 +1,7 @@
 -- twin: rota/stores/ledger/claim.py
--- What a claim takes: the best due runs that may start now.
+-- Take runs for a claim: the best due runs that may start now.
 
--- The lanes of these tasks, and when the first run of each is due: a look-up per lane, however long it is.
+-- The lanes of these tasks, each with the due time of its first run. One look-up per lane, however many runs the lane has.
 CREATE OR REPLACE FUNCTION lanes(tasks text[]) RETURNS TABLE (task text, priority smallint, head float8)
 LANGUAGE sql STABLE ROWS 10 AS $$
     WITH RECURSIVE lane (task, priority) AS (
@@ -19,9 +19,13 @@ LANGUAGE sql STABLE ROWS 10 AS $$
     FROM lane WHERE lane.priority IS NOT NULL
 $$;
 
--- The best `most` of these lanes, judged by the gates of their tasks: taken (into leases), parked, or neither because
--- nothing of the task may start now. Gates are locked by the caller, so what they count stands still. How many of a key
--- may start is its room: within one claim, that many of its first runs pass, and the others are parked.
+-- Take at most `most` of the best due runs of these lanes, as far as the gates of their tasks allow. Each run that is looked at
+-- is taken (moved into leases), parked because its key is saturated, or left because no run of its task may start now; then its
+-- task is in `shut`. The room of a key is the number of its runs that may start: in one claim the first runs of a key pass, up
+-- to its room, and the others are parked.
+-- `look`: how many runs are looked at. `suspects`: take a run only if the first run that may start has losses, and only that
+-- run. `skipped`: another verb has locked some of the runs.
+-- Lock order: the caller has locked the gates, so the numbers that they count do not change. Runs are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION take(
     who text, num bigint, l_tasks text[], l_priorities smallint[], gates text[], most integer, look integer,
     suspects boolean, seconds float8, now float8,
@@ -29,7 +33,7 @@ CREATE OR REPLACE FUNCTION take(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     best text[];
-    few integer := CASE WHEN gates = '{}' THEN most ELSE look END;
+    most_locked integer := CASE WHEN gates = '{}' THEN most ELSE look END;
 BEGIN
     best := ARRAY(
         SELECT q.id FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
@@ -38,21 +42,22 @@ BEGIN
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
-    -- As many as can be used, in their order; those that others hold are passed over. Since the look above, a join may
-    -- have moved a run to later or given it another expiry, so each is judged again as it stands once it is locked. No
-    -- index serves these conditions, on purpose: a plan that is made while the queue is empty would walk the due index
-    -- instead of looking up the ids, for as long as the connection lives.
+    -- Lock as many runs as can be used, in their order, and skip the runs that other verbs have locked.
+    -- Race: since the look above, a join may have moved a run to a later time or given it another expiry. So the conditions are
+    -- checked again on the locked row.
+    -- Query plan: no index serves these conditions, on purpose. A plan that is made while the queue is empty would walk the due
+    -- index instead of looking up the ids, for as long as the connection lives.
     WITH ours AS MATERIALIZED (
         SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
         WHERE q.id = ANY(best) AND q.hold + 0 = 0 AND q.due_at + 0 <= now AND coalesce(q.expires_at > now, true)
           AND (suspects OR q.losses + 0 = 0)
-        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT few FOR UPDATE SKIP LOCKED
+        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most_locked FOR UPDATE SKIP LOCKED
     ), ranked AS (
         SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
                row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place,
                row_number() OVER (PARTITION BY o.task ORDER BY o.priority DESC, o.due_at, o.seq) AS task_rank
         FROM ours o
-    ), roomed AS (  -- looked up once per key and per task, with the first run of each
+    ), roomed AS (  -- one look-up per key and per task: for the first run of each
         SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
             SELECT least(
                 g.per_key - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = d.task AND l.key = d.key),
@@ -86,11 +91,11 @@ BEGIN
            array_agg(p.id::text) FILTER (WHERE p.waits AND p.place < most),
            array_agg(DISTINCT p.task::text) FILTER (WHERE NOT p.starts AND NOT p.waits),
            (array_agg(p.losses ORDER BY p.rank) FILTER (WHERE p.starts AND p.place <= most))[1],
-           count(*) < least(cardinality(best), few)
+           count(*) < least(cardinality(best), most_locked)
     INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
     IF losses_of_first > 0 THEN taken := taken[1:1]; END IF;
     IF suspects AND coalesce(losses_of_first, 0) = 0 THEN
-        taken := NULL; parked := NULL;  -- only looked for a suspect in front
+        taken := NULL; parked := NULL;  -- the first run that may start is no suspect
         RETURN;
     END IF;
     UPDATE queue SET hold = 1 WHERE id = ANY(parked);
@@ -98,6 +103,7 @@ BEGIN
     IF gates <> '{}' THEN PERFORM keep_rates(taken, parked, gates, now); END IF;
 END $$;
 
+-- Move the queued runs `ids`, which the caller has locked, into leases of the worker `who`.
 CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds float8, now float8) RETURNS void
 LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
@@ -105,9 +111,11 @@ LANGUAGE sql AS $$
     SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), g.task = ANY(gates), who FROM gone g
 $$;
 
--- Rounds of taking: what is parked or shut makes way for what stands behind it. A claim parks only so many, so
--- that the work is bounded; then `again` says that there may be more to take. `skipped`: seats were left empty though
--- something is due, because somebody else has it locked.
+-- Take runs for all free seats, in rounds: after a round that parked runs or found tasks shut, the next round looks at the
+-- runs behind them.
+-- `again`: the claim ended early, at {PARKED_AT_ONCE} parked runs or with a suspect, and there may be more to take.
+-- `passed_over`: a suspect is due and was not taken, because a suspect runs alone in its worker.
+-- `skipped`: seats are left empty although runs are due, because other verbs have locked these runs.
 CREATE OR REPLACE FUNCTION take_all(
     who text, num bigint, startable text[], gates text[], free integer, seconds float8, now float8,
     OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
@@ -151,7 +159,7 @@ BEGIN
         SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
                                     seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
-        wider := wider + got.skipped::integer;  -- others are taking those: look behind them
+        wider := wider + got.skipped::integer;  -- other claims are taking the first runs: look at more runs
         batch := batch || got.taken;
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN
@@ -168,8 +176,8 @@ BEGIN
           AND (-q.priority, q.due_at, q.seq) < (-l.priority, l.due_at, l.seq))));
 END $$;
 
--- The common case, in one statement: one lane, no gate, nobody under suspicion. What another claim is taking right now
--- is passed over, not waited for.
+-- Take runs in the common case, by one statement: one lane, no gate, no suspect. Runs that another verb has locked are skipped
+-- (SKIP LOCKED).
 CREATE OR REPLACE FUNCTION take_lane(
     who text, num bigint, which text, level smallint, free integer, seconds float8, now float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 -- twin: rota/stores/fields.py
--- A run, from each of the three tables, and from all of them. The columns are those of rota/stores/fields.py. A new column goes
--- behind the others: a view cannot be replaced by one that has its columns in another order.
+-- Views of runs: one for each of the three tables, and one for all of them. rota/stores/fields.py lists the columns. A new
+-- column goes behind the others: PostgreSQL replaces a view only if the columns that it has keep their order.
 
 CREATE OR REPLACE VIEW queue_runs AS SELECT {queue_view} FROM queue;
 
@@ -11,6 +11,6 @@ CREATE OR REPLACE VIEW finished_runs AS SELECT {finished_view} FROM finished;
 CREATE OR REPLACE VIEW runs AS
 SELECT * FROM queue_runs UNION ALL SELECT * FROM lease_runs UNION ALL SELECT * FROM finished_runs;
 
--- What a claim answers: one row with a header, and a row for each run and each schedule. A schedule is its id in `name`
--- and all of it as JSON in `header`.
+-- The rows that a claim returns: one header, and one row for each run and each schedule. The row of a schedule has the id of
+-- the schedule in `name` and the schedule as JSON in `header`.
 CREATE OR REPLACE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;

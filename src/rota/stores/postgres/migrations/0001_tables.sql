@@ -1,4 +1,4 @@
--- Tables, indexes and types. Functions and views are in ../functions: they are made anew whenever they have changed.
+-- Tables, indexes and types. Functions and views are in ../functions: rota replaces them when they have changed.
 --
 -- The number of a migration is the version that the schema has after it. A migration runs with the store's schema as the
 -- search path, so no file names the schema. A migration is never edited once it is released.
@@ -9,11 +9,12 @@
 --
 -- Instants are Unix seconds. Names are compared as bytes (COLLATE "C"), as the other stores compare them.
 
--- Which functions this schema has. The number grows with every change of a function, so that nobody brings older ones back.
+-- Which functions this schema has. The number grows with every change of a function: a process with an older number does not
+-- replace them.
 CREATE TABLE functions (
     number integer NOT NULL,
-    digest text    NOT NULL,                       -- of the files in ../functions
-    heads  text[]  NOT NULL                        -- of each function all but its body
+    digest text    NOT NULL,                       -- the SHA-256 of all functions
+    heads  text[]  NOT NULL                        -- each function without its body
 );
 INSERT INTO functions VALUES (0, '', '{}');
 
@@ -33,35 +34,35 @@ CREATE TABLE queue (
     created_at float8   NOT NULL,
     due_at     float8   NOT NULL,
     expires_at float8,
-    touched_at float8,                             -- when the last put asked for it; NULL: the one that made it
-    touches    integer,                            -- how many puts asked for it, with those that joined it; NULL: 1
-    writes_mark     boolean  NOT NULL DEFAULT false,    -- its ending is remembered in marks
-    awaited    boolean  NOT NULL DEFAULT false,    -- some run in waits waits for its end
+    touched_at float8,                             -- the time of the last put that joined it; NULL: no put has joined it
+    touches    integer,                            -- the number of puts: the first and those that joined it; NULL: 1
+    writes_mark boolean NOT NULL DEFAULT false,    -- its ending is written into marks
+    awaited    boolean  NOT NULL DEFAULT false,    -- a row in waits names its id
     ahead      boolean  NOT NULL DEFAULT false,    -- it was tried, and an equal run waits for its end: see queue_unique
     id         text     COLLATE "C" NOT NULL PRIMARY KEY,
     task       text     COLLATE "C" NOT NULL,
     key        text     COLLATE "C",
-    unique_key text     COLLATE "C",               -- the key by which it is unique; NULL: it need not be
+    unique_key text     COLLATE "C",               -- NULL: it has no unique key
     body       bytea    NOT NULL,                  -- domain.codec: the submitter writes it, a worker never does
-    needs      text[],                             -- what it waits for: ids of runs, and names as in domain.needs
-    cooldowns       text,                               -- JSON: the rules that judge it again once all its needs are met
+    needs      text[],                             -- ids of the runs and names that it waits for: see domain.needs
+    cooldowns  text,                               -- JSON: the cooldown rules that apply when its last need is met
     attempts   text[],                             -- JSON objects, the last 20
     note       text,
-    error      text,                               -- JSON, as are progress and attempts; no function reads it
+    error      text,                               -- JSON, as is progress; no function reads them
     progress   text,
     saved      bytea                               -- the handler's checkpoint
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_scale_factor = 10);
 
--- The due index: a lane for each task and priority, in the order in which its runs are due.
+-- queue_due is the due index: it has a lane for each task and priority, in the order of the due times.
 CREATE INDEX queue_due      ON queue (task, priority DESC, due_at, seq) WHERE hold = 0;
 CREATE INDEX queue_parked   ON queue (task, key, priority DESC, due_at, seq) WHERE hold = 1;
 CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
 CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL AND hold <> 3;
 CREATE INDEX queue_seq      ON queue (seq);
--- One run of a unique key waits. But a run that was tried and waits for its retry may have one equal run behind it, which
--- waits for its end: the first of these two is `ahead`.
+-- At most one run of a unique key waits, with one exception: a run that was tried and waits for its retry may have one equal
+-- run behind it, which waits for its end. The first of these two is `ahead`.
 CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key, ahead) WHERE unique_key IS NOT NULL;
 
 CREATE TABLE leases (
@@ -70,16 +71,16 @@ CREATE TABLE leases (
     fence        integer  NOT NULL,
     failures     integer  NOT NULL,
     losses       integer  NOT NULL,
-    claim_n      bigint   NOT NULL,                -- which claim of its worker took it
+    claim_n      bigint   NOT NULL,                -- the number of the claim of its worker that took it
     created_at   float8   NOT NULL,
     due_at       float8   NOT NULL,
     claimed_at   float8   NOT NULL,
     until        float8   NOT NULL,
     expires_at   float8,
-    offer_at     float8,                           -- once it has lapsed: nobody is offered its rescue before this
+    offer_at     float8,                           -- after it has lapsed: no claim is offered it before this time
     touched_at   float8,
     touches      integer,
-    writes_mark       boolean  NOT NULL,
+    writes_mark  boolean  NOT NULL,
     awaited      boolean  NOT NULL,
     cancel_requested boolean  NOT NULL DEFAULT false,
     pause_requested  boolean  NOT NULL DEFAULT false,
@@ -91,7 +92,7 @@ CREATE TABLE leases (
     worker       text     COLLATE "C" NOT NULL,
     body         bytea    NOT NULL,
     needs        text[],
-    cooldowns         text,
+    cooldowns    text,
     attempts     text[],
     note         text,
     error        text,
@@ -116,7 +117,7 @@ CREATE TABLE finished (
     expires_at   float8,
     touched_at   float8,
     touches      integer,
-    writes_mark       boolean  NOT NULL,
+    writes_mark  boolean  NOT NULL,
     awaited      boolean  NOT NULL,
     cancel_requested boolean  NOT NULL,
     pause_requested  boolean  NOT NULL,
@@ -129,7 +130,7 @@ CREATE TABLE finished (
     body         bytea    NOT NULL,
     result       bytea,
     needs        text[],
-    cooldowns         text,
+    cooldowns    text,
     attempts     text[],
     note         text,
     error        text,
@@ -157,7 +158,7 @@ CREATE TABLE specs (
     spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`
     enabled       boolean NOT NULL,
     paused        boolean NOT NULL DEFAULT false,
-    gated         boolean NOT NULL,                -- it has a limit or a rate: who takes or gives its seats locks this row
+    gated         boolean NOT NULL,                -- it has a limit or a rate: this row is its gate, see lock_gates
     total         integer,
     per_key       integer,
     rate_interval float8,                          -- seconds between two starts at the even pace
@@ -170,7 +171,7 @@ CREATE TABLE rates (
     task     text   COLLATE "C" NOT NULL,
     key      text   COLLATE "C" NOT NULL,          -- '' for the task's own rate
     full_at  float8 NOT NULL,                      -- GCRA: when the bucket would be full again
-    opens_at float8,                               -- when parked runs of this key may go on; NULL: none wait for that
+    opens_at float8,                               -- when parked runs of this key are unparked; NULL: no parked run waits for a token
     PRIMARY KEY (task, key)
 );
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
@@ -206,7 +207,7 @@ CREATE TABLE schedules (
     owner    text    COLLATE "C" NOT NULL,
     declared text    NOT NULL,                     -- domain.schedule as JSON, only what was declared
     times    text    NOT NULL,                     -- JSON: the part of `declared` that says when it fires
-    -- where it stands
+    -- the state of the schedule
     anchor   float8,
     next_at  float8,
     fires_at float8,
@@ -216,7 +217,7 @@ CREATE TABLE schedules (
     note     text,
     recent   text[]  NOT NULL DEFAULT '{}',        -- JSON pairs, the last 30
     last_at  float8,                               -- the nominal time of the last pair
-    look_at  float8                                -- when it fires or is offered again; NULL: paused, or no tick is left
+    look_at  float8                                -- when a claim offers it next; NULL: it is paused, or no tick is left
 );
 CREATE INDEX schedules_due  ON schedules (look_at) WHERE look_at IS NOT NULL;
 CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner = '';
@@ -241,23 +242,23 @@ CREATE TABLE stats (
     PRIMARY KEY (minute, task)
 );
 
--- Processes that listen for hints; `until` is by the server's own clock. While nobody listens no hint is sent, because
--- NOTIFY makes commits wait for each other.
+-- Processes that listen for hints. `until` is by the server's clock, not by the store's time. While no process listens, no
+-- NOTIFY is sent, because it makes commits wait for each other.
 CREATE TABLE listeners (
     id    text        COLLATE "C" PRIMARY KEY,
     until timestamptz NOT NULL
 );
 
--- A run that comes in, as PUT in rota/stores/fields.py has it. Callers build it by place, and `submit` builds it by name from
--- JSON.
+-- A run that is put, with the fields of PUT in rota/stores/fields.py. `put` and `fire` build it by position, `submit` by name
+-- from JSON.
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
     max_pending integer, needs text, behind boolean, grp text
 );
 
--- What a worker says of a run that it claimed, as SETTLEMENT in rota/stores/fields.py has it: see settle.
-CREATE TYPE said AS (
+-- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.
+CREATE TYPE settlement AS (
     id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text,
     attempt text, lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
 );
