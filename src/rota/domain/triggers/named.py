@@ -18,6 +18,11 @@ class _Named(Trigger):
     __slots__ = ()
     cron: Cron
 
+    def _fill(self, cron: Cron, **fields: object) -> None:
+        """Set the fields of a frozen trigger, with `cron` and the time zone that it has."""
+        for name, value in {**fields, "tz": cron.tz, "cron": cron}.items():
+            object.__setattr__(self, name, value)
+
     def next_after(self, instant: datetime) -> datetime | None:
         return self.cron.next_after(instant)
 
@@ -51,11 +56,7 @@ class DailyAt(_Named):
     def __init__(self, hour: int = 3, minute: int = 0, second: int = 0, tz: str | tzinfo | None = None) -> None:
         _check_time("DailyAt", hour, minute, second)
         cron = Cron(f"{second} {minute} {hour} * * *" if second else f"{minute} {hour} * * *", tz)
-        object.__setattr__(self, "hour", hour)
-        object.__setattr__(self, "minute", minute)
-        object.__setattr__(self, "second", second)
-        object.__setattr__(self, "tz", cron.tz)
-        object.__setattr__(self, "cron", cron)
+        self._fill(cron, hour=hour, minute=minute, second=second)
 
     def in_zone(self, tz: str) -> "DailyAt":
         return self if self.tz is not None else DailyAt(self.hour, self.minute, self.second, tz)
@@ -86,11 +87,7 @@ class Weekly(_Named):
             raise ValueError("Weekly: name at least one weekday")
         days = tuple(WEEKDAY_NAMES[number] for number in sorted(numbers, key=lambda number: number or 7))
         cron = Cron(f"{minute} {hour} * * {','.join(days)}", tz)
-        object.__setattr__(self, "days", days)
-        object.__setattr__(self, "hour", hour)
-        object.__setattr__(self, "minute", minute)
-        object.__setattr__(self, "tz", cron.tz)
-        object.__setattr__(self, "cron", cron)
+        self._fill(cron, days=days, hour=hour, minute=minute)
 
     def in_zone(self, tz: str) -> "Weekly":
         return self if self.tz is not None else Weekly(self.days, self.hour, self.minute, tz)
@@ -115,11 +112,7 @@ class Monthly(_Named):
             raise ValueError(f"Monthly: day={day} is not 1 to 31, or -1 for the last day")
         _check_time("Monthly", hour, minute, first=f"{day!r}, ")
         cron = Cron(f"{minute} {hour} {'L' if day == -1 else day} * *", tz)
-        object.__setattr__(self, "day", day)
-        object.__setattr__(self, "hour", hour)
-        object.__setattr__(self, "minute", minute)
-        object.__setattr__(self, "tz", cron.tz)
-        object.__setattr__(self, "cron", cron)
+        self._fill(cron, day=day, hour=hour, minute=minute)
 
     def in_zone(self, tz: str) -> "Monthly":
         return self if self.tz is not None else Monthly(self.day, self.hour, self.minute, tz)
