@@ -62,7 +62,7 @@ class SqliteBackend:
     async def open(self) -> AsyncGenerator[Store]:
         writing, reading = await asyncio.to_thread(self._connect)
         writer = Writer(self._writing, writing, self.path, self._clock)
-        reader = Reader(self._reading, reading, self.path, self._clock, self._noticed)
+        reader = Reader(lambda: connect(self.path), reading, self.path, self._clock, self._noticed)
         try:
             yield SqliteStore(writer, reader, self._hub, self._bells, self._pace)
         finally:
@@ -78,7 +78,7 @@ class SqliteBackend:
             raise NoStore(files.no_store(self.path))
         writing = self._writing()
         try:
-            return writing, self._reading()
+            return writing, connect(self.path)
         except BaseException:
             writing.close()
             raise
@@ -88,9 +88,6 @@ class SqliteBackend:
         if self.max_pages is not None:
             connection.execute(f"PRAGMA max_page_count = {self.max_pages:d}")
         return connection
-
-    def _reading(self) -> sqlite3.Connection:
-        return connect(self.path)
 
     def _clock(self) -> float:
         """Also for reads, which do not write the clock down: never back, unless it was far ahead."""

@@ -22,7 +22,7 @@ def connect(path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(existing, timeout=5.0, isolation_level=None, check_same_thread=False, uri=True)
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                _patiently(connection, "PRAGMA journal_mode = WAL")
+                _when_unlocked(connection, "PRAGMA journal_mode = WAL")  # this statement ignores the busy timeout
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA temp_store = MEMORY")
             migrate(connection, path)
@@ -46,40 +46,38 @@ def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
     if _version(connection, path) == len(scripts):
         return len(scripts), len(scripts)
     begin(connection, path)
-    try:
+    with committed(connection):
         found = _version(connection, path)
         for script in scripts[found:]:
             for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
     return found, len(scripts)
 
 
 def begin(connection: sqlite3.Connection, path: str) -> None:
     """Take the write lock. SQLite's own wait backs off up to 100 ms a time; ours stays short, so turns stay fair."""
-    deadline = time.monotonic() + LOCK_PATIENCE
-    pause = 0.0005
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not _busy(error):
-                raise
-            if time.monotonic() > deadline:
-                raise StoreUnavailable(
-                    f"{path} has been locked by another process for {LOCK_PATIENCE:.0f} s; is one frozen?",
-                    passing=False,
-                ) from error
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.004)
-        else:
-            return
+    try:
+        _when_unlocked(connection, "BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if not _busy(error):
+            raise
+        raise StoreUnavailable(
+            f"{path} has been locked by another process for {LOCK_PATIENCE:.0f} s; is one frozen?", passing=False
+        ) from error
+
+
+@contextmanager
+def committed(connection: sqlite3.Connection) -> Generator[None]:
+    """Commit the transaction that `begin` has opened; roll it back after an error."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # after some errors, such as a full disk, SQLite itself has rolled back
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
@@ -111,16 +109,18 @@ def explain(error: sqlite3.Error, path: str) -> StoreError:
     return StoreUnavailable(what, passing=False)
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Changing the journal mode ignores the busy timeout, and two processes may open a new file at once."""
+def _when_unlocked(connection: sqlite3.Connection, statement: str) -> None:
+    """Execute `statement`; while another process has the lock, wait and try again, for LOCK_PATIENCE at most."""
     deadline = time.monotonic() + LOCK_PATIENCE
+    pause = 0.0005
     while True:
         try:
             connection.execute(statement)
         except sqlite3.OperationalError as error:
             if not _busy(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(0.005)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.004)
         else:
             return
 

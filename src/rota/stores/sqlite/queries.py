@@ -19,7 +19,7 @@ BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
 # Each part is counted in an index of its own.
 DEPTHS = """
-SELECT json_group_array(json_array(task, queued, running, paused)) FROM (
+SELECT json_group_array(json_object('task', task, 'queued', queued, 'running', running, 'paused', paused)) FROM (
     SELECT task, sum(queued) AS queued, sum(running) AS running, sum(paused) AS paused FROM (
         SELECT task, count(*) AS queued, 0 AS running, 0 AS paused FROM runs
             WHERE state = 'queued' AND hold = 0 GROUP BY task
@@ -70,11 +70,7 @@ ROWS: dict[type, str] = {
 }
 
 
-class _DepthRow(Depth, frozen=True, array_like=True):
-    """A Depth as the JSON array above."""
-
-
-_depths = msgspec.json.Decoder(list[_DepthRow])
+_depths = msgspec.json.Decoder(list[Depth])
 
 
 def runs(tx: Transaction, query: RunQuery) -> Page:
@@ -93,8 +89,7 @@ def runs(tx: Transaction, query: RunQuery) -> Page:
 
 
 def depths(tx: Transaction) -> Reply[Depth]:
-    rows = _depths.decode(tx.one(DEPTHS))
-    return Reply(tx.now, [Depth(row.task, row.queued, row.running, row.paused) for row in rows])
+    return Reply(tx.now, _depths.decode(tx.one(DEPTHS)))
 
 
 def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:

@@ -5,7 +5,7 @@ import sqlite3
 from msgspec import Struct
 
 from rota.domain.run import DIGITS
-from rota.stores.sqlite.connection import begin, plain_errors
+from rota.stores.sqlite.connection import begin, committed, plain_errors
 from rota.stores.sqlite.rows import read_specs
 from rota.stores.sqlite.statements import ALL_SPECS
 
@@ -46,18 +46,13 @@ def repair_clock(connection: sqlite3.Connection, path: str, now: float) -> Repai
     here = round(now, DIGITS)
     with plain_errors(path):
         begin(connection, path)
-        try:
+        with committed(connection):
             latest = float(connection.execute("SELECT now FROM clock").fetchone()[0])
             runs = connection.execute(RUNS, {"here": here}).rowcount
             leases = connection.execute(LEASES, {"here": here, "leased": LEASED_AFTER}).rowcount
             for statement in OTHERS:
                 connection.execute(statement, {"here": here})
             _fill_buckets(connection, here)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
     return Repaired(max(0.0, latest - here), runs, leases)
 
 

@@ -66,12 +66,10 @@ def read_heads(text: str) -> list[HeadRow]:
     try:
         return _heads.decode(text)
     except msgspec.DecodeError:
-        found = [legible("run", str(row[0]), partial(_a_head, row)) for row in msgspec.json.decode(text)]
+        found = [
+            legible("run", str(row[0]), partial(msgspec.convert, row, HeadRow)) for row in msgspec.json.decode(text)
+        ]
         return [head for head in found if head is not None]
-
-
-def _a_head(row: object) -> HeadRow:
-    return msgspec.convert(row, HeadRow)
 
 
 def read_runs(text: str) -> tuple[list[Run], list[str]]:

@@ -1,7 +1,6 @@
 """sweep: what is too late to start, what ended long ago, and workers that are gone."""
 
 import math
-from collections.abc import Iterator
 
 import msgspec
 
@@ -57,7 +56,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
     forgotten = 0
-    for task in _ended_tasks(tx):
+    for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):
         forgotten += _forget(tx, task, retention, LEDGER.forgotten - forgotten)
         if forgotten >= LEDGER.forgotten:
             return forgotten, True
@@ -82,10 +81,6 @@ def _forget_schedules(tx: Transaction) -> None:
     found = read_schedules(tx.one(OVER, LEDGER.forgotten))
     gone = [(id,) for id, schedule in found if schedule is not None and over(schedule, tx.now - MARK_MEMORY)]
     tx.executemany("DELETE FROM schedules WHERE id = ?", gone)
-
-
-def _ended_tasks(tx: Transaction) -> Iterator[str]:
-    yield from msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str])
 
 
 def _forget(tx: Transaction, task: str, retention: Retention, most: int) -> int:

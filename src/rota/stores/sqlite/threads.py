@@ -14,7 +14,7 @@ import msgspec
 from rota.domain.run import DIGITS, FAR_AHEAD, onwards
 from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 from rota.stores import forks
-from rota.stores.sqlite.connection import begin, explain
+from rota.stores.sqlite.connection import begin, committed, explain
 
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
@@ -201,18 +201,12 @@ class Writer(SqlThread):
                 self._perform([job])
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
-        connection = self._connection
-        try:
+        with committed(self._connection):
             now = round(self._clock(), DIGITS)
-            tick = connection.execute(TICK, {"here": now, "far": now + FAR_AHEAD}).fetchone()
-            transaction = Transaction(connection, *tick)
+            tick = self._connection.execute(TICK, {"here": now, "far": now + FAR_AHEAD}).fetchone()
+            transaction = Transaction(self._connection, *tick)
             for job in jobs:
                 job.attempt(transaction)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # SQLite itself rolls back when the disk is full
-                connection.execute("ROLLBACK")
-            raise
         for act in transaction.after_commit:
             act()
 
