@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, RunHead
+from rota.domain.run import NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Report
@@ -36,6 +36,18 @@ class Candidate(Struct, frozen=True, order=True, array_like=True):
     task: str
     key: str | None
     losses: int
+
+
+class CountedDecision(Struct, frozen=True):
+    """What a DecisionCount counts: `count` decisions of one kind, made in this transaction."""
+
+    task: str
+    key: str | None
+    reason: Reason
+    count: int = 1
+    run: str | None = None
+    note: str | None = None
+    by: str | None = None
 
 
 class Book(Protocol):
@@ -77,6 +89,14 @@ class Book(Protocol):
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]: ...
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None: ...
     def park(self, runs: Iterable[Candidate]) -> None: ...
+    def taken(self, worker: str, n: int) -> list[Run]:
+        """The runs that the claim `n` of `worker` took and that the worker still has."""
+        ...
+
+    def offer_lapsed(self) -> list[Run]:
+        """Runs whose lease has lapsed. Each is offered to one worker at a time."""
+        ...
+
     def holds_suspect(self, worker: str) -> bool: ...
     def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]: ...
     def idle(self) -> Sequence[Idle]: ...
@@ -96,16 +116,7 @@ class Book(Protocol):
     # policies
     def spec(self, task: str) -> TaskSpec | None: ...
     def put_spec(self, spec: TaskSpec) -> None: ...
-    def count_decision(
-        self,
-        task: str,
-        key: str | None,
-        reason: Reason,
-        count: int = 1,
-        run: str | None = None,
-        note: str | None = None,
-        by: str | None = None,
-    ) -> None: ...
+    def count_decision(self, made: CountedDecision) -> None: ...
     def mark(self, task: str, key: str) -> Mark: ...
     def put_mark(self, task: str, key: str, mark: Mark) -> None: ...
     def drop_mark(self, task: str, key: str) -> None: ...

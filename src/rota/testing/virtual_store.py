@@ -81,5 +81,5 @@ class VirtualBook(MemoryBook):
 
 
 class _Everything(History):
-    def forget(self, retention: Retention, now: float, at_once: int = 0) -> list[str]:
+    def forget(self, retention: Retention, now: float) -> list[str]:
         return []

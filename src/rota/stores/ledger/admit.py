@@ -10,7 +10,7 @@ from rota.domain.joining import afresh, joined
 from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan
-from rota.stores.book import Book
+from rota.stores.book import Book, CountedDecision
 from rota.stores.ledger import holds
 
 
@@ -46,14 +46,16 @@ def _fire(book: Book, tick: Tick) -> Fired:
     decisions = tuple(_decide(book, run) for run in tick.runs)
     book.put_schedule(advanced(schedule, tick, decisions))
     if missed := tick.missed:
-        book.count_decision(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
+        book.count_decision(
+            CountedDecision(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
+        )
     return Fired(True, decisions)
 
 
 def _decide(book: Book, new: NewRun) -> Decision:
     decision = _admit(book, new)
     if decision.reason is not Reason.ACCEPTED:
-        book.count_decision(new.task, new.key, decision.reason, run=decision.run)
+        book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
     return decision
 
 

@@ -7,15 +7,16 @@ from msgspec import Struct
 
 from rota.domain.gates import Gate, Pass
 from rota.domain.run import after
-from rota.store import IDLE_MEMORY, ClaimRequest
+from rota.store import IDLE_MEMORY, Claim, ClaimRequest
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.idle import Idle, waiting, wake_for
 from rota.stores.ledger.holds import unpark
+from rota.stores.ledger.settle import expire
 
 
 class Taken(Struct):
-    """What one claim does to the book."""
+    """What one claim leases and parks."""
 
     chosen: list[Candidate]
     parked: list[Candidate]
@@ -28,7 +29,16 @@ class Taken(Struct):
         return len(self.parked) >= LEDGER.parked or bool(self.chosen and self.chosen[-1].losses)
 
 
-def take(book: Book, request: ClaimRequest) -> Taken:
+def claim(book: Book, request: ClaimRequest) -> Claim:
+    ended = expire(book)
+    taken = _take(book, request)
+    runs = book.taken(request.worker, request.n)
+    due = book.offer_schedules() if request.tasks or request.free else []
+    wake = _register(book, request, taken, idle=len(runs) < request.free)
+    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
+
+
+def _take(book: Book, request: ClaimRequest) -> Taken:
     """Lease the best due runs to the worker.
 
     A number that was claimed before takes nothing: the same batch is read again.
@@ -138,7 +148,7 @@ def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
     return [task for task in tasks if not ((spec := book.spec(task)) and spec.starts_nothing)]
 
 
-def register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
+def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
     """Note that the worker was here; seconds until it should look again, if anything is coming."""
     worker, n, tasks = request.worker, request.n, request.tasks
     last = book.last_claim(worker)

@@ -13,7 +13,7 @@ from rota.domain.run import RunHead, State
 from rota.domain.schedule import Schedule, declared, paused, resumed
 from rota.domain.spec import TaskSpec
 from rota.store import Command, Declared, MarkRow, Scope
-from rota.stores.book import Book
+from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
 from rota.stores.ledger.holds import announce, end_waiting, freed, meet_needs, release
 
@@ -25,9 +25,8 @@ class Request(Struct, frozen=True):
     note: str | None = None
     by: str | None = None
 
-    @property
-    def reason(self) -> Reason:
-        return REASONS[self.command]
+    def counted(self, task: str, key: str | None, count: int = 1, run: str | None = None) -> CountedDecision:
+        return CountedDecision(task, key, REASONS[self.command], count, run, self.note, self.by)
 
 
 REASONS = {
@@ -63,7 +62,7 @@ def _control(book: Book, request: Request, run: RunHead) -> int:
         return int(request.command is Command.CANCEL and not run.state.final)  # told already
     book.save(after)
     book.touched.add(run.id)
-    book.count_decision(run.task, run.key, request.reason, run=run.id, note=request.note, by=request.by)
+    book.count_decision(request.counted(run.task, run.key, run=run.id))
     if after.state.final:
         release(book, after)
     if after.state is State.QUEUED and run.state is not State.QUEUED:
@@ -80,7 +79,7 @@ def _control_task(book: Book, request: Request, task: str) -> int:
         else _pause_task(book, request, task)
     )
     if changed:
-        book.count_decision(task, None, request.reason, changed, note=request.note, by=request.by)
+        book.count_decision(request.counted(task, None, changed))
     return changed
 
 
@@ -116,7 +115,7 @@ def _control_schedule(book: Book, request: Request, id: str) -> int:
         if after == known:
             return 0
         _keep(book, after)
-    book.count_decision(known.task, known.key, request.reason, note=request.note, by=request.by)
+    book.count_decision(request.counted(known.task, known.key))
     return 1
 
 

@@ -17,7 +17,7 @@ from rota.domain.decision import Reason
 from rota.domain.guards import cooled_down_at
 from rota.domain.joining import moved_expiry
 from rota.domain.run import RunHead, State, after
-from rota.stores.book import Book
+from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
 
 
@@ -38,7 +38,7 @@ def expire(book: Book, late: Sequence[RunHead]) -> None:
     for run in late:
         book.save(rules.expire(run, book.now))
         book.touched.add(run.id)
-        book.count_decision(run.task, run.key, Reason.EXPIRED, run=run.id)
+        book.count_decision(CountedDecision(run.task, run.key, Reason.EXPIRED, run=run.id))
         release(book, run)
     for run in late:  # not before all of them are gone: else one makes room for the next
         freed(book, run)
@@ -118,7 +118,7 @@ def _remember_end(book: Book, need: str) -> None:
 def cancel_all(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
     """End runs that wait, each with a decision of its own."""
     for run in waiting:
-        book.count_decision(run.task, run.key, reason, run=run.id, note=note)
+        book.count_decision(CountedDecision(run.task, run.key, reason, run=run.id, note=note))
     end_waiting(book, waiting, reason, note)
 
 

@@ -9,7 +9,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import Lease, Note, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.store import Renewal
-from rota.stores.book import Book
+from rota.stores.book import Book, CountedDecision
 from rota.stores.ledger import holds
 
 
@@ -55,7 +55,7 @@ def _give_way(book: Book, run: RunHead) -> RunHead:
                 heir = rules.inherit(holder, run)
                 book.save(heir)
                 book.arrivals.append((heir.task, heir.due_at))
-            book.count_decision(run.task, run.key, Reason.SUPERSEDED, run=holder.id)
+            book.count_decision(CountedDecision(run.task, run.key, Reason.SUPERSEDED, run=holder.id))
             return rules.supersede(run, book.now)
     return run
 

@@ -4,6 +4,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,11 +14,11 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.policy import Policy
-from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State
+from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Report, WorkerSeen
-from rota.stores.book import Candidate, Lane
+from rota.store import OFFER_AGAIN, OFFERS, Report, WorkerSeen
+from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.fields import PUT
@@ -70,9 +71,8 @@ class MemoryBook:
             return
         self._arrived += 1
         self.order[new.id] = self._arrived
-        body = codec.decode_or_blank(new.body)
         run = Run(
-            **{field.name: field.get(new) for field in PUT if field.stored},
+            **{field.name: field.get(new) for field in PUT if field.stored} | _fields_of(new.body),
             writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
@@ -82,10 +82,6 @@ class MemoryBook:
             expires_at=new.expiry(self.now),
             needs=new.needs,
             cooldowns=new.cooldowns,
-            args=bytes(body.args),
-            origin=body.origin or Origin(),
-            policy=body.policy or Policy(),
-            member=body.member,
         )
         self.wait_for(new.id, new.needs)
         if new.group is not None:
@@ -95,15 +91,7 @@ class MemoryBook:
     def rewrite(self, id: str, body: bytes, priority: int) -> bool:
         if self.runs[id].body == body:
             return False
-        read = codec.decode_or_blank(body)
-        self.runs[id] = replace(
-            self.runs[id],
-            args=bytes(read.args),
-            origin=read.origin or Origin(),
-            policy=read.policy or Policy(),
-            member=read.member,
-            body=body,
-        )
+        self.runs[id] = replace(self.runs[id], **_fields_of(body))
         return True
 
     def same_work(self, one: str, other: str) -> bool:
@@ -113,20 +101,12 @@ class MemoryBook:
         """Indexes and counts follow the run's state."""
         assert isinstance(run, Run)  # the ledger hands back what the book gave it
         before = self.runs.get(run.id)
-        after = run
         if before is not None and before.body != run.body:  # rewritten since the ledger read it
-            after = replace(
-                run,
-                args=before.args,
-                origin=before.origin,
-                policy=before.policy,
-                member=before.member,
-                body=before.body,
-            )
-        self.runs[run.id] = after
+            run = replace(run, **_fields_of(before.body))
+        self.runs[run.id] = run
         if before is not None:
             self._unindex(before)
-        self._index(after, before)
+        self._index(run, before)
 
     def full(self) -> bool:
         return len(self.runs) - len(self.history) >= self._capacity
@@ -241,10 +221,20 @@ class MemoryBook:
             leases.append(run.lease)
         self._taken[worker] = (n, leases)
 
-    def taken(self, worker: str, n: int) -> list[Lease]:
-        """What the claim of this number took."""
+    def taken(self, worker: str, n: int) -> list[Run]:
         at, leases = self._taken.get(worker, (0, []))
-        return leases if at == n else []
+        found = [(self.runs.get(lease.run), lease) for lease in leases] if at == n else []
+        return [run for run, lease in found if run is not None and run.is_leased_to(lease.fence, lease.worker)]
+
+    def offer_lapsed(self) -> list[Run]:
+        lapsed = (
+            run
+            for id, again_at in self.leases.items()
+            if again_at <= self.now and (run := self.runs[id]).until is not None and run.until <= self.now
+        )
+        offered = list(islice(lapsed, OFFERS))
+        self.leases.update((run.id, after(self.now, OFFER_AGAIN)) for run in offered)
+        return offered
 
     def park(self, runs: Iterable[Candidate]) -> None:
         for candidate in runs:
@@ -306,20 +296,13 @@ class MemoryBook:
     def put_spec(self, spec: TaskSpec) -> None:
         self.specs[spec.name] = spec
 
-    def count_decision(
-        self,
-        task: str,
-        key: str | None,
-        reason: Reason,
-        count: int = 1,
-        run: str | None = None,
-        note: str | None = None,
-        by: str | None = None,
-    ) -> None:
-        name = (task, key or "", reason)
+    def count_decision(self, made: CountedDecision) -> None:
+        name = (made.task, made.key or "", made.reason)
         known = self.decisions.get(name)
         first_at, before = (self.now, 0) if known is None else (known.first_at, known.count)
-        self.decisions[name] = DecisionCount(*name, before + count, first_at, self.now, run, note, by)
+        self.decisions[name] = DecisionCount(
+            *name, before + made.count, first_at, self.now, made.run, made.note, made.by
+        )
 
     def mark(self, task: str, key: str) -> Mark:
         return self.marks.get((task, key), Mark())
@@ -385,3 +368,15 @@ class MemoryBook:
                     index[name] = left
                 else:
                     del index[name]
+
+
+def _fields_of(body: bytes) -> dict[str, Any]:
+    """The fields of a Run that its body has."""
+    read = codec.decode_or_blank(body)
+    return {
+        "args": bytes(read.args),
+        "origin": read.origin or Origin(),
+        "policy": read.policy or Policy(),
+        "member": read.member,
+        "body": body,
+    }

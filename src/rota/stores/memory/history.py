@@ -27,14 +27,14 @@ class History:
         lists[run.state is State.SUCCEEDED].append((run.finished_at or 0.0, self._endings, run.id))
         self._count += 1
 
-    def forget(self, retention: Retention, now: float, at_once: int = LEDGER.forgotten) -> list[str]:
+    def forget(self, retention: Retention, now: float) -> list[str]:
         """Ids whose time is over, so many at once; they leave the history."""
         ages = {True: retention.succeeded, False: retention.failed}
         gone: list[str] = []
         for lists in self._ended.values():
             most, least = _surplus(lists, retention.most), _surplus(lists, retention.least)
             for succeeded, ended in lists.items():
-                while ended and ended[0][0] <= now - ID_MEMORY and len(gone) < at_once:
+                while ended and ended[0][0] <= now - ID_MEMORY and len(gone) < LEDGER.forgotten:
                     too_old = ended[0][0] <= now - ages[succeeded] and ended[0][1] <= least
                     if not too_old and ended[0][1] > most:
                         break

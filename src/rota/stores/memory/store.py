@@ -60,12 +60,7 @@ class MemoryStore:
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         with self._transaction() as book:
-            ended = settle.expire(book)
-            taken = claim.take(book, request)
-            runs = [run for lease in book.taken(request.worker, request.n) if (run := _if_leased(book, lease))]
-            due = book.offer_schedules() if request.tasks or request.free else []
-            wake = claim.register(book, request, taken, idle=len(runs) < request.free)
-            return port.Claim(book.now, runs, _offer_lapsed(book), wake, taken.left, due, ended=ended)
+            return claim.claim(book, request)
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
@@ -178,24 +173,6 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
 
 def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
-
-
-def _if_leased(book: MemoryBook, lease: Lease) -> Run | None:
-    run = book.runs.get(lease.run)
-    return run if run is not None and run.is_leased_to(lease.fence, lease.worker) else None
-
-
-def _offer_lapsed(book: MemoryBook) -> list[Run]:
-    offered: list[Run] = []
-    for id, again_at in book.leases.items():
-        run = book.runs[id]
-        if run.until is not None and run.until <= book.now and again_at <= book.now:
-            offered.append(run)
-            if len(offered) == port.OFFERS:
-                break
-    for run in offered:
-        book.leases[run.id] = after(book.now, port.OFFER_AGAIN)
-    return offered
 
 
 def _matches(run: Run, query: port.RunQuery) -> bool:

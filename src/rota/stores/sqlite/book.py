@@ -7,14 +7,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, Report, Tally
-from rota.stores.book import Candidate, Lane
+from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
 from rota.stores.idle import Idle
@@ -231,14 +230,12 @@ class SqliteBook:
         return bool(self._tx.one(sql.SUSPECT, worker))
 
     def taken(self, worker: str, n: int) -> list[Run]:
-        """What the claim of this number took, as far as it is still held."""
         runs, unreadable = read_runs(self._tx.one(sql.TAKEN, worker, n))
         if unreadable:  # not to be met at every claim
             self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(unreadable))
         return runs
 
     def offer_lapsed(self) -> list[Run]:
-        """Lapsed leases, each to one claimer at a time."""
         first = self._tx.one("SELECT min(until) FROM runs WHERE state = 'running'")
         if first is None or first > self.now:
             return []
@@ -333,19 +330,10 @@ class SqliteBook:
         self._tx.specs += 1
         self._specs = Specs()  # of this transaction alone: should it fail, nobody else has read it
 
-    def count_decision(
-        self,
-        task: str,
-        key: str | None,
-        reason: Reason,
-        count: int = 1,
-        run: str | None = None,
-        note: str | None = None,
-        by: str | None = None,
-    ) -> None:
-        name = (task, key or "", reason.value)
-        count += self._decisions[name][3] if name in self._decisions else 0
-        self._decisions[name] = (*name, count, self.now, run, note, by)
+    def count_decision(self, made: CountedDecision) -> None:
+        name = (made.task, made.key or "", made.reason.value)
+        count = made.count + (self._decisions[name][3] if name in self._decisions else 0)
+        self._decisions[name] = (*name, count, self.now, made.run, made.note, made.by)
 
     def mark(self, task: str, key: str) -> Mark:
         query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"

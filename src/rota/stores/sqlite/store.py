@@ -43,15 +43,7 @@ class SqliteStore:
         return await self._reply(lambda book: admit.fire(book, ticks))
 
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
-        def work(book: SqliteBook) -> port.Claim:
-            ended = settle.expire(book)
-            taken = claim.take(book, request)
-            runs = book.taken(request.worker, request.n)
-            due = book.offer_schedules() if request.tasks or request.free else []
-            wake = claim.register(book, request, taken, idle=len(runs) < request.free)
-            return port.Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
-
-        return await self._transact(work)
+        return await self._transact(lambda book: claim.claim(book, request))
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
