@@ -90,7 +90,7 @@ def _legible(kind: Kind, read: Callable[[Q], T], items: Mapping[str, Q]) -> list
 
 async def depths(run: RunScript) -> Reply[Depth]:
     now, flat = await run("depths")
-    counts = {name.decode(): int(number) for name, number in zip(flat[::2], flat[1::2], strict=True)}
+    counts = _numbers(flat)
     tasks = sorted({name[2:] for name in counts if name[0] in "qrp"})
     return Reply(now, [Depth(task, *(counts.get(f"{state}:{task}", 0) for state in "qrp")) for task in tasks])
 
@@ -99,8 +99,7 @@ async def stats(run: RunScript, minutes: int) -> Reply[Stat]:
     now, *found = await run("stats", minutes)
     items: list[Stat] = []
     for minute, flat in found:
-        numbers = {name.decode(): int(number) for name, number in zip(flat[::2], flat[1::2], strict=True)}
-        items += [Stat(int(minute), tally) for tally in tallies.read(numbers)]
+        items += [Stat(int(minute), tally) for tally in tallies.read(_numbers(flat))]
     return Reply(now, items)
 
 
@@ -130,6 +129,10 @@ def _after(found: Rows, query: RowQuery) -> Rows:
 
 def _pairs(flat: list[bytes]) -> Rows:
     return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def _numbers(flat: list[bytes]) -> dict[str, int]:
+    return {name: int(number) for name, number in _pairs(flat).items()}
 
 
 async def _read_specs(run: RunScript, query: RowQuery) -> tuple[float, list[TaskSpec]]:

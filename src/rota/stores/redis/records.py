@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rota.domain import codec
 from rota.domain.decision import Reason
@@ -217,17 +218,7 @@ def _record(text: bytes) -> Any:
 
 
 def _attempt(row: _Attempt) -> Attempt:
-    details = _details.decode(row.details)
-    return Attempt(
-        row.fence,
-        row.worker,
-        row.outcome,
-        row.claimed_at,
-        row.ended_at,
-        details.seconds,
-        details.error,
-        details.warnings,
-    )
+    return Attempt(*astuple(row)[:-1], *astuple(_details.decode(row.details)))
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

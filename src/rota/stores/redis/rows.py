@@ -104,15 +104,6 @@ def read_mark(text: bytes) -> MarkRow:
 
 
 def read_decision_count(text: bytes) -> DecisionCount:
-    row = _decision_counts.decode(text)
-    return DecisionCount(
-        row.task,
-        row.key,
-        row.reason,
-        row.count,
-        row.first_at,
-        row.last_at,
-        text_or_none(row.run),
-        text_or_none(row.note),
-        text_or_none(row.by),
-    )
+    row = msgspec.structs.astuple(_decision_counts.decode(text))
+    values: list[Any] = [None if value is False else value for value in row]
+    return DecisionCount(*values)

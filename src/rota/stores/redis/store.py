@@ -225,7 +225,9 @@ async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], que
 
 
 def _tick_item(tick: Tick) -> list[Any]:
-    missed = tick.missed
+    missed: list[Any] = [None] * 4
+    if tick.missed is not None:
+        missed = [tick.missed.last, tick.missed.count, tick.missed.reason, tick.missed.words]
     return [
         tick.schedule,
         tick.version,
@@ -233,10 +235,7 @@ def _tick_item(tick: Tick) -> list[Any]:
         tick.then,
         tick.fires_at,
         tick.nominals,
-        None if missed is None else missed.last,
-        None if missed is None else missed.count,
-        None if missed is None else missed.reason,
-        None if missed is None else missed.words,
+        *missed,
         [new_item(run) for run in tick.runs],
     ]
 

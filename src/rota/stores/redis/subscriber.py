@@ -93,7 +93,7 @@ class Subscriber:
             await asyncio.wait((self._listener,))
 
     async def _listen(self) -> None:
-        backoff, had_one = Backoff(FIRST_PAUSE, LAST_PAUSE), False
+        backoff, interrupted = Backoff(FIRST_PAUSE, LAST_PAUSE), False
         while True:
             try:
                 socket = RespSocket(await self._client.resolver.connection(), self._publish)
@@ -101,9 +101,9 @@ class Subscriber:
                 log.debug("no hints from %s: %s", self._client.address.shown, error)
             else:
                 try:
-                    await self._serve(socket, had_one)
+                    await self._serve(socket, interrupted)
                 except RedisError as error:
-                    had_one = True
+                    interrupted = True
                     backoff.reset()
                     log.info("hints from %s are interrupted: %s", self._client.address.shown, error)
                 finally:
