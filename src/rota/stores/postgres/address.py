@@ -1,6 +1,5 @@
 """Which server, database and schema a URL names, and how many connections it may have."""
 
-from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
@@ -9,17 +8,17 @@ from rota.domain.masking import masked
 from rota.errors import InvalidOptions
 
 SCHEMA_LIMIT = 48
-"""The channel of its hints is named after the schema, and has at most 63 bytes."""
+"""Bytes in the name of a schema: the NOTIFY channel is named after it, and may have at most 63 bytes."""
 
 
 class Address(Struct, frozen=True):
     dsn: str
-    """For the driver, without the options that are ours."""
+    """For the driver: the URL without the options of rota."""
     schema: str = "rota"
     max_connections: int = 4
     listen_dsn: str | None = None
     shown: str = ""
-    """For people: secrets masked."""
+    """For people: the URL with masked secrets."""
 
     @property
     def channel(self) -> str:
@@ -27,14 +26,14 @@ class Address(Struct, frozen=True):
 
 
 def parse(url: str) -> Address:
-    """`postgresql://user:password@host:5432/database?schema=rota&max_connections=4&listen_url=…`; the rest is the
-    driver's."""
+    """`postgresql://user:password@host:5432/database?schema=rota&max_connections=4&listen_url=…`; other
+    options go to the driver."""
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     ours = {name: value for name, value in options if name in ("schema", "max_connections", "listen_url")}
     theirs = urlencode([(name, value) for name, value in options if name not in ours], quote_via=quote)
     dsn = urlunsplit(("postgresql", parts.netloc, parts.path, theirs, ""))
-    # An @ behind the host: a password that should have been percent-encoded, cut in two.
+    # An "@" after the host: the password has a "/", "?" or "#" that is not percent-encoded, and urlsplit cut it in two.
     cut = "@" in url.partition("://")[2].removeprefix(parts.netloc)
     shown = masked(url) if cut else _shown(parts.netloc, parts.path, options)
     most = ours.get("max_connections", "4")
@@ -51,5 +50,5 @@ def _shown(netloc: str, path: str, options: list[tuple[str, str]]) -> str:
     user, colon, _ = login.partition(":")
     place = f"{user}:***@{host}" if colon else f"{login}{at}{host}"
     kept = [(name, value) for name, value in options if name in ("schema", "host", "port")]
-    query: Any = "&".join(f"{name}={unquote(value)}" for name, value in kept)
+    query = "&".join(f"{name}={unquote(value)}" for name, value in kept)
     return f"postgresql://{place}{path}" + (f"?{query}" if query else "")

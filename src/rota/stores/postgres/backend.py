@@ -1,4 +1,4 @@
-"""Which server, and how it is opened: each open store has connections of its own, bound to its event loop."""
+"""The backend: opens stores on one server. Each open store has its own connections, bound to its event loop."""
 
 import os
 import uuid
@@ -16,7 +16,8 @@ from rota.stores.postgres.driver import explain, quoted
 from rota.stores.postgres.pool import Pool
 from rota.stores.postgres.store import PostgresStore
 
-FULL_SPEED, BY_LOOKING = 5.0, 1.0
+POLL_WITH_HINTS, POLL_WITHOUT_HINTS = 5.0, 1.0
+"""Seconds after which an idle worker claims again."""
 
 
 class PostgresBackend:
@@ -25,8 +26,9 @@ class PostgresBackend:
         self.skew = 0.0
         self.hub = Hub()
         self.seen = 0.0
-        """The latest instant that a reply has carried: the store's clock never goes back."""
+        """The latest store time in a reply. Every verb sends it, so that the store's time never goes back."""
         self.proven = True
+        """Do hints arrive by NOTIFY? See `Listener`."""
         self._name = uuid.uuid4().hex
 
     @classmethod
@@ -39,16 +41,16 @@ class PostgresBackend:
 
     @property
     def poll(self) -> float:
-        return FULL_SPEED if self.proven else BY_LOOKING
+        return POLL_WITH_HINTS if self.proven else POLL_WITHOUT_HINTS
 
     @property
     def me(self) -> str:
-        """This process among those that listen; a forked child is another."""
+        """The id of this process in the table `listeners`; a forked child has another id."""
         return f"{os.getpid()}-{self._name}"
 
     @property
     def schema(self) -> str:
-        """As it stands in SQL."""
+        """The name of the schema, quoted for SQL."""
         return quoted(self.address.schema)
 
     async def put_within(self, connection: object, run: NewRun) -> Decision:
@@ -67,7 +69,7 @@ class PostgresBackend:
             await store.close()
 
     async def migrate(self) -> tuple[int, int]:
-        """Bring the schema up to date; the version before and after."""
+        """Bring the schema up to date. Returns its version before and after."""
         pool = Pool(self.address.dsn, self.url, 1, lambda: None)
         try:
             return await self._ready(pool)

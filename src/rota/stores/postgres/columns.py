@@ -1,4 +1,4 @@
-"""What goes into the store's functions: a batch as one array per column."""
+"""The arguments of the SQL functions: a batch is one array per column."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,26 +25,26 @@ def to_json(value: Any) -> str:
 
 
 def clean(text: str | None) -> str | None:
-    """PostgreSQL's text holds no NUL."""
+    """Replace NUL characters: PostgreSQL cannot store them in text."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text and "\x00" in text else text
 
 
 def _thin(column: Column, default: Any = None) -> Column:
-    """None for the default; nothing at all where every item has it: `unnest` pads with NULL."""
+    """Replace the default by None. If every item has the default, the column is empty: `unnest` pads it with NULL."""
     if column.count(default) == len(column):
         return []
     return [None if value == default else value for value in column]
 
 
 def is_plain(run: NewRun) -> bool:
-    """Has it no guards that would have to be judged, nothing to wait for, and no group?"""
+    """Has `run` no guards, no needs and no group?"""
     guards = run.guards
     guarded = run.unique_key is not None or guards.cooldowns or guards.max_pending is not None
     return not (guarded or run.needs or run.group)
 
 
 def of_runs(runs: Sequence[NewRun], plain: bool = False) -> list[Column]:
-    """A column for each field of PUT; those of guards are empty where all runs are plain."""
+    """A column for each field of PUT. If all runs are plain, the columns of guards are empty."""
     return [[] if plain and not field.plain else _column(field, runs) for field in PUT]
 
 
@@ -58,18 +58,18 @@ def _column(field: PutField, runs: Sequence[NewRun]) -> Column:
 
 
 _ALWAYS = ("id", "task", "body")
-"""What every run has."""
+"""Fields without a default."""
 
 
 def of_put(runs: Sequence[NewRun], plan: Plan | None = None) -> list[Any]:
     plain = plan is None and all(is_plain(run) for run in runs)
     known = list(dict.fromkeys(run.task for run in runs))
-    planned: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
-    return [plain, known, *of_runs(runs, plain), *planned]
+    of_plan: list[Any] = [None, [], None] if plan is None else [plan.group, list(plan.keep), clean(plan.note)]
+    return [plain, known, *of_runs(runs, plain), *of_plan]
 
 
 def as_payload(runs: Sequence[NewRun]) -> str:
-    """The same as JSON, for the function `submit`: any driver can carry one text."""
+    """The runs as JSON, for the function `submit`: every driver can send one text."""
     return to_json([_incoming(run) for run in runs])
 
 
@@ -105,13 +105,13 @@ class _Attempt(Struct, frozen=True, omit_defaults=True):
 
 
 def _attempt(settlement: Settlement) -> str:
-    """What the client knows of an attempt, without the braces; the outcome first, which the store looks for."""
+    """The client's part of an attempt, as JSON without braces; `outcome` is first, for the function `was_settled`."""
     known = _Attempt(settlement.outcome, settlement.seconds, settlement.error, settlement.warnings)
     return to_json(known)[1:-1]
 
 
 def of_settlements(settlements: Sequence[Settlement]) -> list[Any]:
-    """Whether the batch is simple, then a column for each field of SETTLEMENT."""
+    """Whether the batch is simple (see the function `settle`), then a column for each field of SETTLEMENT."""
     ids = [settlement.run for settlement in settlements]
     finishes = [s.action if isinstance(s.action, Finish) else None for s in settlements]
     stops = _thin([settlement.stops for settlement in settlements])
@@ -149,14 +149,14 @@ def of_notes(notes: Sequence[Note | None]) -> list[Column]:
     ]
 
 
-_STANDING = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
-"""What a store keeps of a schedule beside what was declared."""
+SCHEDULE_STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
+"""The fields of a schedule that the store keeps beside the declaration, in the order of the function `as_json`."""
 
 
 def _declared(schedule: Schedule) -> str:
-    """Its upper half; the same text for the same declaration."""
+    """The declaration as JSON, without the state; the same text for the same declaration."""
     fields = msgspec.structs.asdict(schedule)
-    return to_json(Schedule(**{name: value for name, value in fields.items() if name not in _STANDING}))
+    return to_json(Schedule(**{name: value for name, value in fields.items() if name not in SCHEDULE_STATE}))
 
 
 def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
@@ -202,8 +202,7 @@ def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
 
 
 def of_marks(edits: Sequence[MarkRow]) -> list[Column]:
-    """Clearing compares with no mark at all."""
-    marks = [edit.mark or Mark() for edit in edits]
+    marks = [edit.mark or Mark() for edit in edits]  # to clear a mark that does not exist changes nothing
     return [
         [edit.task for edit in edits],
         [edit.key for edit in edits],
@@ -215,7 +214,7 @@ def of_marks(edits: Sequence[MarkRow]) -> list[Column]:
 
 
 def of_tallies(tallies: Sequence[Tally]) -> list[Column]:
-    """Each list of numbers as the text of an array: arrays of arrays must be rectangular."""
+    """Each list of numbers is the text of an array: PostgreSQL has no arrays of arrays of different lengths."""
     return [
         [tally.task for tally in tallies],
         [_array([tally.succeeded, tally.failed, tally.retried, tally.other]) for tally in tallies],

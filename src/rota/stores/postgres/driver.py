@@ -1,4 +1,4 @@
-"""asyncpg as this store uses it, and its complaints in plain words."""
+"""asyncpg as this store uses it, and its errors as errors of rota."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,13 +12,13 @@ from rota.errors import StoreCorrupt, StoreError, StoreUnavailable, Unstorable
 PATIENCE = 10.0
 """Seconds to wait for a connection."""
 CALL_PATIENCE = 20.0
-"""Seconds to wait for an answer: then the server is away, or frozen."""
+"""Seconds to wait for an answer. After that the server counts as away."""
 
-Heard = Callable[[Any, int, str, str], None]
+NotifyCallback = Callable[[Any, int, str, str], None]
 
 
 class Record(Protocol):
-    """A row, by name or by place."""
+    """A row: its values by name or by position."""
 
     @overload
     def __getitem__(self, key: str | int) -> Any: ...
@@ -30,11 +30,11 @@ class Record(Protocol):
 
 
 class Connection(Protocol):
-    """What of asyncpg's connection is used."""
+    """The methods of asyncpg's connection that rota uses."""
 
     async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> list[Record]: ...
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str: ...
-    async def add_listener(self, channel: str, callback: Heard) -> None: ...
+    async def add_listener(self, channel: str, callback: NotifyCallback) -> None: ...
     async def close(self, *, timeout: float | None = None) -> None: ...
     def add_termination_listener(self, callback: Callable[[Any], None]) -> None: ...
     def transaction(self, *, isolation: str | None = None) -> AbstractAsyncContextManager[Any]: ...
@@ -55,37 +55,37 @@ ERRORS: tuple[type[Exception], ...] = (
 
 
 class Fault(Enum):
-    """What an error of the driver means for the verb that met it, and for the connection."""
+    """What an error of the driver means for the verb, and for the connection."""
 
     ROLLED_BACK = auto()
-    """The server undid the whole verb, because it met another verb or new functions: send it again as it is."""
+    """The server rolled the verb back, because of another verb or because functions were replaced: send it again."""
     BAD_VALUE = auto()
     """Proven: PostgreSQL cannot store a value of the batch. The other batches that share the call can be stored."""
     BAD_ROW = auto()
-    """A function met a value that it can neither read nor write. It may stand in a row that the function read, so it
-    proves nothing about the batch. The other batches that share the call may be stored."""
+    """A function could not read or write a value. The value may be in a row that the function read, so the error proves
+    nothing about the batch. The other batches that share the call may be stored."""
     REFUSED = auto()
-    """The server answered, and answers the same next time: no login, no grant, no room, no schema."""
+    """The server refused, and would refuse again: no login, no grant, no room, no schema."""
     AWAY = auto()
-    """All the rest. Nobody knows whether the verb was done, nor what the connection answers next."""
+    """All other errors. It is unknown whether the verb was applied, and what the connection would answer next."""
 
 
 _ROLLED_BACK = frozenset({"40001", "40P01", "55P03", "42883", "XX000"})
-"""Serialization failure, deadlock, a lock that was not waited for, undefined function, internal error: the last two
-befall a verb that is under way while functions are replaced."""
+"""Serialization failure, deadlock, lock not available (NOWAIT), undefined function, internal error. Race: the last two
+happen to a verb that runs while functions are replaced."""
 _BAD_VALUE = ("22", "54000")
-"""Data exceptions, and what is too large for an index or a row. Such an error proves that an argument is bad only if it
-is raised while the arguments are read: by asyncpg, which encodes them, or by the server before the function begins. All
-verbs are functions in PL/pgSQL, and the server names these in the context of an error that is raised inside one, in
-every language that it speaks. Endings are stored as they are: no function reads what stands in them."""
+"""Data exceptions, and values that are too large for an index or a row. Such an error proves that an argument is bad
+only if it is raised before the function begins: by asyncpg, which encodes the arguments, or by the server, which reads
+them. All verbs are functions in PL/pgSQL. The context of an error that is raised inside one contains "PL/pgSQL", in
+every language of the server's messages. No function reads the contents of endings."""
 _GONE = ("42P01", "3F000", "42704", "XX001", "XX002")
 _REFUSED = ("28", "3D000", "42501", "53", *_GONE)
 _PASSING = ("53300",)
-"""Too many connections: the one of the class 53 that is over in a moment."""
+"""Too many connections: the only error of class 53 that is soon over."""
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Judge by the SQLSTATE that the server sent. An error without one says nothing about the value: asyncpg raises
+    """Judge `error` by its SQLSTATE. An error without SQLSTATE proves nothing about the value: asyncpg raises
     InternalClientError ("cannot switch to state 12") on a connection whose end it has read but not yet handled."""
     if isinstance(error, UnicodeEncodeError | OverflowError):
         return Fault.BAD_VALUE
@@ -105,7 +105,7 @@ def _sqlstate(error: BaseException) -> str:
 
 
 async def connect(dsn: str) -> Connection:
-    """Prepared statements are kept by name, which a pooler would mix up: `Lines` uses none behind one."""
+    """Connect with prepared statements. Behind a pooler use `connect_plainly`: the pooler mixes their names up."""
     return cast(Connection, await pg.connect(dsn, timeout=PATIENCE, command_timeout=CALL_PATIENCE))
 
 
@@ -116,28 +116,30 @@ async def connect_plainly(dsn: str) -> Connection:
 
 
 def explain(error: Exception, url: str) -> StoreError:
-    """What happened, to which server, and what to do."""
+    """The error of rota for an error of the driver: what happened, on which server, and what to do."""
     code = _sqlstate(error)
-    said = str(error) or type(error).__name__
+    message = str(error) or type(error).__name__
     if fault_of(error) is Fault.BAD_VALUE:
-        return Unstorable(f"{url} cannot store this value: {said}")
+        return Unstorable(f"{url} cannot store this value: {message}")
     if fault_of(error) is Fault.BAD_ROW:
-        return StoreCorrupt(f"{url} met a bad value, in the call or in a row ({said}); see `rota doctor`")
+        return StoreCorrupt(f"{url} met a bad value, in the call or in a row ({message}); see `rota doctor`")
     if code.startswith("28"):
-        return StoreUnavailable(f"{url} does not let this user in ({said}); check its name and password", False)
+        return StoreUnavailable(f"{url} does not let this user in ({message}); check its name and password", False)
     if code == "3D000":
-        return StoreUnavailable(f"{url}: {said}; create it, or correct the URL (ROTA_URL)", False)
+        return StoreUnavailable(f"{url}: {message}; create it, or correct the URL (ROTA_URL)", False)
     if code == "42501":
-        return StoreUnavailable(f"{url}: {said}; see the grants in docs/postgresql.md", False)
+        return StoreUnavailable(f"{url}: {message}; see the grants in docs/postgresql.md", False)
     if code.startswith("53") and code not in _PASSING:
-        return StoreUnavailable(f"{url} has no room left ({said}); nothing was lost", False)
+        return StoreUnavailable(f"{url} has no room left ({message}); nothing was lost", False)
     if code.startswith(_GONE) or code == "42883":
-        return StoreCorrupt(f"{url} holds no sound rota schema ({said}); restore it, or give rota a schema of its own")
+        return StoreCorrupt(
+            f"{url} holds no sound rota schema ({message}); restore it, or give rota a schema of its own"
+        )
     if isinstance(error, TimeoutError):
         return StoreUnavailable(f"{url} has not answered for {CALL_PATIENCE:.0f} s; is the server frozen?")
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
         return StoreUnavailable(f"{url} refused the connection; is the server running? (ROTA_URL)")
-    return StoreUnavailable(f"{url} is away ({type(error).__name__}: {said})")
+    return StoreUnavailable(f"{url} is away ({type(error).__name__}: {message})")
 
 
 def quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Listening for hints: NOTIFY on a connection of its own, where that is proven to work; else looking now and then."""
+"""The listener receives hints: by NOTIFY on its own connection if that is proven to work, else by polling."""
 
 import asyncio
 import logging
@@ -17,13 +17,13 @@ from rota.stores.postgres.driver import Connection, Record, connect, explain
 log = logging.getLogger("rota")
 
 PROOF = 3.0
-"""Seconds in which a message to oneself has to arrive."""
+"""Seconds in which a message to this process itself has to arrive."""
 REGISTERED = 60.0
-"""Seconds for which others know that this process listens."""
+"""Seconds for which this process is registered in the table `listeners`."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 2.0
 """Seconds between tries to connect again."""
 SOON, LATE = 0.5, 2.0
-"""Seconds between looks without a channel: soon after something was found, late otherwise."""
+"""Seconds between polls: SOON after a poll that found hints, then longer and longer, up to LATE."""
 
 NOTICED = """
 SELECT ARRAY(SELECT name FROM {schema}.workers WHERE idle = 2) AS workers,
@@ -32,7 +32,7 @@ SELECT ARRAY(SELECT name FROM {schema}.workers WHERE idle = 2) AS workers,
 
 
 class Message(Struct, rename={"sender": "from"}):
-    """What travels in a NOTIFY. `tasks` came from a caller's own transaction, which names no workers."""
+    """The payload of a NOTIFY. `tasks`: tasks with due runs, for which the sender has chosen no workers."""
 
     sender: str = ""
     workers: frozenset[str] | None = None
@@ -46,7 +46,7 @@ _messages = msgspec.json.Decoder(Message)
 
 
 class Listener:
-    """Publishes what other processes do into the hub of this one, from the first `changes()` on."""
+    """Publishes the hints of other processes in the hub of this process, from the first `changes()` on."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class Listener:
         self._looks_again = asyncio.Event()
 
     async def start(self, dsn: str | None, shown: str) -> None:
-        """Returns once hints arrive, or it is clear that they have to be looked for. No `dsn`: no channel."""
+        """Return when NOTIFY is proven to arrive, or when it is clear that it does not. Without `dsn`, poll."""
         if self._task is None:
             self._task = asyncio.create_task(self._listen(dsn, shown) if dsn else self._look(), name="rota listener")
         await self._settled.wait()
 
     def look_again(self) -> None:
-        """A line was cut: perhaps this one as well."""
+        """Another connection was lost: check the connection of the listener now."""
         self._looks_again.set()
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class Listener:
             await asyncio.sleep(backoff.pause())
 
     async def _prove(self, connection: Connection) -> bool:
-        """A message to oneself, sent on another connection, as hints are."""
+        """Send a message to this process on another connection, as hints are sent. Does it arrive?"""
         self._arrived.clear()
         await connection.fetch(f"SELECT {self._schema}.listen_for($1, $2)", self._me, REGISTERED)
         proof = msgspec.json.encode({"from": self._me, "proof": self._me}).decode()
@@ -130,7 +130,7 @@ class Listener:
         return True
 
     async def _stay(self, connection: Connection, gone: asyncio.Event) -> None:
-        """Until the connection is lost; others are told now and then that this process still listens."""
+        """Renew the registration of this process until the connection is lost."""
         while not gone.is_set():
             waits = [asyncio.create_task(gone.wait()), asyncio.create_task(self._looks_again.wait())]
             try:
@@ -167,7 +167,7 @@ class Listener:
                 self._arrived.set()
             return
         if message.sender == self._me:
-            return  # told already, without the way through the server
+            return  # `PostgresStore._publish` has published this hint already
         workers = message.workers or frozenset[str]()
         if message.tasks:
             workers |= self._idle(message.tasks)

@@ -1,4 +1,4 @@
-"""Lines: the connections of one open store. Every verb is one call of one function, on any line that is free."""
+"""The pool: the connections of one open store. Every verb is one call of one function, on any free connection."""
 
 import asyncio
 import logging
@@ -20,31 +20,31 @@ from rota.stores.postgres.driver import (
 log = logging.getLogger("rota")
 
 TRIES = 10
-"""How often a verb is sent that the server rolls back because it met another."""
+"""How often a verb is sent again that the server rolled back."""
 RESENDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds before each resend of a verb whose connection was lost; whoever calls has retries of its own."""
+"""Seconds before each resend of a verb whose connection was lost. After that the caller may retry."""
 
 
 class Pool:
-    """At most `most` connections, made when they are needed; the last one used is the first to be used again."""
+    """At most `most` connections, opened when needed; the connection that was used last is used first."""
 
     def __init__(self, dsn: str, shown: str, most: int, failed: Callable[[], None]) -> None:
         self.dsn = dsn
         self.shown = shown
         self.pooled = False
-        """A pooler stands between: it hands out another server connection for every transaction."""
+        """Is there a pooler, which may use another connection to the server for each transaction?"""
         self._failed = failed
         self._free = asyncio.Semaphore(most)
         self._idle: list[Connection] = []
         self._closed = False
 
     async def open(self) -> Connection:
-        """The first connection, to be looked at before it is used."""
-        connection = await connect_plainly(self.dsn)  # a statement of this name may stand in the pooler's line already
+        """Find out whether there is a pooler, and open the first connection."""
+        connection = await connect_plainly(self.dsn)  # a pooler may know a prepared statement of the same name already
         try:
             async with connection.transaction():
                 (row,) = await connection.fetch("SELECT pg_backend_pid() AS pid")
-            # A pooler makes up the number by which a query is cancelled: it is not that of the server's process.
+            # A pooler invents the process id that is used to cancel queries: it is not the id of the server process.
             self.pooled = row["pid"] != connection.get_server_pid()
         finally:
             await self._close(connection)
@@ -57,8 +57,8 @@ class Pool:
         """Send a verb until the server has answered. All verbs are idempotent, so a verb is sent again when the server
         rolled it back (at most TRIES times), and on a new connection when its connection was lost (RESENDS).
 
-        One deadline holds for the waits for a free line and for a connection, and for all sends: nothing is sent after
-        it, so that no send outlives the memory of an id.
+        One deadline holds for all waits (for a free place, for a connection) and all sends. Nothing is sent after it,
+        because the store forgets ids after a while, and would then take a resent put for a new one.
         """
         window = asyncio.timeout(CALL_PATIENCE)
         try:
@@ -71,7 +71,8 @@ class Pool:
             raise explain(error, self.shown) from error
 
     async def _send(self, query: str, args: tuple[Any, ...], deadline: float) -> list[Record]:
-        """Looks at the clock as well: the end of a lost connection may hide that the deadline has cancelled this."""
+        """Send until `deadline`. Race: the error of a lost connection may replace the cancellation by the deadline, so
+        the clock is read too."""
         rollbacks, pauses = 0, iter(RESENDS)
         clock = asyncio.get_running_loop().time
         fresh = False
@@ -108,7 +109,7 @@ class Pool:
             connection.terminate()
 
     async def _connect(self) -> Connection:
-        """Verbs need READ COMMITTED, whatever the role or the database have been given as their default."""
+        """Verbs need READ COMMITTED, whatever the default of the role or of the database is."""
         if self.pooled:
             return await connect_plainly(self.dsn)
         connection = await connect(self.dsn)
@@ -134,7 +135,7 @@ class Pool:
                 if isinstance(error, Exception) and fault_of(error) is not Fault.AWAY:
                     await self._give_back(connection)
                 else:
-                    connection.terminate()  # nobody knows what it would answer next
+                    connection.terminate()  # it is unknown what the connection would answer next
                 raise
             await self._give_back(connection)
             return rows
@@ -146,8 +147,8 @@ class Pool:
             self._idle.append(connection)
 
     async def _connection(self, fresh: bool) -> Connection:
-        """An idle connection, or a new one. A connection that the server has ended looks idle until its end is read:
-        so after one was lost, take a new one in place of an idle one."""
+        """An idle connection, or a new one. A connection that the server has closed looks idle until its end is read.
+        So after a connection was lost (`fresh`), a new connection replaces an idle one."""
         if fresh and self._idle:
             self._idle.pop().terminate()
         while self._idle and not fresh:

@@ -1,4 +1,4 @@
-"""What comes out of the store: records as runs, schedules and counts."""
+"""Rows of the database as runs, schedules, specs and tallies."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +14,7 @@ from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
 from rota.stores.postgres import words
+from rota.stores.postgres.columns import SCHEDULE_STATE
 from rota.stores.postgres.driver import Record
 
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
@@ -38,11 +39,11 @@ _READERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "cooldowns": (_cooldowns.decode, ()),
 }
 _READ = [(words.RUN_COLUMNS.index(name), read, blank) for name, (read, blank) in _READERS.items()]
-"""Columns that are not the value of their field: where they stand, how each is read, and what NULL means."""
+"""Columns that are not the value of their field: the position, the function that reads it, and what NULL means."""
 
 
 def read_run(row: Iterable[Any]) -> Run:
-    """A row of RUN_COLUMNS, by place: names would take nearly twice the time."""
+    """Read a row of RUN_COLUMNS, by position: by name it would take nearly twice the time."""
     *values, body = row
     for place, read, blank in _READ:
         values[place] = blank if values[place] is None else read(values[place])
@@ -52,20 +53,9 @@ def read_run(row: Iterable[Any]) -> Run:
 
 
 def read_schedule(text: str) -> Schedule:
-    """What `as_json` made of a row: the declaration, where it stands, its last outcomes."""
-    declared, standing, recent = _schedule.decode(text)
-    anchor, next_at, fires_at, version, since, paused, note = standing
-    return msgspec.structs.replace(
-        declared,
-        anchor=anchor,
-        next_at=next_at,
-        fires_at=fires_at,
-        version=version,
-        since=since,
-        paused=paused,
-        note=note,
-        recent=recent,
-    )
+    """Read what the function `as_json` made of a row: the declaration, the state, the last firings."""
+    declared, state, recent = _schedule.decode(text)
+    return msgspec.structs.replace(declared, **dict(zip(SCHEDULE_STATE, (*state, recent), strict=True)))
 
 
 def read_spec(text: str, paused: bool) -> TaskSpec:

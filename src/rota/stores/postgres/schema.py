@@ -1,4 +1,4 @@
-"""The schema: numbered migrations and today's functions, brought in by whoever opens the store first."""
+"""The schema: numbered migrations and the functions. The first process that opens the store installs them."""
 
 import hashlib
 import logging
@@ -15,18 +15,18 @@ from rota.stores.postgres.words import written_out
 log = logging.getLogger("rota")
 
 VIEWS = "views.sql"
-"""The file in `functions` whose views are made with a migration: they change only when columns change."""
+"""The file in `functions` with the views. A migration replaces the views: they change only when columns change."""
 FUNCTIONS = 1
-"""Grows with every change of a file in `functions`: nobody brings older ones back."""
+"""Grows with every change of a file in `functions`: a process with an older number does not replace newer functions."""
 LOCK = 0x726F7461
 """The advisory lock under which one process migrates."""
 
-STANDS = """
+SCHEMA_STATE = """
 SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AS ours,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $3) AS used,
        current_setting('server_encoding') AS encoding, current_setting('server_version_num')::int AS version
 """
-COUNTED = """
+VERSIONS = """
 SELECT first, version, number AS functions, digest
 FROM {schema}.functions, (SELECT min(version) AS first, max(version) AS version FROM {schema}.migrations) AS made
 """
@@ -38,7 +38,7 @@ WHERE n.nspname = current_schema() AND p.proname = ANY($1)
 
 
 class SchemaVersion(Struct, frozen=True):
-    """What a schema has now: the number of its last migration, and that of its functions; 0 for none."""
+    """The number of the last migration of a schema, and the number of its functions; 0 for none."""
 
     version: int = 0
     functions: int = 0
@@ -51,7 +51,7 @@ class SchemaVersion(Struct, frozen=True):
 
 @cache
 def migrations() -> dict[int, str]:
-    """The scripts in their order; each brings the schema to its number."""
+    """The scripts in their order. A script brings the schema to the version of its number."""
     return {int(name[:4]): text for name, text in _scripts("migrations").items()}
 
 
@@ -61,13 +61,12 @@ def newest() -> int:
 
 @cache
 def functions() -> str:
-    """All functions; see `words` for what is written out in them."""
+    """All functions, with each `{word}` written out: see `words`."""
     scripts = _scripts("functions")
     return written_out("\n".join(text for name, text in scripts.items() if name != VIEWS))
 
 
 def views() -> str:
-    """The views that the functions need."""
     return written_out(_scripts("functions")[VIEWS])
 
 
@@ -81,18 +80,20 @@ def _scripts(folder: str) -> dict[str, str]:
 
 
 async def schema_version(connection: Connection, schema: str, url: str) -> SchemaVersion:
-    """What this schema has now. A schema of a newer version is refused. A schema from before the first release is
-    refused too: its migrations had other numbers, and none of them was 1."""
-    (stands,) = await connection.fetch(STANDS, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema)
-    if stands["version"] < 140000:
-        raise StoreCorrupt(f"{url} is PostgreSQL {stands['version'] // 10000}; rota needs 14 or newer")
-    if stands["encoding"] != "UTF8":
-        raise StoreCorrupt(f"{url} is encoded in {stands['encoding']}; rota needs a database in UTF8")
-    if not stands["ours"]:
-        if stands["used"]:
+    """The version of this schema. Raises for a schema of a newer version, and for a schema from before the first
+    release: its migrations had other numbers, and none of them was 1."""
+    (state,) = await connection.fetch(
+        SCHEMA_STATE, f"{quoted(schema)}.migrations", f"{quoted(schema)}.functions", schema
+    )
+    if state["version"] < 140000:
+        raise StoreCorrupt(f"{url} is PostgreSQL {state['version'] // 10000}; rota needs 14 or newer")
+    if state["encoding"] != "UTF8":
+        raise StoreCorrupt(f"{url} is encoded in {state['encoding']}; rota needs a database in UTF8")
+    if not state["ours"]:
+        if state["used"]:
             raise StoreCorrupt(f"schema {schema} of {url} belongs to some other program; give rota one of its own")
         return SchemaVersion()
-    (row,) = await connection.fetch(COUNTED.replace("{schema}", quoted(schema)))
+    (row,) = await connection.fetch(VERSIONS.replace("{schema}", quoted(schema)))
     if row["first"] != 1:
         raise StoreCorrupt(
             f"schema {schema} of {url} was made by an unreleased version of rota; "
@@ -108,8 +109,8 @@ async def schema_version(connection: Connection, schema: str, url: str) -> Schem
 
 
 async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, int]:
-    """Bring the schema up to date in one transaction; the version before and after."""
-    async with connection.transaction():  # all of it on one server, whatever stands between
+    """Bring the schema up to date in one transaction. Returns its version before and after."""
+    async with connection.transaction():  # so that a pooler uses one server connection
         found = await schema_version(connection, schema, url)
         if found.is_current:
             _compare(found, url)
@@ -126,7 +127,7 @@ async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, i
             if version > found.version:
                 await connection.execute(script)
                 await connection.execute(f"INSERT INTO migrations VALUES ({version})")
-        if found.version < newest():  # only then: to replace a view waits for all verbs, and all verbs wait for that
+        if found.version < newest():  # to replace a view waits for all verbs, and all verbs wait for it
             await connection.execute(views())
         if found.functions < FUNCTIONS:
             await _replace_functions(connection)
@@ -134,14 +135,14 @@ async def migrate(connection: Connection, schema: str, url: str) -> tuple[int, i
 
 
 async def _replace_functions(connection: Connection) -> None:
-    """One that takes or answers something else than before cannot be replaced, or would stand beside its namesake: so
-    it is dropped first. The others are not, because a verb that is under way would miss them."""
+    """Install the functions. A function whose parameters or result have changed is dropped first: PostgreSQL would
+    refuse to replace it, or would keep both. Race: the others are not dropped, because a verb that runs needs them."""
     heads = re.findall(r"^CREATE OR REPLACE FUNCTION (.*?) AS \$\$$", functions(), re.MULTILINE | re.DOTALL)
     (made,) = await connection.fetch("SELECT heads FROM functions")
     changed = [head.partition("(")[0] for head in set(made["heads"]).difference(heads)]
     for row in await connection.fetch(DROPS, changed):
         await connection.execute(row["command"])
-    await connection.execute("SET LOCAL check_function_bodies = off")  # they may stand in any order
+    await connection.execute("SET LOCAL check_function_bodies = off")  # they may call functions further below
     await connection.execute(functions())
     await connection.execute("UPDATE functions SET number = $1, digest = $2, heads = $3", FUNCTIONS, digest(), heads)
 

@@ -22,7 +22,7 @@ from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
-from rota.stores.postgres import columns, reading
+from rota.stores.postgres import columns, queries
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
@@ -36,17 +36,17 @@ T = TypeVar("T")
 log = logging.getLogger("rota")
 
 GROUPED = 2000
-"""Items after which a call takes no more callers in."""
+"""Items in a call after which no more callers are added to it."""
 UNDER_WAY = 2
-"""Calls of one kind at a time: while one waits for the disk, another can be worked on."""
+"""Calls of one verb at a time: while one waits for the disk, the server can work on another."""
 OWN = (Unstorable, StoreCorrupt)
-"""Errors of one caller in a group: a value that cannot be stored, or a bad row that one of the questions met."""
+"""Errors that may concern one caller of a shared call: a value that cannot be stored, or a bad row."""
 LOOK_ONCE_MORE = 0.05
-"""Seconds after which a worker that found nothing is looked after once more; see the function `missed`."""
+"""Seconds between a claim that left seats empty and a call of the function `missed`."""
 
 
 class Header(Struct):
-    """The first of a claim's rows."""
+    """The last row of a claim."""
 
     now: float
     wake: float | None
@@ -61,7 +61,7 @@ _header = msgspec.json.Decoder(Header)
 class PostgresStore:
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
-        self.pool = Pool(address.dsn, address.shown, address.max_connections, self._cut)
+        self.pool = Pool(address.dsn, address.shown, address.max_connections, lambda: self._listener.look_again())
         self._backend = backend
         self._schema = backend.schema
         self._puts: GroupCommit[NewRun, Decision] = GroupCommit(self._put, GROUPED, UNDER_WAY, own=OWN)
@@ -71,9 +71,8 @@ class PostgresStore:
         self._looker: asyncio.Task[None] | None = None
         self._called: set[str] = set()
         self._calls = 0
-        self._last_call: dict[
-            str, int
-        ] = {}  # by task: when somebody was called for it, who may not have been there yet
+        self._last_call: dict[str, int] = {}
+        """By task: the number of the last call of `_idle_for`. A worker that was claiming then was not idle yet."""
         self._listener = Listener(
             backend.me, address.channel, self._schema, self.pool.call, backend.hub, self._idle_for
         )
@@ -112,30 +111,30 @@ class PostgresStore:
         self._idle.pop(worker, None)
         calls = self._calls
         tallies = report.tallies if report else ()
-        said = None if report is None else columns.to_json(replace(report, tallies=()))
-        asked = (worker, request.n, list(tasks), max(free, 0), request.lease, said, *columns.of_tallies(tallies))
-        rows = await self._call("claim", *asked, what=f"kind, name, header, {RUN_COLUMNS}")
+        text = None if report is None else columns.to_json(replace(report, tallies=()))
+        args = (worker, request.n, list(tasks), max(free, 0), request.lease, text, *columns.of_tallies(tallies))
+        rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
-        aside: list[str] = []
-        odd: list[Record] = []
+        bad_schedules: list[str] = []
+        bad_runs: list[Record] = []
         for row in rows[:-1]:
             if row["kind"] == "schedule":
                 item: Any = legible("schedule", row["name"], partial(read_schedule, row["header"]))
-                aside += [] if item is not None else [row["name"]]
+                bad_schedules += [] if item is not None else [row["name"]]
             else:
                 item = legible("run", row["id"], partial(read_run, row[3:]))
-                odd += [row] if item is None and row["kind"] == "run" else []
+                bad_runs += [row] if item is None and row["kind"] == "run" else []
             found[row["kind"]] += [] if item is None else [item]
         header = _header.decode(rows[-1]["header"])
         self._publish(header.now, header.hinted, header.touched)
-        if aside:
-            await self._set_aside(aside, header.now)
-        if odd:
-            await self._give_back(odd)
+        if bad_schedules:
+            await self._set_aside(bad_schedules, header.now)
+        if bad_runs:
+            await self._give_back(bad_runs)
         if len(found["run"]) < free:
             self._idle[worker] = frozenset(tasks)
             if any(self._last_call.get(task, 0) > calls for task in tasks):
-                self._publish(header.now, [worker], ())  # the call came while this claim was under way
+                self._publish(header.now, [worker], ())  # Race: `_idle_for` was called during this claim
             else:
                 self._look_once_more(worker)
         return port.Claim(
@@ -143,28 +142,28 @@ class PostgresStore:
         )
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
-        """Schedules of a newer version are not to be met at every claim."""
+        """Keep schedules that cannot be read from being offered to every claim."""
         try:
             await self._call("set_aside", ids, now, UNREADABLE)
         except StoreError as error:
-            log.warning("cannot set them aside: %s", error)  # they come again, and what was claimed is not lost
+            log.warning("cannot set them aside: %s", error)  # they are offered again; the claimed runs are not lost
 
     async def _give_back(self, rows: Sequence[Record]) -> None:
-        """Runs that were claimed and cannot be read wait again, for later."""
-        gone = [
+        """Requeue claimed runs that cannot be read."""
+        settlements = [
             Settlement(row["id"], row["fence"], row["worker"], Requeue(UNREADABLE), "released", called=False)
             for row in rows
         ]
         try:
-            await self.settle(gone)
+            await self.settle(settlements)
         except StoreError as error:
             log.warning("cannot give back runs that cannot be read: %s", error)  # their leases lapse
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> port.Reply[port.Renewal]:
-        said = [(notes or {}).get(lease.run) for lease in leases]
-        row = await self._verb("renew", *columns.of_leases(leases), seconds, *columns.of_notes(said))
+        by_lease = columns.of_notes([(notes or {}).get(lease.run) for lease in leases])
+        row = await self._verb("renew", *columns.of_leases(leases), seconds, *by_lease)
         return port.Reply(row["now"], [port.Renewal(answer) for answer in row["answers"] or ()])
 
     async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
@@ -186,10 +185,10 @@ class PostgresStore:
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
     ) -> port.Reply[int]:
-        said, asker = columns.clean(storable(note)), columns.clean(storable(by))
+        note, by = columns.clean(storable(note)), columns.clean(storable(by))
 
         async def control(names: Sequence[str]) -> port.Reply[int]:
-            row = await self._verb("control", command.value, list(names), said, asker, of.value)
+            row = await self._verb("control", command.value, list(names), note, by, of.value)
             return port.Reply(row["now"], list(row["answers"]))
 
         return await control_possible(names, control)
@@ -203,20 +202,20 @@ class PostgresStore:
         return port.Reply(row["now"], list(row["answers"]))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
-        rows = reading.ROWS[kind]
+        rows = queries.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
         named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
         items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
         return port.Reply(now, [item for item in items if item is not None])
 
     async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
-        now, found = await self._read(reading.STATS, "ORDER BY found.minute, found.task", [-1])
+        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task", [-1])
         first = int(now // 60) - minutes
         return port.Reply(now, [port.Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
-        now, rows = await self._read(*reading.runs_query(query))
+        now, rows = await self._read(*queries.runs_query(query))
         if query.ids is not None:
             found = {row["id"]: row for row in rows}
             return port.Page(now, _legible_runs(found[id] for id in query.ids if id in found), None)
@@ -224,7 +223,7 @@ class PostgresStore:
         return port.Page(now, _legible_runs(rows[: query.limit]), str(rows[query.limit - 1]["seq"]) if more else None)
 
     async def depths(self) -> port.Reply[port.Depth]:
-        now, found = await self._read(reading.DEPTHS, "ORDER BY found.task", [])
+        now, found = await self._read(queries.DEPTHS, "ORDER BY found.task", [])
         return port.Reply(now, [port.Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
@@ -244,19 +243,18 @@ class PostgresStore:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     async def _verb(self, name: str, *args: Any) -> Record:
-        """One function, which answers with one row; local subscribers are told what it says of hints."""
+        """Call a function that returns one row, and publish the hints of that row in this process."""
         (row,) = await self._call(name, *args)
         self._publish(row["now"], row.get("hinted") or (), row.get("touched") or ())
         return row
 
     async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
         backend = self._backend
-        said = (backend.me, backend.skew, backend.seen, *args)
-        query = f"SELECT {what} FROM {self._schema}.{name}({placeholders(said)})"
-        return await self.pool.call(query, *said)
+        args = (backend.me, backend.skew, backend.seen, *args)
+        return await self.pool.call(f"SELECT {what} FROM {self._schema}.{name}({placeholders(args)})", *args)
 
     async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
-        text = reading.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
+        text = queries.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)
         rows = await self.pool.call(text, self._backend.skew, self._backend.seen, *args)
         now = rows[0]["now"]
         self._backend.seen = max(self._backend.seen, now)
@@ -266,28 +264,26 @@ class PostgresStore:
     # -- hints -----------------------------------------------------------------------------------------------------
 
     def _publish(self, now: float, hinted: Iterable[str], touched: Iterable[str]) -> None:
-        """Subscribers in this process are told at once; the others by NOTIFY, when the server commits."""
+        """Publish a hint in this process. Other processes get it by NOTIFY when the server commits."""
         backend = self._backend
         backend.seen = max(backend.seen, now)
         workers, runs = frozenset(hinted), frozenset(touched)
         if (workers or runs) and backend.hub.watched:
             backend.hub.publish(port.Hint(workers=workers, runs=runs))
 
-    def _cut(self) -> None:
-        self._listener.look_again()
-
     def _idle_for(self, tasks: frozenset[str]) -> frozenset[str]:
-        """One of this process's idle workers for work of these tasks, which came without naming any. One that claims
-        right now is called when its claim has found nothing."""
+        """Choose an idle worker of this process for a hint that names tasks and no workers. Race: a worker that is
+        claiming now is not idle yet; `claim` looks at `_last_call` when it has left seats empty."""
         self._calls += 1
         self._last_call.update(dict.fromkeys(tasks, self._calls))
         first = next((name for name, known in self._idle.items() if known & tasks), None)
         return frozenset() if first is None else frozenset({first})
 
     def _look_once_more(self, worker: str) -> None:
-        """A put that ran beside this claim saw no idle worker, and the claim did not see the put."""
+        """Call the function `missed` for this worker soon. Race: a put that ran at the same time as the claim saw no
+        idle worker, and the claim did not see the run."""
         if worker in self._called:
-            self._called.discard(worker)  # it was called by the last look: once is enough
+            self._called.discard(worker)  # the last call of `missed` woke it: once is enough
             return
         self._unlooked.add(worker)
         if self._looker is None or self._looker.done():

@@ -1,6 +1,6 @@
-"""Transactional submit: a run put in the caller's own transaction, by the caller's driver. Rolled back, it never was.
+"""Transactional submit: put a run in the transaction of the caller, with the driver of the caller.
 
-Drivers are told apart by their modules, so that none has to be imported here that the caller does not use.
+A driver is recognized by the module of its connection class, so no driver is imported that the caller does not use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ _answers = msgspec.json.Decoder(list[tuple[str, Reason]])
 
 
 async def put_within(connection: Any, backend: "PostgresBackend", run: NewRun) -> Decision:
-    """On an asyncpg connection, a psycopg AsyncConnection, or an AsyncConnection or AsyncSession of SQLAlchemy."""
+    """`connection`: of asyncpg, a psycopg AsyncConnection, or SQLAlchemy's AsyncConnection or AsyncSession."""
     payload = as_payload([run])
     match _driver(connection):
         case "asyncpg", _:
@@ -38,7 +38,7 @@ async def put_within(connection: Any, backend: "PostgresBackend", run: NewRun) -
 
 
 def put_within_sync(connection: Any, backend: "PostgresBackend", run: NewRun) -> Decision:
-    """On a psycopg connection, or a Connection or Session of SQLAlchemy; no event loop is involved."""
+    """`connection`: of psycopg, or SQLAlchemy's Connection or Session. Needs no event loop."""
     payload = as_payload([run])
     match _driver(connection):
         case "psycopg", False:
@@ -54,14 +54,14 @@ def put_within_sync(connection: Any, backend: "PostgresBackend", run: NewRun) ->
 
 
 def _sql(backend: "PostgresBackend", payload: str) -> str:
-    """The skew is a number of this process, and only in tests another than 0."""
+    """The call of `submit`. `skew` is 0 except in tests."""
     clock = f", {backend.skew!r}, {backend.seen!r}" if backend.skew else ""
     schema = backend.schema.replace("%", "%%") if payload == "%s" else backend.schema
     return f"SELECT {schema}.submit(CAST({payload} AS text){clock}) AS answer"
 
 
 def _driver(connection: Any) -> tuple[str, bool]:
-    """Which driver, and whether it is asynchronous; also through a class of the caller's own."""
+    """The driver, and whether it is asynchronous. The caller may use a subclass of the driver's connection."""
     for cls in type(connection).__mro__:
         package = cls.__module__.partition(".")[0]
         if package in ("asyncpg", "psycopg", "sqlalchemy"):
@@ -76,9 +76,8 @@ def _text(sql: str) -> Any:
 
 
 def _only(row: Any) -> Any:
-    """The one column, whatever the connection makes of its rows: tuples, dictionaries, objects."""
-    by_name = hasattr(row, "keys")
-    return row["answer"] if by_name else row[0]
+    """The only column of a row, which may be a mapping or a tuple."""
+    return row["answer"] if hasattr(row, "keys") else row[0]
 
 
 def _decision(found: str) -> Decision:

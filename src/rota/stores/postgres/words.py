@@ -1,4 +1,4 @@
-"""What stands for `{word}` in the SQL functions: column lists from `stores/fields.py`, numbers from `stores/bounds.py`.
+"""The values of `{word}` in the SQL functions: column lists from `stores/fields.py`, numbers from `stores/bounds.py`.
 
 `{g.carried}` is the list `carried` with "g." before each column.
 """
@@ -26,11 +26,11 @@ _VIEWED = [field for field in RUN if field.name in ("seq", "body", *RunHead.__st
 _PLAIN = [field for field in PUT if field.plain]
 
 _LISTS: dict[str, list[str]] = {
-    # what a run keeps in every move from one table to another
+    # columns that a run keeps in every move from one table to another
     "carried": [field.name for field in _MOVED if field.carried],
-    # what it also keeps when it leaves the queue
+    # columns that it also keeps when it leaves the queue
     "waited": [field.name for field in _MOVED if not field.carried and field.name not in ("fence", "note")],
-    # what a put says that is kept as it comes
+    # fields of a put that are stored unchanged
     "stored": [field.sql for field in PUT if field.stored],
     "plain_stored": [field.sql for field in _PLAIN if field.stored],
     # a batch of puts: an array for each field
@@ -75,7 +75,7 @@ assert all(name in BY_NAME for name in RUN_COLUMNS)
 
 
 def written_out(text: str) -> str:
-    """The text with its words written out."""
+    """Replace each `{word}` in `text` by its value."""
     numbers = bounds.constants(bounds.POSTGRES)
 
     def word(found: re.Match[str]) -> str:

@@ -1,9 +1,10 @@
-"""Reads: runs newest first, page by page, rows by name, and how much each task has waiting."""
+"""Queries: runs, rows, stats and depths."""
 
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
@@ -17,7 +18,7 @@ from rota.stores.unreadable import Kind
 
 _report = msgspec.json.Decoder(Report)
 
-# Every read says the store's time as well, also where it finds nothing.
+# Every query also returns the store's time, even if it finds no rows.
 WITH_TIME = """
 SELECT {schema}.now_of($1, $2, false) AS now, found.*
 FROM (SELECT 1) AS one LEFT JOIN ({query}) AS found ON true {order}
@@ -39,7 +40,7 @@ _TABLES = {State.QUEUED: "queue", State.PAUSED: "queue", State.RUNNING: "lease"}
 
 
 def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
-    """Newest first; only the tables that can hold what is asked for are read."""
+    """Runs, newest first. Only the tables that can have runs in the states of `query` are read."""
     if query.ids is not None:
         return f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.runs WHERE id = ANY($3)", "", [list(query.ids)]
     tables = sorted({_TABLES.get(state, "finished") for state in query.states})
@@ -61,22 +62,16 @@ def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
     return inner, "ORDER BY found.seq DESC", [query.limit + 1, *(value for _, value in conditions)]
 
 
-KINDS: dict[str, Kind] = {"specs": "spec", "schedules": "schedule"}
+class Rows(Struct, frozen=True):
+    """How to query one kind of row. `name`: the column by which pages are ordered. `task`: whether it has a task."""
 
-
-class Rows:
-    """How one kind of row is read: `name` is what its pages go by, `task` whether it is about one (and a key)."""
-
-    def __init__(
-        self, table: str, columns: str, order: str, read: Callable[[Record], Any], name: str = "", task: bool = False
-    ) -> None:
-        self.table = table
-        self.columns = columns
-        self.order = order
-        self.read = read
-        self.name = name
-        self.task = task
-        self.kind: Kind = KINDS.get(table, "row")
+    table: str
+    columns: str
+    order: str
+    read: Callable[[Record], Any]
+    name: str = ""
+    task: bool = False
+    kind: Kind = "row"
 
     def query(self, query: RowQuery) -> tuple[str, str, list[Any]]:
         conditions: list[tuple[str, Any]] = []
@@ -98,18 +93,10 @@ def _mark(row: Record) -> MarkRow:
     return MarkRow(row["task"], row["key"], Mark(row["succeeded_at"], row["finished_at"], row["failures"]))
 
 
-def _count_decision(row: Record) -> DecisionCount:
-    return DecisionCount(
-        row["task"],
-        row["key"],
-        Reason(row["reason"]),
-        row["count"],
-        row["first_at"],
-        row["last_at"],
-        row["run"],
-        row["note"],
-        row["by"],
-    )
+def _decision_count(row: Record) -> DecisionCount:
+    values: dict[str, Any] = {name: row[name] for name in DecisionCount.__struct_fields__}
+    values["reason"] = Reason(row["reason"])
+    return DecisionCount(**values)
 
 
 def _worker(row: Record) -> WorkerSeen:
@@ -118,11 +105,19 @@ def _worker(row: Record) -> WorkerSeen:
 
 
 ROWS: dict[type, Rows] = {
-    TaskSpec: Rows("specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name"),
+    TaskSpec: Rows(
+        "specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name", kind="spec"
+    ),
     WorkerSeen: Rows("workers", "name, tasks, seen_at, idle, report", "name", _worker, "name"),
     Schedule: Rows(
-        "schedules", "id, {schema}.as_json(t) AS json", "id", lambda row: read_schedule(row["json"]), "id", True
+        "schedules",
+        "id, {schema}.as_json(t) AS json",
+        "id",
+        lambda row: read_schedule(row["json"]),
+        "id",
+        task=True,
+        kind="schedule",
     ),
     MarkRow: Rows("marks", "*", "task, key", _mark, task=True),
-    DecisionCount: Rows("decisions", "*", "last_at DESC", _count_decision, task=True),
+    DecisionCount: Rows("decisions", "*", "last_at DESC", _decision_count, task=True),
 }
