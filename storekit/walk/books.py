@@ -58,10 +58,10 @@ def _run_key(run: Run) -> tuple[object, ...]:
 
 class WalkedTimetable(Timetable):
     def looks(self) -> tuple[tuple[str, float], ...]:
-        return tuple(self._look_at.items())
+        return tuple(self._offer_at.items())
 
     def look(self, id: str, at: float) -> None:
-        self._look(id, at)
+        self._offer_again_at(id, at)
 
 
 class WalkedBook(MemoryBook):

@@ -1,4 +1,4 @@
-"""Where runs live. `connect(url)` chooses the store; each is loaded only when it is asked for."""
+"""The stores. `connect(url)` returns a backend; it imports only the store that the URL names."""
 
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ REDIS = (
 
 
 def connect(url: str) -> Backend:
-    """The backend that a URL names: `memory://`, `sqlite:///path/to/file.db`, `redis://host`, `postgresql://host/db`."""
+    """The backend of a URL: `memory://`, `sqlite:///path/to/file.db`, `redis://host`, `postgresql://host/db`."""
     scheme = urlsplit(url).scheme
     if scheme == "memory":
         from rota.stores.memory import MemoryBackend

@@ -1,6 +1,6 @@
-"""Book: what the ledger needs of a store that keeps its data in this process's reach, inside one atomic step.
+"""Book: the data of one transaction, as the ledger reads and writes it.
 
-Memory and SQLite each have one. The rules of the verbs are written once, over it, in `stores/ledger`.
+The memory store and the SQLite store each have a book. `stores/ledger` has the rules of the verbs for both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from rota.stores.idle import Idle
 
 
 class Lane(Struct, frozen=True, array_like=True):
-    """One (task, priority) of the due index; `head` is when its first run is due."""
+    """The due runs of one task and priority. `head` is the due time of the first run."""
 
     task: str
     priority: int
@@ -27,7 +27,7 @@ class Lane(Struct, frozen=True, array_like=True):
 
 
 class Candidate(Struct, frozen=True, order=True, array_like=True):
-    """A due run, in the order in which runs are claimed: higher priority, longer due, earlier arrival."""
+    """A due run. Candidates sort in the order of claims: by priority, then by due time, then by arrival."""
 
     rank: int
     due_at: float
@@ -53,9 +53,10 @@ class CountedDecision(Struct, frozen=True):
 class Book(Protocol):
     now: float
     arrivals: list[tuple[str | None, float]]
-    """(task, due_at) of what became claimable in this step, None for a schedule: idle workers are hinted for them."""
+    """The task and due time of each run that became claimable in this transaction; the task is None for a schedule.
+    The store sends hints to idle workers for them."""
     touched: set[str]
-    """Runs whose state changed in this step: whoever waits for them is told."""
+    """Ids of the runs whose state changed in this transaction. Those who wait for these runs get a hint."""
 
     # runs
     def load(self, ids: Sequence[str]) -> None: ...
@@ -63,7 +64,7 @@ class Book(Protocol):
     def save(self, run: RunHead) -> None: ...
     def add(self, new: NewRun, parked: bool) -> None: ...
     def rewrite(self, id: str, body: bytes, priority: int) -> bool:
-        """Give a run that waits another body; true if that is other work: then its checkpoint is gone as well."""
+        """Give a waiting run another body and priority. Return whether the body differs; if so, drop the checkpoint."""
         ...
 
     def same_work(self, one: str, other: str) -> bool: ...

@@ -1,9 +1,9 @@
-"""The numbers that the four stores share: `constants` hands them to the Lua scripts and to the SQL functions.
+"""The numbers that the four stores share. `constants` gives them to the Lua scripts and to the SQL functions.
 
 A number of the port (`rota.store`, `rota.domain`, `rota.stores.retention`) is a promise and the same in every store.
-How much work one step may do is not a promise: each store chooses its own `Bounds`, and this file lists all choices.
-No caller relies on a bound: a step that reaches one leaves the rest for the next step, and says so where a caller waits
-for the rest (`Claim.wake`, `Swept.more`, the count that `control` answers). See docs/decisions/0022.
+How much work one transaction may do is not a promise: each store has its own `Bounds`, all of them in this file. A
+transaction that reaches a bound leaves the remaining rows to the next one. If a caller waits for those rows, the answer
+says that there are more (`Claim.wake`, `Swept.more`, the count that `control` returns). See docs/decisions/0022.
 """
 
 from msgspec import Struct
@@ -16,42 +16,42 @@ from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 UNREADABLE = 60.0
-"""Seconds after which a store looks again at a run or a schedule that this version cannot read."""
+"""Seconds after which a store tries again to read a run or a schedule that this version could not read."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """How many rows one step of a store handles at most; None: the store does all of them in one step."""
+    """The most rows that one transaction of a store handles. None: one transaction handles all rows."""
 
     parked: int = 1000
-    """Runs of saturated keys that one claim parks."""
+    """Runs that one claim parks because the limit or the rate of their key is used up."""
     expired: int = 1000
-    """Runs too late to start that one claim or one sweep ends."""
+    """Runs that one claim or one sweep ends because they are too late to start."""
     passed: int | None = None
-    """Runs of one lane, too late to start, that one claim passes over."""
+    """Runs of one lane that one claim skips because they are too late to start."""
     opened: int | None = None
     """Keys whose rate has opened that one claim unparks."""
     loosened: int | None = None
-    """Parked runs that one step unparks after the limits of their task have changed."""
+    """Parked runs that one transaction unparks after the limits of their task have changed."""
     dropped: int = 10_000
     """Waiting runs that one command about a task ends."""
     announced: int = 100
-    """Idle workers that one step wakes because a task was resumed, or because its limits have changed."""
+    """Idle workers that one transaction wakes because a task was resumed, or because its limits have changed."""
     forgotten: int = 5000
     """Ended runs that one sweep forgets."""
     read: int | None = None
-    """Runs that one read looks at before it says where to read on."""
+    """Runs that one read looks at before it returns a cursor."""
 
 
 LEDGER = Bounds()
-"""Memory and SQLite: one writer at a time, so a step may take some tens of milliseconds."""
+"""Memory and SQLite: there is one writer at a time, so a transaction may take some tens of milliseconds."""
 POSTGRES = Bounds()
-"""A step holds its locks until it ends, and the steps of others go on beside it."""
+"""A transaction holds its locks until it ends; other transactions run at the same time."""
 REDIS = Bounds(parked=500, expired=500, passed=1000, opened=100, loosened=1000, dropped=1000, forgotten=1000, read=2000)
-"""While a script runs, the server answers nobody else: so a step takes a few milliseconds."""
+"""While a script runs, the server answers nobody else, so a script may take a few milliseconds."""
 
 
 def constants(bounds: Bounds) -> dict[str, str]:
-    """Every shared number by its name, as Lua and SQL write it."""
+    """Return every shared number by its name, as Lua and SQL write it."""
     numbers: dict[str, float] = {
         "ATTEMPTS_KEPT": ATTEMPTS_KEPT,
         "DUE_SCHEDULES": DUE_SCHEDULES,

@@ -1,4 +1,4 @@
-"""Per-minute counts from the reports of workers."""
+"""Counts per task and minute, from the reports of workers."""
 
 from collections.abc import Iterable
 

@@ -1,8 +1,8 @@
-"""The fields of a run, of a put and of a settlement: each is said once here, and every store derives its own form.
+"""The fields of a run, of a put and of a settlement. Each field is listed here once; the stores derive their forms.
 
-From these tables come SQLite's column lists, the record of a run in Redis and the constants by which the Lua scripts
-know it, and the column lists of PostgreSQL's functions and views. A new field of a run goes behind the others, with a
-form letter of its own; then it needs a column in each SQL store (a migration) and the rule that uses it.
+These tables give the column lists of SQLite, the record of a run in Redis with the constants that the Lua scripts use
+for it, and the column lists of PostgreSQL's functions and views. Append a new field of a run after the others, with a
+form letter of its own. The field also needs a column in each SQL store (a migration) and the rule that uses it.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,34 +15,35 @@ from msgspec import Struct
 from rota.domain.run import NewRun
 
 Kind = Literal["text", "integer", "small", "big", "float", "flag", "bytes", "json", "list"]
-"""How a value is kept. `json` is a value as JSON; `list` is a tuple, of which an empty one is kept as nothing."""
+"""How a value is stored. `json` is a value as JSON; `list` is a tuple, and an empty tuple is stored as nothing."""
 Written = Literal["put", "lease", "save", "end", "join"]
-"""When SQLite writes a column: a put (for good), a claim (with the lease), a save, a save and an ending, a join."""
+"""When SQLite writes a column: put: only then; lease: at a claim; save: at a save; end: at a save and at an ending;
+join: at a join."""
 
 
 class Hold(IntEnum):
-    """What holds a queued or paused run; a run that nothing holds stands in the due index, and only there a claim finds
-    it.
+    """What keeps a queued or paused run from being claimed. A queued run without a hold is in the due index; claims
+    search only there.
 
-    This is the coding of the column `hold` in PostgreSQL and SQLite (there, `state` says "paused"). Redis has it as the
-    first letter of a record: q, k, w, p. In the domain these are `Run.parked`, `Run.needs` and `State.PAUSED`. A run
-    that is paused keeps its needs; a run that has needs is not parked.
+    These are the values of the column `hold` in PostgreSQL and SQLite (in SQLite, `state` says "paused"). Redis has the
+    hold as the first letter of a record: q, k, w, p. In the domain the holds are `Run.parked`, `Run.needs` and
+    `State.PAUSED`. A paused run keeps its needs; a run that has needs is not parked.
     """
 
     NONE = 0
     PARKED = 1
-    """Its key is saturated: see stores/ledger/holds.py."""
+    """The limit or the rate of its key is used up: see stores/ledger/holds.py."""
     NEEDS = 2
-    """It waits for the ends of others: see domain/needs.py."""
+    """The run waits for the ends of other runs: see domain/needs.py."""
     PAUSED = 3
 
 
 class Field(Struct, frozen=True):
-    """A field of a run. `name` is the name in `domain.run` and of the column.
+    """A field of a run. `name` is the name of the field in `domain.run` and of the column.
 
-    `form` is the first form of a Redis record that has the field; "" if no form has it. `blank` is what Lua has for it
-    in a run of an earlier form; "" if every form has the field. `tables` are PostgreSQL's, by first letter: queue,
-    leases, finished. A `carried` field keeps its value when a run moves from one of these tables to another.
+    `form` is the first form of a Redis record that has the field; "" if no form has it. `blank` is the value that Lua
+    uses for a record of an earlier form; "" if every form has the field. `tables` are PostgreSQL's, by first letter:
+    queue, leases, finished. A `carried` field keeps its value when a run moves from one of these tables to another.
     """
 
     name: str
@@ -78,11 +79,11 @@ RUN = (
     Field("progress", "json", "x", "false", written="end"),
     Field("saved", "bytes", "x", "false", written="end"),
     Field("result", "bytes", "x", "false", "f", written="end"),
-    Field("asked", "text", "x", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease was asked so
+    Field("asked", "text", "x", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease had it
     Field("cooldowns", "list", "x", "false", carried=True),
     Field("touches", "integer", "y", "1", carried=True, written="join"),
     Field("touched_at", "float", "y", "false", carried=True, written="join"),
-    # no part of a Redis record: the key, the first letter, or the lease says it
+    # in no Redis record: these come from the Redis key, from the first letter of the record, or from the lease
     Field("id", "text", carried=True),
     Field("state", "text", tables="f", written="end"),
     Field("parked", "flag", tables="", written="save"),
@@ -95,19 +96,18 @@ RUN = (
 
 BY_NAME = {field.name: field for field in RUN}
 RECORD = tuple(field for field in RUN if field.form)
-"""The fields of a Redis record, in the order in which it has them."""
+"""The fields of a Redis record, in their order."""
 FORMS = {form: sum(field.form <= form for field in RECORD) for form in sorted({field.form for field in RECORD})}
-"""The forms of a Redis record, and how many fields each has. The form is the version of the record: a letter that this
-version does not know was written by a newer one."""
+"""The forms of a Redis record, and how many fields each has. The form is the version of the record: a newer version of
+rota wrote a record whose letter is not here."""
 
 
 class PutField(Struct, frozen=True):
-    """A field of a run on its way into a store. `get` takes its value from a NewRun; a value that equals `default` is
-    left out of what is sent.
+    """A field of a put. `get` reads the value from a NewRun; a value that equals `default` is not sent.
 
-    A `stored` field is kept as it comes. A `plain` one may be given for a run that PostgreSQL admits without a look at
-    its guards. `column` is its name in SQL, where `name` is a word of SQL. Redis has `task`, `priority` and what its
-    record has in the form "p" in one packed text, `tail`.
+    A `stored` field is stored unchanged. PostgreSQL admits a run that has only `plain` fields without a check of its
+    guards. `column` is the name of the field in SQL, if `name` is a keyword of SQL. Redis gets `task`, `priority` and
+    the fields of the form "p" as one packed text, `tail`.
     """
 
     name: str
@@ -148,7 +148,7 @@ PUT = (
 KEPT = tuple(
     field for field in PUT if field.stored and field.name in BY_NAME and BY_NAME[field.name].form not in ("", "p")
 )
-"""What a put says that the form "p" of a Redis record has no place for."""
+"""The stored fields of a put that the form "p" of a Redis record does not have."""
 
 SETTLEMENT: dict[str, Kind] = {
     "id": "text",
@@ -168,10 +168,11 @@ SETTLEMENT: dict[str, Kind] = {
     "saved": "bytes",
     "stops": "text",
 }
-"""The fields of a settlement, in the order in which each server takes them. Without a `state` it is a requeue."""
+"""The fields of a settlement, in the order in which Redis and PostgreSQL get them. A settlement without a `state` is a
+requeue."""
 
 LEASE = ("fence", "worker", "n", "claimed_at", "until", "cancel", "pause")
-"""The fields of a lease in Redis: who holds a running run, and what was asked of it since."""
+"""The fields of a lease in Redis: the claim that took the run, and the commands that the run got since."""
 
 
 def names(fields: Iterable[Field | PutField]) -> list[str]:

@@ -1,8 +1,9 @@
-"""A fork waits until no step of a store is under way, and finds no SQLite file open.
+"""A fork waits until no transaction of a store is under way, and closes the SQLite files before it.
 
-A child that is forked in the middle of a step would inherit half of it, and a lock that nobody releases. SQLite also
-notes in memory which locks its process holds on which file. A child that inherits such notes would wait for a lock that
-it seems to hold itself, or take none because it seems to have it: then its file is cleared away under it.
+A child that is forked during a transaction would inherit half of the transaction, and a lock that nobody releases.
+SQLite also remembers in memory which locks its process has on which file. A child that inherits this memory would wait
+for a lock that it seems to have itself, or take no lock because it seems to have it: then another process may remove
+the log of the file while the child uses it.
 """
 
 import os
@@ -11,11 +12,12 @@ from typing import Protocol
 from weakref import WeakSet
 
 PATIENCE = 5.0
-"""Seconds for which a fork waits for one store at most; then it comes all the same."""
+"""The most seconds for which a fork waits for one store. After that the fork happens anyway."""
 
 
 class Forkable(Protocol):
-    """Who works while it holds the lock. After `let_go` it finds nothing open, and opens again when it has work."""
+    """A part that works only while it has the lock `at_work`. After `release_at_fork` it has no file open; it opens the
+    file again for its next work."""
 
     at_work: threading.Lock
 
@@ -47,7 +49,7 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    """Whatever did not let go stays locked in the child for ever: a fork of the child must not wait for it."""
+    """Forget the busy stores: in the child their locks stay locked for ever, and a fork of the child must not wait."""
     _all.difference_update(_busy)
     _in_parent()
 

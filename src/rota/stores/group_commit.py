@@ -1,5 +1,5 @@
-"""Group commit: what callers ask while a call is under way goes together in the next call. A lone question leaves at
-once."""
+"""Group commit: items that callers add while a call is under way go into the next call together. An item that finds no
+call under way is sent at once."""
 
 import asyncio
 from collections import deque
@@ -15,13 +15,12 @@ Waiting = tuple[Sequence[Q], asyncio.Future[Reply[A]]]
 
 
 class GroupCommit(Generic[Q, A]):
-    """One answer for each question, in order; the questions of one caller are never parted.
+    """Returns one answer per question, in order. The questions of one caller always go into the same call.
 
-    `send` makes one call. A call takes at most `most` questions, unless one caller alone has more. `under_way` calls
-    may be made at a time. With `direct`, a question that finds no call under way is sent in the task of its caller,
-    which saves a turn of the event loop; its call ends if that caller is cancelled. After an error in `own`, each
-    caller's questions are sent again by themselves, so that only the caller who asked for something impossible gets the
-    error.
+    `send` makes one call. A call has at most `most` questions, unless one caller alone has more. At most `under_way`
+    calls are made at the same time. With `direct`, a question that finds no call under way is sent in the task of its
+    caller, which saves a turn of the event loop; cancelling that caller cancels the call. After an error in `own`, the
+    questions of each caller are sent again in a call of their own, so that only the caller at fault gets the error.
     """
 
     def __init__(
@@ -57,11 +56,11 @@ class GroupCommit(Generic[Q, A]):
             return await answer
         except asyncio.CancelledError:
             if waiting in self._waiting:
-                self._waiting.remove(waiting)  # a caller that gave up is not sent, unless its call is under way
+                self._waiting.remove(waiting)  # do not send the questions of a caller that gave up
             raise
 
     async def close(self) -> None:
-        """Wait until all that was asked is answered."""
+        """Wait until all questions are answered."""
         while self._senders:
             await asyncio.wait(self._senders)
 
@@ -79,8 +78,8 @@ class GroupCommit(Generic[Q, A]):
                     size += len(taken[-1][0])
                 await self._answer(taken)
         finally:
-            # At once, and not when the event loop tells that this task is done. A caller that has been answered asks
-            # again before that, and its question would wait for a sender that has looked for the last time.
+            # Discard this sender now, not in a callback when the task is done. A caller that got its answer can add a
+            # question before such a callback runs, and the question would wait for a sender that has already left.
             self._senders.discard(cast("asyncio.Task[None]", asyncio.current_task()))
             self._go_on()
 

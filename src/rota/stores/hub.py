@@ -9,11 +9,11 @@ from rota.forks import PerProcess
 from rota.store import Hint
 
 BACKLOG = 1000
-"""A subscriber this far behind gets one resync instead of every hint."""
+"""A subscriber with this many unread hints gets one resync in their place."""
 
 
 class Hub:
-    """The subscribers of one process: a forked child has none of its parent's."""
+    """The subscribers of this process. A forked child starts without subscribers."""
 
     def __init__(self) -> None:
         self._here = PerProcess(_Subscribers)

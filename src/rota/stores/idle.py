@@ -1,4 +1,4 @@
-"""Whom to wake: as many idle workers as there is work for, never all of them."""
+"""Which idle workers get a hint: one worker per run that became claimable."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,11 +8,11 @@ from msgspec import Struct
 from rota.store import IDLE_MEMORY
 
 Arrival = tuple[str | None, float]
-"""The task and due time of a run that can be taken; a schedule comes without a task."""
+"""The task and due time of a run that became claimable. The task is None for a schedule."""
 
 
 class Idle(Struct, frozen=True):
-    """A worker that found nothing. It looks again by itself at `wake_at`, if it was given one."""
+    """A worker whose last claim left seats empty. It claims again at `wake_at` by itself, if `wake_at` is set."""
 
     worker: str
     tasks: frozenset[str]
@@ -21,9 +21,10 @@ class Idle(Struct, frozen=True):
 
 
 def to_hint(idle: Iterable[Idle], arrivals: Iterable[Arrival], now: float) -> dict[str, Arrival]:
-    """One idle worker for each arrival, unless it wakes in time by itself; the last to wake first.
+    """Choose one idle worker for each arrival, among those that do not wake by themselves in time. The worker with the
+    latest `wake_at` is chosen first.
 
-    Anyone can fire a schedule, and one who wakes in time is enough.
+    Every worker can fire a schedule: one hinted worker, or one that wakes in time, is enough for all schedules.
     """
     asleep = sorted((worker for worker in idle if worker.seen_at > now - IDLE_MEMORY), key=_wakes, reverse=True)
     hinted: dict[str, Arrival] = {}
@@ -45,7 +46,7 @@ def to_hint(idle: Iterable[Idle], arrivals: Iterable[Arrival], now: float) -> di
 
 
 def waiting(idle: Iterable[Idle], worker: str, tasks: frozenset[str], now: float) -> list[float]:
-    """When other workers will look for runs of these tasks."""
+    """Return when the idle workers other than `worker` will claim runs of `tasks`."""
     return [
         other.wake_at
         for other in idle
@@ -58,9 +59,10 @@ def waiting(idle: Iterable[Idle], worker: str, tasks: frozenset[str], now: float
 
 
 def wake_for(others: Sequence[float], upcoming: Iterable[float]) -> float | None:
-    """The first upcoming due time for which too few others wake: so the k-th worker wakes for the k-th run.
+    """Return the first due time in `upcoming` for which too few of the `others` wake: the k-th worker wakes for the
+    k-th run.
 
-    Not simply the (number of others + 1)-th: workers that look again would all move to the last one.
+    The due time at place len(others) would be wrong: every worker that claims again would move to the last due time.
     """
     for place, due_at in enumerate(upcoming):
         if sum(wake_at <= due_at for wake_at in others) <= place:

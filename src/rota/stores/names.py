@@ -1,4 +1,4 @@
-"""Names that nothing in a store can have: asked for, they find nothing, and no driver ever sees them."""
+"""Impossible names: names that nothing in a store can have. Queries drop them, so that no driver gets them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -10,14 +10,14 @@ Control = Callable[[Sequence[str]], Awaitable[Reply[int]]]
 
 
 def is_possible(name: str) -> bool:
-    """PostgreSQL's text holds no NUL, and a lone surrogate has no UTF-8 form."""
+    """A text of PostgreSQL cannot have a NUL, and a lone surrogate has no UTF-8 form."""
     if "\x00" in name:
         return False
     return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def possible_runs(query: RunQuery) -> RunQuery:
-    """The same question without impossible names. A condition that nothing can meet makes it a question for no ids."""
+    """Return `query` without impossible ids; if its task, key or group is impossible, a query that finds nothing."""
     if not all(is_possible(name) for name in (query.task, query.key, query.group) if name is not None):
         return RunQuery(ids=())
     if query.ids is None or all(map(is_possible, query.ids)):
@@ -26,7 +26,7 @@ def possible_runs(query: RunQuery) -> RunQuery:
 
 
 def possible_rows(query: RowQuery) -> RowQuery:
-    """The same question without impossible names; for no rows at all where nothing can meet a condition."""
+    """Return `query` without impossible names; if its task or key is impossible, a query that finds nothing."""
     if not all(is_possible(name) for name in (query.task, query.key) if name is not None):
         return RowQuery(limit=0)
     if query.names is None or all(map(is_possible, query.names)):
@@ -35,14 +35,14 @@ def possible_rows(query: RowQuery) -> RowQuery:
 
 
 async def control_possible(names: Sequence[str], control: Control) -> Reply[int]:
-    """Ask about the subjects that can be; the others answer 0, because nothing of that name was changed."""
+    """Call `control` with the possible names. The answer for an impossible name is 0: nothing was changed."""
     if all(map(is_possible, names)):
         return await control(names)
-    reply = await control([subject for subject in names if is_possible(subject)])
+    reply = await control([name for name in names if is_possible(name)])
     answers = iter(reply.items)
-    return Reply(reply.now, [next(answers) if is_possible(subject) else 0 for subject in names])
+    return Reply(reply.now, [next(answers) if is_possible(name) else 0 for name in names])
 
 
-def storable(words: str | None) -> str | None:
-    """What a person said, as text that every store can carry."""
-    return words if words is None or words.isascii() else words.encode(errors="replace").decode()
+def storable(text: str | None) -> str | None:
+    """Return `text` with each character that has no UTF-8 form replaced."""
+    return text if text is None or text.isascii() else text.encode(errors="replace").decode()

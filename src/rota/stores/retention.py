@@ -1,4 +1,4 @@
-"""How long stores remember what is no run."""
+"""How long stores keep workers, marks, decisions and schedules."""
 
 import math
 
@@ -7,11 +7,11 @@ from rota.domain.spec import TaskSpec
 
 WORKER_MEMORY = 3600.0
 MARK_MEMORY = 8 * 86_400.0
-"""Also for decisions, and for schedules that have no tick left and are in nobody's code."""
+"""Seconds; also for decisions, and for schedules that have no tick left and that no code declares."""
 
 
 def mark_memory(spec: TaskSpec) -> float:
-    """Seconds for which the marks of a task are kept: as long as one of its policies may read them."""
+    """Return for how many seconds the marks of a task are kept: as long as a guard of the task may read them."""
     guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
     if guards.unique == "done" or spec.guards.unique == "done":
         return math.inf
@@ -19,7 +19,7 @@ def mark_memory(spec: TaskSpec) -> float:
 
 
 def over(schedule: Schedule, before: float) -> bool:
-    """Has it had its last tick before then, and does no code declare it?"""
+    """Return whether `schedule` had its last tick before `before` and no code declares it."""
     if schedule.owner or schedule.next_at is not None:
         return False
     last = schedule.recent[-1].nominal if schedule.recent else schedule.since

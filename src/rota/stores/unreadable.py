@@ -1,4 +1,5 @@
-"""Rows that this version cannot read: each is left out, told of once per process, and spoils no other."""
+"""Rows that this version cannot read. Each is left out of the answer and logged once per process; other rows are
+read."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -15,7 +16,7 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Kind = Literal["spec", "schedule", "run", "row"]
 MOST = 1000
-"""So many rows are remembered, so that the memory of them stays small."""
+"""The most rows in `logged`, so that the set stays small."""
 
 CURES: dict[Kind, str] = {
     "spec": "start a worker that has the code of this task: that publishes it anew",
@@ -29,24 +30,24 @@ KEYS: dict[type, tuple[str, ...]] = {
     MarkRow: ("mark", "task", "key"),
     DecisionCount: ("decision", "task", "key", "reason"),
 }
-"""What a row of the kind "row" is called, and the columns that tell it from others."""
+"""For each type of the kind "row": its name in messages, and the columns of its key."""
 
 Names = dict[tuple[Kind, str], str]
 """Why a row cannot be read, by its kind and name."""
 
 logged: set[tuple[Kind, str]] = set()
-"""The rows that this process has told of."""
+"""The rows that this process has logged."""
 _gathering: list[Names] = []
 
 
 def row_name(kind: type, row: Any) -> str:
-    """How people find this row: what it is, and its key."""
+    """Return the name of a row in messages: its type and its key."""
     what, *columns = KEYS[kind]
     return " ".join([what, *(str(row[column]) for column in columns)])
 
 
 def legible(kind: Kind, name: str, read: Callable[[], T]) -> T | None:
-    """What `read` gives; None if the row of this name cannot be read here."""
+    """Return `read()`; None if the row cannot be read."""
     try:
         return read()
     except (msgspec.DecodeError, ValueError, LookupError, TypeError) as error:
@@ -64,7 +65,7 @@ def leave_out(kind: Kind, name: str, error: Exception) -> None:
 
 @contextmanager
 def gathered() -> Generator[Names]:
-    """All rows that are left out while this lasts, also those that were told of before."""
+    """Collect all rows that are left out inside the `with` block, also those that were logged before."""
     found: Names = {}
     _gathering.append(found)
     try:

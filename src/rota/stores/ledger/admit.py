@@ -1,4 +1,4 @@
-"""put and fire: every run's guards are judged in the step that admits it; the first no wins."""
+"""put and fire: the transaction that admits a run also checks its guards. The first guard that refuses decides."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[De
 
 
 def fire(book: Book, ticks: Sequence[Tick]) -> list[Fired]:
-    """Ten thousand schedules due at once are a few steps: what their runs meet is looked up for all together."""
+    """Apply ticks. The schedules, runs and holders are loaded for all ticks together: thousands may be due at once."""
     book.load_schedules([tick.schedule for tick in ticks])
     runs = [run for tick in ticks for run in tick.runs]
     book.load([run.id for run in runs])
@@ -34,12 +34,13 @@ def fire(book: Book, ticks: Sequence[Tick]) -> list[Fired]:
     fired = [_fire(book, tick) for tick in ticks]
     upcoming = [tick.fires_at for tick, done in zip(ticks, fired, strict=True) if done.applied and tick.fires_at]
     if upcoming:
-        book.arrivals.append((None, min(upcoming)))  # one worker looks after all that are due next
+        book.arrivals.append((None, min(upcoming)))  # one hint for all schedules: one worker fires all that are due
     return fired
 
 
 def _fire(book: Book, tick: Tick) -> Fired:
-    """Compare-and-set on (version, next_at): advance and admit, or nothing. A refused run still advances."""
+    """Advance the schedule and admit the runs of `tick`, if the schedule still has the version and the next time of the
+    tick. A refused run still advances the schedule."""
     schedule = book.schedule(tick.schedule)
     if schedule is None or schedule.paused or (schedule.version, schedule.next_at) != (tick.version, tick.next_at):
         return Fired(False)
@@ -64,7 +65,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
     if (guarded or new.needs or not enabled or book.full()) and book.get(new.id):
-        return Decision(new.id, Reason.ACCEPTED)  # the same id again answers the same
+        return Decision(new.id, Reason.ACCEPTED)  # a repeated put gets the same answer
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
     if guarded and (refusal := _refusal(book, new)) is not None:  # a refusal is falsy
@@ -86,7 +87,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
 
 
 def _refusal(book: Book, new: NewRun) -> Decision | None:
-    """A no, or the run that this one joins; nothing if it may come in."""
+    """Check the guards of `new`: the decision if it is refused or joins a run; None if it is to be added."""
     guards = new.guards
     if guards.unique and new.unique_key is not None:
         holders = holds.holders(book, new.task, new.unique_key)

@@ -1,4 +1,4 @@
-"""claim: the best due runs that may start now, for one worker."""
+"""claim: lease the best due runs that may start now to one worker."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ class Taken(Struct):
     chosen: list[Candidate]
     parked: list[Candidate]
     left: bool = False
-    """Something due was passed over that this very worker may take when one of its runs has ended."""
+    """A due run was left that this worker may claim once one of its runs has ended."""
 
     @property
     def again(self) -> bool:
-        """The look ended early, with a suspect or with all that is parked at once: there may be more to take."""
+        """Whether the search stopped early, at a suspect or at the bound of parked runs: more runs may be claimable."""
         return len(self.parked) >= LEDGER.parked or bool(self.chosen and self.chosen[-1].losses)
 
 
@@ -39,10 +39,7 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
 
 
 def _take(book: Book, request: ClaimRequest) -> Taken:
-    """Lease the best due runs to the worker.
-
-    A number that was claimed before takes nothing: the same batch is read again.
-    """
+    """Lease the best due runs to the worker. A repeated claim takes nothing: `Book.taken` returns its runs again."""
     worker, free = request.worker, request.free
     if request.n <= book.last_claim(worker):
         return Taken([], [])
@@ -57,7 +54,7 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
     taken = Taken([], [])
     _choose(book, _streams(book, due, gates, free, alone), gates, free, taken)
     if taken.left and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
-        _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # those behind the suspects
+        _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # the runs behind the suspects
     book.park(taken.parked)
     book.lease(worker, request.n, taken.chosen, request.lease)
     for task, gate in gates.items():
@@ -67,7 +64,7 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
 
 
 def _unpark_opened(book: Book) -> None:
-    """Parked runs of keys that their rate held up, where its time has come."""
+    """Unpark runs of the keys whose rate has tokens again."""
     for task, key in book.opened():
         spec = book.spec(task)
         if spec and spec.rate:
@@ -78,7 +75,7 @@ def _keep_rates(book: Book, task: str, gate: Gate) -> None:
     for key, state in gate.rates().items():
         opens_at = gate.key_opens_at(key)
         if opens_at is not None and book.best_parked(task, key) is None:
-            opens_at = None  # nobody waits for it
+            opens_at = None  # no parked run waits for this time
         book.put_rate(task, key, state, opens_at)
 
 
@@ -90,7 +87,7 @@ def _choose(
         if run.id in known:
             continue
         if run.losses and taken.chosen:
-            taken.left = True  # its own batch, next time
+            taken.left = True  # a suspect is claimed alone, by a later claim
             break
         gate = gates.get(run.task)
         if gate is not None:
@@ -104,7 +101,7 @@ def _choose(
             gate.take(run.key, book.now)
         taken.chosen.append(run)
         if run.losses:
-            taken.left = True  # a suspect comes alone, so that it takes nobody with it
+            taken.left = True  # a suspect is claimed alone, so that it endangers no other run
             break
         if len(taken.chosen) == free:
             break
@@ -129,7 +126,8 @@ def _gate(book: Book, task: str) -> Gate | None:
 def _streams(
     book: Book, due: Sequence[Lane], gates: dict[str, Gate], free: int, suspects: bool
 ) -> list[Iterator[Candidate]]:
-    """Ungated lanes in one read; a gated task's lanes step by step, as far as its gate lets."""
+    """Return iterators of candidates: one read for all lanes without a gate, and one walk per gated task, which stops
+    when its gate is shut."""
     plain = [lane for lane in due if lane.task not in gates]
     streams = [book.pick(plain, free, suspects)] if plain else []
     for task, gate in gates.items():
@@ -149,7 +147,7 @@ def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
 
 
 def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
-    """Note that the worker was here; seconds until it should look again, if anything is coming."""
+    """Record the claim of the worker. Return the seconds until it should claim again; None if nothing is upcoming."""
     worker, n, tasks = request.worker, request.n, request.tasks
     last = book.last_claim(worker)
     again = taken.again or n <= last
@@ -161,7 +159,7 @@ def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> fl
 
 
 def _next_schedule(book: Book) -> float | None:
-    """A full worker fires schedules only where no idle one wakes for them in time."""
+    """Return the next time of a schedule for a worker without free seats; None if an idle worker wakes in time."""
     fires_at = book.next_schedule()
     if fires_at is None or any(_wakes_by(idle, fires_at, book.now) for idle in book.idle()):
         return None
@@ -176,11 +174,11 @@ def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> floa
     open_tasks = _startable(book, tasks)
     due = {lane.task for lane in book.lanes(open_tasks) if lane.head <= book.now}
     if again and due:
-        return book.now  # this claim ended early, or was a repeated one: what is due waits for the next
+        return book.now  # this claim stopped early or was a repeated one: claim again now
     others = waiting(book.idle(), worker, frozenset(tasks), book.now)
     coming = list(book.upcoming(open_tasks, len(others) + 1))
     if (fires_at := book.next_schedule()) is not None:
-        coming.append(fires_at)  # one worker fires all that are due then, and the runs call for the others
+        coming.append(fires_at)  # one worker fires all schedules due then; their runs send hints to others
     opening = book.next_opening(open_tasks)
     for task in due:
         spec = book.spec(task)
@@ -189,5 +187,5 @@ def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> floa
             if opens_at > book.now:
                 opening = opens_at if opening is None else min(opening, opens_at)
     if opening is not None:
-        coming.append(after(opening, 0))  # on the grid of instants: who wakes a hair too early claims in vain
+        coming.append(after(opening, 0))  # rounded up: a worker that wakes too early claims in vain
     return wake_for(others, sorted(coming))

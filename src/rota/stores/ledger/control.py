@@ -1,4 +1,4 @@
-"""ask and declare: commands of people and specs of code."""
+"""control, declare and mark: commands of people, specs and schedules of code, edits of marks."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from rota.stores.ledger.holds import announce, end_waiting, freed, meet_needs, r
 
 
 class Request(Struct, frozen=True):
-    """A command, and what its record says of it."""
+    """A command, with the note and the author that its decision records."""
 
     command: Command
     note: str | None = None
@@ -38,7 +38,7 @@ REASONS = {
 
 
 def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> list[int]:
-    """How many runs, tasks or schedules each subject changed: 0 where it is gone, final, or so already."""
+    """Return for each name how many runs, tasks or schedules were changed; 0 if it is unknown, final or unchanged."""
     if of is Scope.TASKS:
         return [_control_task(book, request, task) for task in names]
     if of is Scope.SCHEDULES:
@@ -59,7 +59,7 @@ def _control(book: Book, request: Request, run: RunHead) -> int:
         case Command.RESUME:
             after = rules.resume(run, request.note)
     if after == run:
-        return int(request.command is Command.CANCEL and not run.state.final)  # told already
+        return int(request.command is Command.CANCEL and not run.state.final)  # it was requested before
     book.save(after)
     book.touched.add(run.id)
     book.count_decision(request.counted(run.task, run.key, run=run.id))
@@ -84,7 +84,7 @@ def _control_task(book: Book, request: Request, task: str) -> int:
 
 
 def _pause_task(book: Book, request: Request, task: str) -> int:
-    """Pause and resume hold a whole task."""
+    """Pause or resume a task. Return 1 if that changed the task."""
     spec = book.spec(task) or TaskSpec(task)
     pausing = request.command is Command.PAUSE
     if spec.paused == pausing:
@@ -96,7 +96,7 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
 
 
 def _drop(book: Book, request: Request, task: str) -> int:
-    """Cancel and drop end what a task has waiting, some at a time."""
+    """End waiting runs of a task, LEDGER.dropped at most. Return how many."""
     waiting = book.of_task(task, LEDGER.dropped)
     end_waiting(book, waiting, Reason.DROPPED, request.note)
     return len(waiting)
@@ -120,7 +120,7 @@ def _control_schedule(book: Book, request: Request, id: str) -> int:
 
 
 def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
-    """A pause outlives the publish of new code."""
+    """Store specs and schedules of the code. A paused task or schedule stays paused."""
     book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
     return [_declare_schedule(book, item) if isinstance(item, Schedule) else _declare(book, item) for item in items]
 
@@ -152,7 +152,7 @@ def _declare(book: Book, spec: TaskSpec) -> Declared:
         return Declared.ADDED
     regated = (spec.limit, spec.rate) != (known.limit, known.rate)
     if spec.rate != known.rate:
-        book.forget_rates(spec.name)  # tokens of the old rate would hold up the new one, perhaps for days
+        book.forget_rates(spec.name)  # the state of the old rate could delay runs under the new rate for days
     if regated:
         book.unpark_all(spec.name)
     if regated or (spec.enabled and not known.enabled):

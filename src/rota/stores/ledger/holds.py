@@ -40,7 +40,7 @@ def expire(book: Book, late: Sequence[RunHead]) -> None:
         book.touched.add(run.id)
         book.count_decision(CountedDecision(run.task, run.key, Reason.EXPIRED, run=run.id))
         release(book, run)
-    for run in late:  # not before all of them are gone: else one makes room for the next
+    for run in late:  # after all of them have ended: else `freed` would unpark a run that is about to expire
         freed(book, run)
 
 
@@ -116,24 +116,23 @@ def _remember_end(book: Book, need: str) -> None:
 
 
 def cancel_all(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
-    """End runs that wait, each with a decision of its own."""
+    """End the runs `waiting`, and count a decision for each."""
     for run in waiting:
         book.count_decision(CountedDecision(run.task, run.key, reason, run=run.id, note=note))
     end_waiting(book, waiting, reason, note)
 
 
 def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
-    """End runs that wait."""
     for run in waiting:
         book.save(rules.cancel(run, book.now, note, reason))
         book.touched.add(run.id)
-    for run in waiting:  # not before all of them are gone: else one makes room for the next
+    for run in waiting:  # after all of them have ended: else `freed` would unpark a run that is about to end
         release(book, run)
         freed(book, run)
 
 
 def announce(book: Book, task: str) -> None:
-    """Runs that the task has waiting may start now: wake an idle worker for each, up to a bound."""
+    """Waiting runs of `task` may start now: hint an idle worker for each, LEDGER.announced at most."""
     book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))
 
 
@@ -146,7 +145,7 @@ def _ready(book: Book, run: RunHead) -> bool:
 
 
 def unpark(book: Book, task: str, key: str, most: int) -> None:
-    """Let the best parked runs of a key into the due index."""
+    """Unpark the best parked runs of a key, `most` at most."""
     for _ in range(most):
         run = book.best_parked(task, key)
         if run is None:

@@ -1,4 +1,4 @@
-"""settle, renew, expire: what becomes of runs that were claimed, or came too late."""
+"""settle, renew and expire: the ends of claimed runs, their leases, and runs that are too late to start."""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,7 +34,7 @@ def _settle(book: Book, settlement: Settlement) -> Verdict:
         mark = book.mark(ended.task, ended.mark_key)
         book.put_mark(ended.task, ended.mark_key, rules.mark_after(mark, ended, book.now))
     if ended.state.final:
-        holds.release(book, ended)  # after its mark: those behind it are judged by that
+        holds.release(book, ended)  # after its mark is written: the runs that wait are judged by that mark
     holds.freed(book, run)
     if settlement.stops is not None and ended.state.final:
         others = holds.waiting_in(book, settlement.stops)
@@ -61,7 +61,7 @@ def _give_way(book: Book, run: RunHead) -> RunHead:
 
 
 def renew(book: Book, leases: Sequence[Lease], until: float, notes: Mapping[str, Note]) -> list[Renewal]:
-    """A lapsed lease that nobody has rescued is still held."""
+    """Renew leases until `until`. A lapsed lease can be renewed as long as nobody has rescued its run."""
     book.load([lease.run for lease in leases])
     return [_renew(book, lease, until, notes.get(lease.run)) for lease in leases]
 
@@ -79,7 +79,7 @@ def _renew(book: Book, lease: Lease, until: float, note: Note | None) -> Renewal
 
 
 def expire(book: Book) -> list[str]:
-    """End queued runs that are too late to start; their ids."""
+    """End queued runs that are too late to start. Return their ids."""
     late = book.expired()
     holds.expire(book, late)
     return [run.id for run in late]

@@ -1,4 +1,4 @@
-"""The store in memory: the whole contract, gone with its process. For tests, demos and simulation."""
+"""The memory store. Its data is lost when the process ends: it is for tests, demos and simulation."""
 
 from rota.stores.memory.store import MemoryBackend
 

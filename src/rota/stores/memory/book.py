@@ -1,4 +1,4 @@
-"""The memory store's book: dictionaries and heaps. `save` is the one place where a run changes."""
+"""The book of the memory store: dictionaries and heaps. Every change of a run goes through `save`."""
 
 import heapq
 from collections import Counter
@@ -38,7 +38,7 @@ class MemoryBook:
         self.runs: dict[str, Run] = {}
         self.order: dict[str, int] = {}
         self.history = History()
-        self.leases: dict[str, float] = {}  # run id -> not offered for rescue before
+        self.leases: dict[str, float] = {}  # run id -> the earliest time of its next offer for rescue
         self.workers: dict[str, WorkerSeen] = {}
         self.specs: dict[str, TaskSpec] = {}
         self.timetable = Timetable()
@@ -98,10 +98,10 @@ class MemoryBook:
         return self.runs[one].body == self.runs[other].body
 
     def save(self, run: RunHead) -> None:
-        """Indexes and counts follow the run's state."""
-        assert isinstance(run, Run)  # the ledger hands back what the book gave it
+        """Store the run, and bring indexes and counts up to date."""
+        assert isinstance(run, Run)  # the ledger saves only runs that it got from this book
         before = self.runs.get(run.id)
-        if before is not None and before.body != run.body:  # rewritten since the ledger read it
+        if before is not None and before.body != run.body:  # a `rewrite` came after the ledger had read the run
             run = replace(run, **_fields_of(before.body))
         self.runs[run.id] = run
         if before is not None:
@@ -129,7 +129,7 @@ class MemoryBook:
         if run.state is State.QUEUED:
             entry = (run.due_at, self.order[run.id], run.id, run.priority)
             if run.needs:
-                pass  # stands nowhere until the last of them has ended
+                pass  # in no lane until its last need is met
             elif run.parked:
                 self._parked.push(key_lane(run.task, run.key), entry)
             else:
@@ -195,7 +195,7 @@ class MemoryBook:
         return list(found.values())
 
     def next_expiry(self) -> float | None:
-        """No queued run becomes too late before this instant."""
+        """Return the earliest `expires_at`; no queued run expires before."""
         return self._expiring[0][0] if self._expiring else None
 
     # -- claiming --------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ class MemoryBook:
     def next_opening(self, tasks: Sequence[str]) -> float | None:
         return min((at for (task, _), (_, at) in self._rates.items() if at is not None and task in tasks), default=None)
 
-    # -- keeping small ---------------------------------------------------------------------------------------------
+    # -- retention -------------------------------------------------------------------------------------------------
 
     def forget(self, ids: Sequence[str], workers_before: float, marks_before: float) -> None:
         for id in ids:
@@ -360,7 +360,7 @@ class MemoryBook:
         self.charts.forget(int(self.now // 60))
 
     def _forget_names(self) -> None:
-        """Of what is forgotten, nothing stays behind in the groups and among those that wait."""
+        """Remove the runs that are gone from the groups and from the runs that wait."""
         for index in (self._groups, self._waiters):
             for name, ids in list(index.items()):
                 left = {id: None for id in ids if id in self.runs}

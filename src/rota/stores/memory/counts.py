@@ -1,4 +1,4 @@
-"""Which counters of the memory store a run stands in."""
+"""Counters of the memory store."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from rota.domain.run import Run, State
 
 
 def counters_of(run: Run) -> Iterator[tuple[str, ...]]:
-    """The names of the counters to which this run adds one."""
+    """Yield the names of the counters that count this run."""
     if run.state is State.RUNNING:
         yield ("running", run.task)
         if run.key is not None:

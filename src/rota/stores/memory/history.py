@@ -1,4 +1,4 @@
-"""Ended runs in the order of their ending, per task, so that forgetting them is cheap."""
+"""Ended runs per task, in the order of their ends, so that the oldest are found without a search."""
 
 import heapq
 from collections import deque
@@ -9,7 +9,7 @@ from rota.store import ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 
 Ended = deque[tuple[float, int, str]]
-"""(finished_at, order of ending, run id)"""
+"""(finished_at, number of the ending, run id)"""
 
 
 class History:
@@ -28,7 +28,7 @@ class History:
         self._count += 1
 
     def forget(self, retention: Retention, now: float) -> list[str]:
-        """Ids whose time is over, so many at once; they leave the history."""
+        """Remove the runs that `retention` no longer keeps, LEDGER.forgotten at most. Return their ids."""
         ages = {True: retention.succeeded, False: retention.failed}
         gone: list[str] = []
         for lists in self._ended.values():
@@ -44,6 +44,6 @@ class History:
 
 
 def _surplus(lists: dict[bool, Ended], keep: int) -> int:
-    """The newest ending of a task that is beyond the number to keep; 0 if there is none."""
+    """Return the number of the newest ending that is beyond the `keep` newest ones; 0 if there is none."""
     newest = heapq.merge(*(reversed(ended) for ended in lists.values()), reverse=True)
     return next((order for _, order, _ in islice(newest, keep, None)), 0)

@@ -1,6 +1,6 @@
-"""A due index: what is due in one heap per (lane, priority), what comes later in one heap per lane.
+"""A due index: due entries in one heap per lane and priority, later entries in one heap per lane.
 
-Entries are never taken out: a run that leaves the index makes its entry fall, and `stands` tells.
+Entries are removed lazily: `is_current(entry)` says whether the run of an entry still waits at that place.
 """
 
 import heapq
@@ -19,19 +19,19 @@ class Lanes:
         self.entries = 0
 
     def push(self, lane: str, entry: Entry) -> None:
-        """Whether it is due is seen when the lane is looked at."""
+        """Add an entry to the later entries. It moves to the due entries when the lane is read."""
         heapq.heappush(self._later.setdefault(lane, []), entry)
         self.entries += 1
 
     def heads(self, lanes: Sequence[str], now: float) -> Iterator[tuple[str, int, float]]:
-        """Each (lane, priority) that has due entries, and since when."""
+        """Yield each lane and priority that has due entries, with the due time of the first."""
         for lane in lanes:
             for priority, heap in self._ripened(lane, now).items():
                 if self._head(heap):
                     yield lane, priority, heap[0][0]
 
     def due(self, lanes: Sequence[str], now: float) -> Iterator[Entry]:
-        """What is due, highest priority first, then the longest due."""
+        """Yield the due entries, by priority and then by due time."""
         levels: dict[int, list[list[Entry]]] = {}
         for lane in lanes:
             for priority, heap in self._ripened(lane, now).items():
@@ -41,7 +41,7 @@ class Lanes:
             yield from heapq.merge(*(self._current(heap) for heap in levels[priority]))
 
     def upcoming(self, lanes: Sequence[str], k: int, now: float) -> list[float]:
-        """The next k due instants after now."""
+        """Return the first `k` due times after `now`."""
         found: list[float] = []
         for lane in lanes:
             self._ripened(lane, now)
@@ -50,7 +50,7 @@ class Lanes:
         return heapq.nsmallest(k, found)
 
     def prune(self) -> None:
-        """Drop every entry that no longer stands."""
+        """Remove every entry that is not current."""
         for priorities in self._due.values():
             for priority, heap in priorities.items():
                 priorities[priority] = _heap({entry for entry in heap if self._is_current(entry)})
@@ -64,7 +64,7 @@ class Lanes:
         self.entries = due + sum(map(len, self._later.values()))
 
     def _ripened(self, lane: str, now: float) -> dict[int, list[Entry]]:
-        """The lane's due heaps, after what has become due has moved there."""
+        """Move entries that have become due to the due heaps of the lane. Return these heaps by priority."""
         later = self._later.get(lane, [])
         while later and later[0][0] <= now:
             entry = heapq.heappop(later)
@@ -72,7 +72,7 @@ class Lanes:
         return self._due.get(lane, {})
 
     def _current(self, heap: list[Entry]) -> Iterator[Entry]:
-        """Entries in order, each run once."""
+        """Yield the current entries in order, each once."""
         last: Entry | None = None
         for entry in _in_order(heap):
             if entry != last and self._is_current(entry):
@@ -80,7 +80,7 @@ class Lanes:
             last = entry
 
     def _head(self, heap: list[Entry]) -> bool:
-        """Is there a standing entry on top?"""
+        """Remove entries from the top that are not current. Return whether an entry is left."""
         while heap and not self._is_current(heap[0]):
             heapq.heappop(heap)
             self.entries -= 1
@@ -88,7 +88,7 @@ class Lanes:
 
 
 def _in_order(heap: list[Entry]) -> Iterator[Entry]:
-    """The entries of a heap, smallest first, without sorting it: a child is never smaller than its parent."""
+    """Yield the entries of a heap, smallest first, without sorting it: a child is never less than its parent."""
     frontier: list[tuple[Entry, int]] = [(heap[0], 0)] if heap else []
     while frontier:
         entry, at = heapq.heappop(frontier)
@@ -105,5 +105,5 @@ def _heap(entries: set[Entry]) -> list[Entry]:
 
 
 def key_lane(task: str, key: str | None) -> str:
-    """The lane of the runs with this key that are parked."""
+    """Return the name of the lane of the parked runs of a key."""
     return f"{task}\x00{key or ''}"

@@ -1,4 +1,4 @@
-"""Memory: the ledger over dictionaries, under one lock."""
+"""MemoryStore: each verb is a call of the ledger over a MemoryBook, under one lock."""
 
 import threading
 import time
@@ -23,11 +23,11 @@ from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 T = TypeVar("T")
 CAPACITY = 1_000_000
-"""Unfinished runs that memory holds; a put beyond it is refused as queue_full."""
+"""The most unfinished runs. More puts are refused as queue_full."""
 
 
 class MemoryBackend:
-    """One store in this process, shared by all who open it."""
+    """One store in this process; everybody who opens the backend gets the same store."""
 
     url = "memory://"
     poll = 5.0
@@ -50,7 +50,7 @@ class MemoryStore:
         forks.register(self)
 
     def release_at_fork(self) -> None:
-        """A fork copies the book between two steps; there is nothing to close."""
+        """Do nothing: a fork copies the book between two transactions, and there is no file to close."""
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         return self._transact(lambda book: admit.put(book, runs, plan))
@@ -137,7 +137,7 @@ class MemoryStore:
 
     @contextmanager
     def _transaction(self) -> Generator[MemoryBook]:
-        """One atomic step: the lock, the store's time, and at the end hints for what came of it."""
+        """One transaction: take the lock, set the time of the book, and at the end send the hints."""
         with self.at_work:
             book = self._book
             book.now = onwards(book.now, round(self._clock(), DIGITS))

@@ -1,4 +1,4 @@
-"""Schedules in memory: all by id, and a heap of when to look at each."""
+"""Schedules in memory: by id, and in a heap by the time at which each is to be offered."""
 
 import heapq
 
@@ -10,37 +10,37 @@ from rota.store import DUE_SCHEDULES, OFFER_AGAIN
 class Timetable:
     def __init__(self) -> None:
         self.schedules: dict[str, Schedule] = {}
-        self._look_at: dict[str, float] = {}
+        self._offer_at: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
 
     def put(self, schedule: Schedule) -> None:
         self.schedules[schedule.id] = schedule
-        self._look(schedule.id, None if schedule.paused else schedule.fires_at)
+        self._offer_again_at(schedule.id, None if schedule.paused else schedule.fires_at)
 
     def drop(self, id: str) -> None:
         self.schedules.pop(id, None)
-        self._look(id, None)
+        self._offer_again_at(id, None)
 
     def offer(self, now: float) -> list[Schedule]:
-        """Those that are due, each to one claimer at a time."""
+        """Return due schedules. Each is offered to one worker at a time."""
         found: list[Schedule] = []
         while len(found) < DUE_SCHEDULES and (at := self.next()) is not None and at <= now:
             found.append(self.schedules[self._heap[0][1]])
-            self._look(found[-1].id, after(now, OFFER_AGAIN))
+            self._offer_again_at(found[-1].id, after(now, OFFER_AGAIN))
         return found
 
     def next(self) -> float | None:
-        """When there is something to look at."""
-        while self._heap and self._look_at.get(self._heap[0][1]) != self._heap[0][0]:
+        """Return the time of the next offer; None if there is none."""
+        while self._heap and self._offer_at.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def _look(self, id: str, at: float | None) -> None:
+    def _offer_again_at(self, id: str, at: float | None) -> None:
         if at is None:
-            self._look_at.pop(id, None)
-        elif self._look_at.get(id) != at:
-            self._look_at[id] = at
+            self._offer_at.pop(id, None)
+        elif self._offer_at.get(id) != at:
+            self._offer_at[id] = at
             heapq.heappush(self._heap, (at, id))
-        if len(self._heap) > 2 * len(self._look_at) + 1000:
-            self._heap = [(at, id) for id, at in self._look_at.items()]
+        if len(self._heap) > 2 * len(self._offer_at) + 1000:
+            self._heap = [(at, id) for id, at in self._offer_at.items()]
             heapq.heapify(self._heap)

@@ -34,7 +34,7 @@ Q = TypeVar("Q")
 PART = 1000
 """The most items of one script: the server serves nobody else while a script runs."""
 GROUPED = 1000
-"""The most items of different callers that go into one call: see `Group`."""
+"""The most items of different callers that go into one call: see `GroupCommit`."""
 
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
 _REASONS = {reason.encode(): reason for reason in Reason}

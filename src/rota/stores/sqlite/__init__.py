@@ -1,4 +1,4 @@
-"""The store in one SQLite file, shared by any number of processes on one machine."""
+"""The SQLite store: one file, shared by any number of processes on one machine."""
 
 from rota.stores.sqlite.backend import SqliteBackend
 

@@ -1,4 +1,4 @@
-"""Which file, and how it is opened: each open store has its own two connections on its own two threads."""
+"""SqliteBackend: a file and its options. Each open store has two connections, each on a thread of its own."""
 
 import asyncio
 import sqlite3
@@ -26,14 +26,14 @@ ASKED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)"
 class SqliteBackend:
     poll = 5.0
     look = 0.25
-    """Seconds between looks for commits whose bell was not heard."""
+    """Seconds between two checks for commits, in case a ring of the bell got lost."""
     look_without_bell = 0.05
-    """The same where no bell can be hung."""
+    """The same for a subscriber without a bell."""
 
     def __init__(self, path: str | Path, max_pages: int | None = None) -> None:
-        self.path = str(Path(path).absolute())  # a later chdir must not lead to another file
-        self.max_pages = max_pages  # of 4 KiB: a bound for the file; beyond it, puts are refused
-        self.create = True  # if there is no file yet; else opening it raises NoStore
+        self.path = str(Path(path).absolute())  # a later chdir must not change the file
+        self.max_pages = max_pages  # the largest size of the file, in pages of 4 KiB; beyond it, puts are refused
+        self.create = True  # whether to create a missing file; if not, opening it raises NoStore
         self.skew = 0.0
         self._latest = 0.0
         self._hub = Hub()
@@ -41,7 +41,7 @@ class SqliteBackend:
 
     @classmethod
     def from_url(cls, url: str) -> "SqliteBackend":
-        """`sqlite:///relative.db` and `sqlite:////absolute.db`, as everywhere; `?max_pages=N` bounds the file."""
+        """Read `sqlite:///relative.db` or `sqlite:////absolute.db`. `?max_pages=N` limits the size of the file."""
         parts = urlsplit(url)
         path = unquote(parts.path)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -90,7 +90,8 @@ class SqliteBackend:
         return connection
 
     def _clock(self) -> float:
-        """Also for reads, which do not write the clock down: never back, unless it was far ahead."""
+        """Return the time of this process. It never goes back, unless it was far ahead. Reads need this: they do not
+        write the clock row."""
         self._latest = onwards(self._latest, time.time() + self.skew)
         return self._latest
 
@@ -98,10 +99,10 @@ class SqliteBackend:
         return self.look if bell else self.look_without_bell
 
     def _noticed(self, tx: Transaction) -> None:
-        """Some connection has committed: which workers were hinted, and which running runs are asked to stop?
+        """After a commit of any connection: publish which workers were hinted and which running runs are to stop.
 
-        Nobody else has to claim. A worker's own claim is such a commit: were it a reason to claim, it would be one
-        for ever.
+        No other worker has to claim. A claim is a commit too: if every commit were a reason to claim, a worker would
+        claim for ever.
         """
         woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 2")
         asked = tx.one("SELECT json_group_array(id) FROM runs INDEXED BY runs_asked WHERE " + ASKED)

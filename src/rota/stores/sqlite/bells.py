@@ -1,9 +1,9 @@
-"""Doorbells: a commit wakes the processes that it concerns at once, without their looking for it.
+"""Bells: a commit wakes the processes that it concerns at once.
 
-Each subscription to hints hangs a bell: a Unix datagram socket in a folder beside the database. Whoever commits rings
-the bells of the workers that its commit concerns, and, when runs have changed, the bells of those who wait for runs.
-A ring can get lost (the queue of a socket is short, and a process may not reach the folder), so every subscriber also
-looks for commits now and then. Where no socket can be made, looking is all there is.
+Each subscription to hints has a bell: a Unix datagram socket in a folder beside the database. A process that commits
+rings the bells of the workers that the commit concerns and, if runs have changed, the bells of those who wait for runs:
+it sends them a datagram, the ring. A ring can get lost (the queue of a socket is short, and a process may not reach the
+folder), so every subscriber also checks for commits from time to time. Without sockets these checks are the only way.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ import msgspec
 from rota.store import Hint
 
 LONGEST_RING = 60_000
-"""Bytes of one datagram; whoever is told of more runs than fit looks into the store instead."""
+"""The most bytes of one ring. A ring with more runs only asks the receiver to read the store."""
 LONGEST_ADDRESS = 103
-"""Bytes of a socket's path that every system takes (macOS 103, Linux 107)."""
+"""The most bytes in the path of a socket on every system (macOS 103, Linux 107)."""
 CROWD = 8
-"""So many rings at once may mean that more got lost: Linux queues 10 for a socket by default."""
+"""If this many rings wait, more may have got lost: Linux queues 10 datagrams for a socket by default."""
 TRIES = 3
-"""How often a bell is hung: the folder goes with its last bell, perhaps at the very moment another one comes."""
+"""How often the creation of a bell is tried: the folder is removed with its last bell, perhaps at the same moment."""
 
 HANGING = 60.0
-"""Seconds after which a bell that is not hung yet, and refuses, is one that a process left behind as it died."""
+"""Seconds after which an unfinished bell that refuses rings belongs to a process that has died."""
 
 Heard = Callable[[Hint | None], None]
-"""Called with what a ring says; with None if the subscriber has to look for itself."""
+"""Called with the hint of a ring; with None if the subscriber has to read the store."""
 
 
 class _Ring(msgspec.Struct, array_like=True):
@@ -45,7 +45,7 @@ class _Ring(msgspec.Struct, array_like=True):
 
 
 class Bells:
-    """The bells of one database: those that this process has hung, and those it can ring."""
+    """The bells of one database: the bells of this process, and those that it can ring."""
 
     def __init__(self, database: str) -> None:
         self.folder = f"{database}-bells"
@@ -56,9 +56,10 @@ class Bells:
 
     @asynccontextmanager
     async def hung(self, worker: str | None, heard: Heard) -> AsyncGenerator[bool]:
-        """Listen on this loop: to what concerns this worker, or to every change of a run. False: no bell is possible.
+        """Create a bell and call `heard` on this event loop for its rings: those for `worker`, or those for every run
+        if `worker` is None. Yield False if no bell can be created.
 
-        The name of a bell is never used again. So a bell that refuses a ring belongs to nobody any more.
+        The name of a bell is never used again. So a bell that refuses a ring belongs to a process that has died.
         """
         name = f"{_of(worker)}{secrets.token_hex(8)}"
         bell = self._hang(name)
@@ -77,9 +78,10 @@ class Bells:
             self._take_down(bell, name)
 
     def ring(self, hint: Hint, concerned: Collection[str]) -> set[str]:
-        """Wake these workers, and all who wait for runs if the hint names any. Never blocks, never raises.
+        """Ring the bells of the workers `concerned` and, if the hint has runs, of all who wait for runs. This never
+        blocks and never raises.
 
-        The answer names the workers that have died: see `dead`.
+        Return the workers that have died: see `dead`.
         """
         wanted = tuple({_of(worker) for worker in concerned} | ({_of(None)} if hint.runs else set()))
         names = [name for name in self._names() if name.startswith(wanted)]
@@ -93,15 +95,15 @@ class Bells:
         return _dead(taken, concerned)
 
     def dead(self, workers: Collection[str]) -> set[str]:
-        """Those of these workers that have bells, all of which refuse: their processes have died.
+        """Return those of `workers` that have bells which all refuse rings: their processes have died.
 
-        A worker without a bell is not among them: where it can hang none, it looks for commits instead.
+        A worker without a bell may be alive: it checks for commits instead.
         """
         wanted = tuple({_of(worker) for worker in workers})
         return _dead(self._reachable([name for name in self._names() if name.startswith(wanted)]), workers)
 
     def clear(self) -> None:
-        """Take down the bells of processes that have died; with the last bell, the folder."""
+        """Remove the bells of processes that have died, and the folder if it is empty."""
         for name, reachable in self._reachable(self._names()).items():
             if not reachable and not (name.startswith(".") and self._is_new(name)):
                 self._unlink(name)
@@ -113,13 +115,14 @@ class Bells:
         try:
             return os.listdir(self.folder) if self._is_ours() else []
         except OSError:
-            return []  # nobody listens
+            return []  # no folder: there are no bells
 
     def _reachable(self, names: list[str]) -> dict[str, bool]:
         return self._try(names, lambda ringer, address: ringer.connect(address))
 
     def _try(self, names: list[str], act: Callable[[socket.socket, str], object]) -> dict[str, bool]:
-        """By name, whether a bell has a process, as far as this one can tell. Those of this process are left alone."""
+        """Call `act` for each bell. Return by name whether the bell has a living process; true for an unclear error.
+        `act` is not called for the bells of this process."""
         found: dict[str, bool] = {}
         if not names:
             return found
@@ -137,21 +140,21 @@ class Bells:
         return found
 
     def _is_new(self, name: str) -> bool:
-        """A bell may be between bind's two steps. One that is removed there is hung again."""
+        """Return whether a bell may still be in creation, between `bind` and `rename`."""
         try:
             return time.time() - os.lstat(os.path.join(self.folder, name)).st_mtime < HANGING
         except OSError:
             return False
 
     def _unlink(self, name: str) -> None:
-        """Of a bell that refuses. Something that is not a socket refuses as well, and is nobody's bell."""
+        """Remove a bell that refuses rings. A file that is no socket refuses too, but is no bell: it stays."""
         path = os.path.join(self.folder, name)
         with suppress(OSError):
             if stat.S_ISSOCK(os.lstat(path).st_mode):
                 os.unlink(path)
 
     def _hang(self, name: str) -> socket.socket | None:
-        if os.name == "nt":  # it has no datagrams between processes, and its event loop watches no sockets
+        if os.name == "nt":  # Windows has no Unix datagram sockets, and its default event loop has no add_reader
             return None
         for _ in range(TRIES):
             try:
@@ -163,7 +166,8 @@ class Bells:
         return None
 
     def _bound(self, name: str) -> socket.socket:
-        """A socket between bind's two steps refuses rings, like one without an owner: it gets its name afterwards."""
+        """Create a socket under a hidden name and rename it. During `bind` a socket exists and refuses rings, like the
+        socket of a process that has died."""
         with suppress(FileExistsError):
             os.mkdir(self.folder, 0o700)
         if not self._is_ours():
@@ -184,7 +188,8 @@ class Bells:
         return bell
 
     def _is_ours(self) -> bool:
-        """In a folder that all may write to, another user could have made it first, to listen."""
+        """Return whether the folder belongs to this user or to the owner of the database. If everybody may write beside
+        the database, another user could have created the folder to read the rings."""
         found = os.lstat(self.folder)
         if not stat.S_ISDIR(found.st_mode):
             return False
@@ -194,11 +199,11 @@ class Bells:
         bell.close()
         with suppress(OSError):
             os.unlink(os.path.join(self.folder, name))
-            os.rmdir(self.folder)  # the last one
+            os.rmdir(self.folder)  # fails unless this was the last bell
 
     @contextmanager
     def _address(self, name: str) -> Generator[str]:
-        """A path that fits into the address of a socket; a long one goes through Linux's folder of open files."""
+        """Yield a path that is short enough for a socket. A long path is replaced by one in /proc/self/fd (Linux)."""
         path = os.path.join(self.folder, name)
         if len(os.fsencode(path)) <= LONGEST_ADDRESS:
             yield path
@@ -210,7 +215,8 @@ class Bells:
             os.close(folder)
 
     def forked(self) -> None:
-        """In a child: the bells are its parent's. The child rings them like any other, and does not keep them alive."""
+        """In a forked child: close the copies of the sockets, which belong to the parent. The child rings them like
+        the bells of any other process."""
         for bell in list(self._sockets):
             bell.close()
         self._own, self._sockets = set(), WeakSet()
@@ -220,12 +226,12 @@ _all: WeakSet[Bells] = WeakSet()
 
 
 def _of(worker: str | None) -> str:
-    """How the names of the bells begin that a worker has hung, or (None) that hear of every run."""
+    """Return the prefix of the names of the bells of a worker; with None, of the bells for every run."""
     return "any-" if worker is None else f"{blake2s(worker.encode(), digest_size=8).hexdigest()}-"
 
 
 def _dead(taken: Mapping[str, bool], workers: Collection[str]) -> set[str]:
-    """The workers that have bells, none of which was taken by a process."""
+    """Return the workers that have bells which all refused."""
     refused = {name.partition("-")[0] for name, took in taken.items() if not took}
     refused -= {name.partition("-")[0] for name, took in taken.items() if took}
     return {worker for worker in workers if _of(worker)[:-1] in refused}
@@ -237,14 +243,14 @@ def _encoded(hint: Hint) -> bytes:
 
 
 def _answer(bell: socket.socket, heard: Heard) -> None:
-    """Take what has come. More than a crowd is left for the loop's next round, so that nobody starves."""
+    """Receive the rings that wait, CROWD at most. Others wait for the next turn of the event loop."""
     for count in range(1, CROWD + 1):
         try:
             ring = msgspec.json.decode(bell.recv(LONGEST_RING), type=_Ring)
         except OSError:
             return
         except msgspec.DecodeError:
-            heard(None)  # of a newer version, perhaps
+            heard(None)  # perhaps a newer version sent this ring
             continue
         if ring.look or count == CROWD:
             heard(None)

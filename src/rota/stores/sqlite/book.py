@@ -1,4 +1,4 @@
-"""SQLite's book: one write transaction. Changes are gathered and written together, before anything is looked up."""
+"""The book of SQLite: one write transaction. Changes are collected, and written together before the next look-up."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,13 +37,13 @@ log = logging.getLogger("rota")
 
 T = TypeVar("T")
 CALLED = (State.SUCCEEDED, State.FAILED)
-"""States that only the end of a call leads to, so that due time, expiry and commands stay as they were."""
+"""States that a run gets only at the end of a call. Such an end leaves due time, expiry and commands unchanged."""
 STRIDE = 200
-"""Runs of a gated lane that are read at a time."""
+"""Runs of a gated lane that one query reads."""
 
 
 class Specs:
-    """All specs, as of a number in the clock row: read again only when it has moved."""
+    """All specs. `version` is the number in the clock row: the specs are read again when that number has changed."""
 
     def __init__(self) -> None:
         self.version = -1
@@ -113,7 +113,7 @@ class SqliteBook:
         return False
 
     def flush(self) -> None:
-        """Write what was gathered: a look-up must see it."""
+        """Write the collected runs, so that a look-up sees them."""
         if self._added:
             self._tx.execute(ADD, to_json(list(self._added.values())))
             self._added = {}
@@ -124,7 +124,7 @@ class SqliteBook:
                     self._tx.execute(update.statement, to_json(rows))
 
     def finish(self) -> None:
-        """Write all that is left, at the end of the step: nothing looks it up before."""
+        """Write all remaining changes at the end of the transaction. No look-up reads schedules or decisions before."""
         self.flush()
         if self._changed_schedules:
             rows = [
@@ -231,7 +231,7 @@ class SqliteBook:
 
     def taken(self, worker: str, n: int) -> list[Run]:
         runs, unreadable = read_runs(self._tx.one(sql.TAKEN, worker, n))
-        if unreadable:  # not to be met at every claim
+        if unreadable:  # so that the next claims do not meet them
             self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(unreadable))
         return runs
 
@@ -254,12 +254,12 @@ class SqliteBook:
         return _idle.decode(self._tx.one(sql.IDLE))
 
     def wake(self, workers: Iterable[str]) -> None:
-        """They lose their registration in this transaction: so a hint reaches them in any process."""
+        """Record in this transaction that the workers were sent a hint, so that the hint reaches every process."""
         woken = to_json(sorted(workers))
         self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
 
     def asked_workers(self) -> set[str]:
-        """The workers whose runs were asked to stop in this step."""
+        """Return the workers whose runs were requested to stop in this transaction."""
         runs = (self._seen.get(id) for id in self.touched)
         return {run.worker for run in runs if run and run.worker and (run.cancel_requested or run.pause_requested)}
 
@@ -305,7 +305,7 @@ class SqliteBook:
             return []
         due = read_schedules(self._tx.one(sql.DUE_NOW, self.now))
         again = [id for id, schedule in due if schedule is not None]
-        aside = [id for id, schedule in due if schedule is None]  # of a newer version: not to be met at every claim
+        aside = [id for id, schedule in due if schedule is None]  # unreadable: the next claims must not meet them
         self._tx.execute(sql.OFFER_SCHEDULES, after(self.now, OFFER_AGAIN), to_json(again))
         if aside:
             self._tx.execute(sql.OFFER_SCHEDULES, after(self.now, UNREADABLE), to_json(aside))
@@ -328,7 +328,7 @@ class SqliteBook:
         self._tx.execute(sql.PUT_SPEC, spec.name, to_json(spec))
         self._tx.execute("UPDATE clock SET specs = specs + 1")
         self._tx.specs += 1
-        self._specs = Specs()  # of this transaction alone: should it fail, nobody else has read it
+        self._specs = Specs()  # a copy for this transaction: if it fails, no other transaction has seen the spec
 
     def count_decision(self, made: CountedDecision) -> None:
         name = (made.task, made.key or "", made.reason.value)

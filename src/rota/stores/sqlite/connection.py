@@ -1,4 +1,4 @@
-"""Opening the file: settings, migrations, and SQLite's complaints in plain words."""
+"""Connections: settings, migrations, the write lock, and errors of SQLite as errors of rota."""
 
 import sqlite3
 import time
@@ -12,13 +12,13 @@ from rota.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
 
 APPLICATION_ID = 0x726F7461  # "rota"
 LOCK_PATIENCE = 20.0
-"""Seconds to wait for another process's transaction."""
+"""The most seconds to wait for the transaction of another process."""
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection with our settings, to a file that is there, whose schema it brings up to date."""
+    """Connect to an existing file, and bring its schema up to date."""
     with plain_errors(path):
-        existing = f"{Path(path).absolute().as_uri()}?mode=rw"  # who may make one has: see files.make
+        existing = f"{Path(path).absolute().as_uri()}?mode=rw"  # files.make has created the file, if that is allowed
         connection = sqlite3.connect(existing, timeout=5.0, isolation_level=None, check_same_thread=False, uri=True)
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -34,14 +34,14 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def migrations() -> list[str]:
-    """The scripts in their order; the n-th brings the schema to version n."""
+    """Return the scripts in their order. The n-th brings the schema to version n."""
     folder = resources.files("rota.stores.sqlite") / "migrations"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [f.read_text() for f in files]
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
-    """Bring the schema up to date in one transaction; the version before and after."""
+    """Bring the schema up to date in one transaction. Return the version before and after."""
     scripts = migrations()
     if _version(connection, path) == len(scripts):
         return len(scripts), len(scripts)
@@ -57,7 +57,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> tuple[int, int]:
 
 
 def begin(connection: sqlite3.Connection, path: str) -> None:
-    """Take the write lock. SQLite's own wait backs off up to 100 ms a time; ours stays short, so turns stay fair."""
+    """Take the write lock. The waits of SQLite itself grow to 100 ms; these stay short, so that turns are fair."""
     try:
         _when_unlocked(connection, "BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
@@ -82,7 +82,7 @@ def committed(connection: sqlite3.Connection) -> Generator[None]:
 
 @contextmanager
 def plain_errors(path: str) -> Generator[None]:
-    """sqlite3's exceptions as ours: what happened, to which file, and what to do."""
+    """Raise errors of sqlite3 as errors of rota, which say what happened, to which file, and what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -130,7 +130,7 @@ def _busy(error: sqlite3.OperationalError) -> bool:
 
 
 class Identity(NamedTuple):
-    """What a file says of itself."""
+    """The schema version, the application id and the number of tables of a file."""
 
     version: int
     owner: int
@@ -142,7 +142,8 @@ class Identity(NamedTuple):
 
 
 def identity(connection: sqlite3.Connection) -> Identity:
-    """Read in one transaction: between two, another process can make the schema, which then seems nobody's."""
+    """Read the identity in one transaction. With two reads, another process could create the schema between them, and
+    the file would have tables without an owner."""
     alone = not connection.in_transaction
     if alone:
         connection.execute("BEGIN")

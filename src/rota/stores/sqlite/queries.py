@@ -1,4 +1,4 @@
-"""Reads: runs newest first, page by page, and how much each task has waiting."""
+"""Queries of users: pages of runs, newest first; depths, stats, and rows of the other kinds."""
 
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 
-# Each part is counted in an index of its own.
+# Each SELECT counts in an index of its own.
 DEPTHS = """
 SELECT json_group_array(json_object('task', task, 'queued', queued, 'running', running, 'paused', paused)) FROM (
     SELECT task, sum(queued) AS queued, sum(running) AS running, sum(paused) AS paused FROM (
@@ -30,7 +30,7 @@ SELECT json_group_array(json_object('task', task, 'queued', queued, 'running', r
     GROUP BY task ORDER BY task)
 """
 
-# :task and :key are NULL where nobody asked for them. {which} is one of the two below, so that each uses the index.
+# :task and :key are NULL if the query does not name them. {which} is _NAMED or _BEHIND, so that each uses the index.
 _NAMED = "{0} IN (SELECT value FROM json_each(:names)) AND {0} > :after"
 _BEHIND = "{0} > :after"
 _ABOUT = "(:task IS NULL OR task = :task) AND (:key IS NULL OR key = :key)"
@@ -82,7 +82,7 @@ def runs(tx: Transaction, query: RunQuery) -> Page:
     sql = f"SELECT json_array(json({RUNS}), json_group_array(seq)) FROM ({inner})"
     rows, seqs = msgspec.json.decode(tx.one(sql, *values, query.limit + 1), type=tuple[msgspec.Raw, list[int]])
     more = len(seqs) > query.limit
-    if more:  # cut before the runs are read: which of them can be read says nothing of where the page ends
+    if more:  # cut before decoding: a run that cannot be read still counts for the end of the page
         rows = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(rows, type=list[msgspec.Raw])[: query.limit]))
     page, _ = read_runs(bytes(rows).decode())
     return Page(tx.now, page, str(seqs[query.limit - 1]) if more else None)

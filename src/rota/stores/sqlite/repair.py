@@ -1,4 +1,4 @@
-"""A clock that was ahead leaves instants behind that have not come yet: here they are brought back to now."""
+"""Repair after a clock that was ahead: instants that it wrote and that are still in the future are set to now."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from rota.stores.sqlite.rows import read_specs
 from rota.stores.sqlite.statements import ALL_SPECS
 
 LEASED_AFTER = 600.0
-"""Seconds that a lease from the future has left: time enough for its worker to renew it, if that is alive."""
+"""Seconds until a lease from the future lapses after the repair: enough for a living worker to renew the lease."""
 
 RUNS = """
 UPDATE runs SET created_at = :here, due_at = round(due_at - (created_at - :here), 5),
@@ -34,7 +34,7 @@ OTHERS = (
 
 
 class Repaired(Struct, frozen=True):
-    """By how many seconds the store's clock was ahead, and how many runs and leases were brought back."""
+    """By how many seconds the clock of the store was ahead, and how many runs and leases were changed."""
 
     ahead: float
     runs: int
@@ -42,7 +42,7 @@ class Repaired(Struct, frozen=True):
 
 
 def repair_clock(connection: sqlite3.Connection, path: str, now: float) -> Repaired:
-    """Set the store's clock to `now`, in one transaction with what was written by one that was ahead."""
+    """Set the clock of the store to `now`, and repair all instants in the same transaction."""
     here = round(now, DIGITS)
     with plain_errors(path):
         begin(connection, path)
@@ -57,9 +57,10 @@ def repair_clock(connection: sqlite3.Connection, path: str, now: float) -> Repai
 
 
 def _fill_buckets(connection: sqlite3.Connection, here: float) -> None:
-    """A bucket that takes longer to fill than an empty one was drawn from in the future.
+    """Fill the buckets of rates that would take longer to fill than an empty bucket: their state is from the future.
 
-    A task whose spec cannot be read counts as one without a rate: its bucket is full, rather than empty for too long.
+    A task whose spec cannot be read counts as a task without a rate: a bucket filled too early does less harm than one
+    that stays empty for too long.
     """
     rates = {spec.name: spec.rate for spec in read_specs(connection.execute(ALL_SPECS).fetchone()[0])}
     for task, key, full_at in connection.execute("SELECT task, key, full_at FROM rates").fetchall():

@@ -1,4 +1,4 @@
-"""Runs as rows: every batch goes in as one JSON array and comes out as one, so a verb is a few statements."""
+"""Runs as rows. A batch is written and read as one JSON array, so that a verb takes few statements."""
 
 from functools import partial
 from operator import attrgetter
@@ -23,7 +23,7 @@ _BY_NAME = {
     "result": "NULL",
     "saved": "NULL",
 }
-"""How a field is read where its column alone does not say it. `result` and `saved` may be long: no rule reads them."""
+"""Expressions for fields that are not read as their column. No rule reads `result` and `saved`, which may be long."""
 
 
 def _expression(name: str) -> str:
@@ -62,7 +62,7 @@ def to_json(value: Any) -> str:
 
 
 def read_heads(text: str) -> list[HeadRow]:
-    """All that can be read; the others are as good as unknown."""
+    """Return the heads that can be read; the others are left out."""
     try:
         return _heads.decode(text)
     except msgspec.DecodeError:
@@ -73,7 +73,7 @@ def read_heads(text: str) -> list[HeadRow]:
 
 
 def read_runs(text: str) -> tuple[list[Run], list[str]]:
-    """The runs, and the ids of those that cannot be read."""
+    """Return the runs, and the ids of the runs that cannot be read."""
     try:
         return [_run(row) for row in _runs.decode(text)], []
     except msgspec.DecodeError:
@@ -87,19 +87,19 @@ def _a_run(row: object) -> Run:
 
 
 def read_schedules(text: str) -> list[tuple[str, Schedule | None]]:
-    """By id; None for one that this version cannot read: it spoils no other."""
+    """Return pairs of an id and a schedule; None for a schedule that cannot be read."""
     rows = _named.decode(text)
     return [(id, legible("schedule", id, partial(_schedule_decoder.decode, body))) for id, body in rows]
 
 
 def read_specs(text: str) -> list[TaskSpec]:
-    """All that can be read, from pairs of a name and a spec."""
+    """Return the specs that can be read, from pairs of a name and a spec."""
     found = [legible("spec", name, partial(_spec_decoder.decode, body)) for name, body in _named.decode(text)]
     return [spec for spec in found if spec is not None]
 
 
 def read_tallies(text: str) -> list[tuple[int, Tally]]:
-    """All that can be read, each with its minute."""
+    """Return the tallies that can be read, each with its minute."""
     found = [
         (minute, legible("row", f"tally {task} of minute {minute}", partial(_tally_decoder.decode, body)))
         for minute, task, body in _charted.decode(text)
@@ -125,7 +125,7 @@ _ADDED = [*names(_STORED), *_COMPUTED]
 
 
 def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
-    """A new run, in the order of ADD."""
+    """Return the values of a new run, in the order of ADD."""
     return (
         *(_written(field.kind, field.get(new)) for field in _STORED),
         new.writes_mark,
@@ -156,8 +156,8 @@ def _written(kind: Kind, value: Any) -> Any:
 
 
 class _Update:
-    """A statement that writes some fields of runs, and the rows that it takes. What a run does not have of its long
-    fields was not read: it erases none of them."""
+    """A statement that writes some fields of runs, and its rows. A long field of the kind `bytes` that is None was not
+    read: the statement keeps its column."""
 
     def __init__(self, written: frozenset[Written], also: str) -> None:
         chosen = [field.name for field in RUN if field.written in written]
@@ -192,9 +192,9 @@ SAVE = _Update(
     "claimed_at = iif({worker} IS NULL, NULL, claimed_at), claim_n = iif({worker} IS NULL, NULL, claim_n), "
     "offer_at = NULL",
 )
-"""A save never claims: it keeps a lease or ends it."""
+"""A save keeps a lease or ends it; only a claim writes a new lease."""
 
 END = _Update(
     frozenset({"end"}), "hold = 0, worker = NULL, claim_n = NULL, claimed_at = NULL, until = NULL, offer_at = NULL"
 )
-"""Most saves are endings: with the columns that an ending leaves alone, they would cost twice as much."""
+"""Most saves are endings. To write the columns that an ending leaves unchanged would double their cost."""

@@ -1,4 +1,4 @@
-"""The statements of SQLite's book. Batches are JSON arrays, opened by json_each."""
+"""The SQL of SqliteBook. A batch is one JSON array, which json_each reads."""
 
 from rota.store import DUE_SCHEDULES, OFFERS
 from rota.stores.bounds import LEDGER
@@ -17,7 +17,7 @@ SELECT {HEADS} FROM runs
 WHERE task = ? AND unique_key = ? AND unique_key IS NOT NULL AND state IN ('queued', 'running', 'paused')
 """
 
-# For many (task, unique_key) at once: each is looked up in the index.
+# The holders of many (task, unique_key): each pair is one look-up in the index.
 HOLDERS_OF = f"""
 SELECT {HEADS} FROM (
     SELECT runs.* FROM json_each(?) AS name CROSS JOIN runs
@@ -59,8 +59,8 @@ SELECT {HEADS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
-# A lane is one (task, priority) of the due index. Stepping from lane to lane by the index costs a look-up per lane,
-# however many runs stand in it; head is the due time of its first run.
+# A lane is one (task, priority) of the due index; its head is the due time of its first run. The recursion takes one
+# look-up in the index per lane, however many runs the lane has.
 LANES = """
 WITH RECURSIVE lane (task, priority) AS (
     SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value)
@@ -105,7 +105,7 @@ SELECT {RUNS} FROM (
     ORDER BY priority DESC, due_at, seq)
 """
 
-# As if it had not been claimed, but later.
+# Undo a claim, with a later due time.
 GIVE_BACK = """
 UPDATE runs SET state = 'queued', fence = fence - 1, due_at = ?, worker = NULL, claim_n = NULL, claimed_at = NULL,
     until = NULL, offer_at = NULL WHERE id IN (SELECT value FROM json_each(?))

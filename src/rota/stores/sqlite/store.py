@@ -1,4 +1,4 @@
-"""SQLite: the ledger over a transaction. Each verb is one job of the writer thread, alone or with others."""
+"""SqliteStore: each verb is a call of the ledger over a SqliteBook, in one job of the writer thread."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -87,7 +87,7 @@ class SqliteStore:
     async def sweep(self, retention: port.Retention) -> port.Swept:
         def work(book: SqliteBook, tx: Transaction) -> port.Swept:
             expired = settle.expire(book)
-            book.flush()  # what ended just now counts among the last ones
+            book.flush()  # the runs that have just expired count among the newest ended runs
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweep.forget(tx, retention)
             return port.Swept(tx.now, len(expired), forgotten, more or len(expired) == LEDGER.expired, expired)
@@ -101,7 +101,7 @@ class SqliteStore:
                 yield hints
 
     def _heard(self, hint: port.Hint | None) -> None:
-        """Another process has rung."""
+        """Handle a ring of another process."""
         if hint is None:
             self._reader.look_now()
         else:
@@ -114,7 +114,7 @@ class SqliteStore:
         return await self._writer.do(lambda tx: self._transaction(tx, work))
 
     def _transaction(self, tx: Transaction, work: Callable[[SqliteBook], T]) -> T:
-        """One step of the ledger, what it changed, and hints for what came of it."""
+        """Call `work` with a book, write the changes, and send the hints after the commit."""
         book = SqliteBook(tx, self._specs)
         answer = work(book)
         book.finish()
@@ -137,15 +137,16 @@ class SqliteStore:
             )
 
     def _hint_others(self, tx: Transaction, book: SqliteBook, dead: set[str], missed: list[Arrival]) -> None:
-        """These workers were hinted and have died: other idle workers look after what they were hinted for."""
+        """The workers `dead` were hinted and have died: hint other idle workers for the arrivals `missed`."""
         self._bury(tx, book, dead)
         book.arrivals.extend(missed)
 
     def _bury(self, tx: Transaction, book: SqliteBook, workers: Collection[str]) -> None:
-        """Those of these workers that have died are idle no longer; one other looks, and wakes for what they would.
+        """Record that those of `workers` that have died are not idle. One other worker is hinted: it claims, and wakes
+        for the due times for which they would have woken.
 
-        Their bells come down after the commit. A bell that is gone looks like none, and whoever has no bell is taken
-        for alive; so a process that dies between the two steps must leave the bells for another one to find.
+        Their bells are removed after the commit, because a worker without a bell is taken for alive: if this process
+        removed the bells first and died before the commit, nobody would notice that the workers have died.
         """
         dead = self._bells.dead(workers)
         if dead and tx.execute(BURY, to_json(sorted(dead))):

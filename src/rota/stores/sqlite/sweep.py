@@ -1,4 +1,4 @@
-"""sweep: what is too late to start, what ended long ago, and workers that are gone."""
+"""sweep: delete ended runs, and workers, marks, decisions, schedules, rates and stats that are too old."""
 
 import math
 
@@ -22,8 +22,8 @@ WITH RECURSIVE ended (task) AS (
 SELECT json_group_array(task) FROM ended WHERE task IS NOT NULL
 """
 
-# The (keep + 1)-th newest of a task: it and all before it are beyond the number to keep. A batch settled together
-# ended at one instant, so the order of arrival decides among those.
+# The newest ended run of a task that is beyond the number to keep. Runs that were settled together ended at the same
+# instant: the order of arrival decides among them.
 SURPLUS = """
 SELECT json_array(finished_at, seq) FROM runs WHERE task = ? AND finished_at IS NOT NULL
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET ?
@@ -48,7 +48,7 @@ SELECT json_group_array(json_array(id, schedule)) FROM (
 
 
 def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
-    """How many runs, and whether there are more to forget."""
+    """Delete what `retention` no longer keeps. Return how many runs were deleted, and whether more are left."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
     _forget_marks(tx)
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
@@ -65,7 +65,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
 
 
 def _forget_marks(tx: Transaction) -> None:
-    """The marks of a task whose spec cannot be read are kept: it may ask for a longer memory."""
+    """Delete old marks. The marks of a task whose spec cannot be read are kept: the spec may need them longer."""
     specs = read_specs(tx.one(ALL_SPECS))
     names = msgspec.json.decode(tx.one("SELECT json_group_array(name) FROM specs"), type=list[str])
     longer = dict.fromkeys(set(names).difference(spec.name for spec in specs), math.inf)

@@ -1,4 +1,4 @@
-"""Two threads per open store: one that writes, grouping what waits into one commit, and one that reads."""
+"""The two threads of an open store: the writer, which commits waiting jobs together, and the reader."""
 
 import asyncio
 import queue
@@ -20,18 +20,18 @@ T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
 Clock = Callable[[], float]
 TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING now, specs"
-"""domain.run: onwards."""
+"""The same rule as `onwards` in domain.run."""
 GROUP = 256
-"""At most so many jobs share a commit, so that the first of them does not wait long."""
+"""The most jobs in one commit, so that the first job does not wait long."""
 
 
 class Transaction:
-    """What a job works with: the connection, the store's time, and what to do once it is durable."""
+    """What a job gets: the connection, the time of the store, and a list of calls to make after the commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: float, specs: int) -> None:
         self.connection = connection
         self.now = now
-        self.specs = specs  # the number of the specs that hold now
+        self.specs = specs  # the number in the clock row that changes with every change of a spec
         self.after_commit: list[Callable[[], None]] = []
 
     def execute(self, sql: str, *parameters: Any) -> int:
@@ -41,7 +41,7 @@ class Transaction:
         self.connection.executemany(sql, rows)
 
     def one(self, sql: str, *parameters: Any) -> Any:
-        """The first column of the first row; many rows are asked for as one JSON array."""
+        """Return the first column of the first row. A query for many rows returns them as one JSON array."""
         row = self.connection.execute(sql, parameters).fetchone()
         return None if row is None else row[0]
 
@@ -66,7 +66,7 @@ class Job(Generic[T]):
 
 
 class SqlThread:
-    """A connection on a thread of its own, and the jobs that wait for it."""
+    """A thread with a connection and a queue of jobs."""
 
     def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, name: str, clock: Clock) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class SqlThread:
         return await future
 
     async def close(self) -> None:
-        """Jobs already asked for are still done."""
+        """Close the connection after the jobs that already wait."""
         if not self._closed:
             self._closed = True
             self._jobs.put(None)
@@ -106,7 +106,7 @@ class SqlThread:
             self._connection.close()
 
     def release_at_fork(self) -> None:
-        """For a fork, which must find no file open."""
+        """Close the connection: a fork must find no file open. The next job opens it again."""
         self._connection.close()
         self._open = False
 
@@ -124,7 +124,7 @@ class SqlThread:
             self._open = True
 
     def _next(self) -> list[Job[Any]] | None:
-        """Everything that waits now; None after the last."""
+        """Wait for a job. Return all jobs that wait, GROUP at most; None after the last."""
         first = self._jobs.get()
         if first is None:
             return None
@@ -160,21 +160,21 @@ class SqlThread:
 
         try:
             self._loop.call_soon_threadsafe(deliver)
-        except RuntimeError:  # the loop is closed; nobody waits any more
+        except RuntimeError:  # the event loop is closed: nobody waits for the results
             self._closed = True
 
 
 class Writer(SqlThread):
-    """Group commit: jobs that wait together share one transaction, and each still stands or falls alone."""
+    """Group commit: jobs that wait together share one transaction. If it fails, each gets a transaction of its own."""
 
     def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, clock: Clock) -> None:
         self._following: list[Job[None]] = []
         super().__init__(connect, first, path, "rota-sqlite-writer", clock)
 
     def follow(self, work: Callable[[Transaction], None]) -> None:
-        """From `after_commit`: do this next, in a transaction of its own, also if the store is being closed.
+        """Do `work` next, in a transaction of its own, even if the store is being closed. For calls in `after_commit`.
 
-        Whoever waits for the commit does not wait for this as well, and hears nothing of its errors.
+        The callers of the commit do not wait for `work`, and do not get its errors.
         """
         self._following.append(Job(work, None))
 
@@ -212,7 +212,8 @@ class Writer(SqlThread):
 
 
 class Reader(SqlThread):
-    """Reads beside the writer. While somebody listens, it also looks for commits: `PRAGMA data_version` tells them."""
+    """Reads at the same time as the writer. While there are subscribers, it also checks `PRAGMA data_version`, which
+    changes with every commit of another connection."""
 
     def __init__(
         self,
@@ -223,14 +224,14 @@ class Reader(SqlThread):
         noticed: Callable[[Transaction], None],
     ) -> None:
         self._noticed = noticed
-        self._paces: list[float] = []  # seconds between looks, for each who listens
+        self._paces: list[float] = []  # seconds between two checks, for each subscriber
         self._looked_at = 0.0
         self._seen = 0
         super().__init__(connect, first, path, "rota-sqlite-reader", clock)
 
     @contextmanager
     def looking(self, every: float) -> Generator[None]:
-        """Look for commits, at this pace or faster."""
+        """Check for commits every `every` seconds, or more often for another subscriber."""
         self._paces.append(every)
         self.look_now()
         try:
@@ -239,10 +240,10 @@ class Reader(SqlThread):
             self._paces.remove(every)
 
     def look_now(self) -> None:
-        """Look, whatever `PRAGMA data_version` says."""
+        """Call `noticed` soon, even if `PRAGMA data_version` has not changed."""
         self._seen = -1
         self._looked_at = 0.0
-        self._jobs.put(Job(lambda _: None, self._loop.create_future()))  # leave a wait
+        self._jobs.put(Job(lambda _: None, self._loop.create_future()))  # ends the wait in `_next`
 
     def _next(self) -> list[Job[Any]] | None:
         pace = min(self._paces, default=None)
@@ -268,7 +269,7 @@ class Reader(SqlThread):
                     self._seen = version
                     self._noticed(self._transaction())
         except (sqlite3.Error, StoreError):
-            return  # a hint may be lost; whoever polls will meet the error
+            return  # hints may get lost; the next call of the store raises the error
 
     def _perform(self, jobs: list[Job[Any]]) -> None:
         for job in jobs:
