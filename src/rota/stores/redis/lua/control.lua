@@ -1,7 +1,7 @@
 -- with: clock book policies holds hints timetable
 -- twin: rota/stores/ledger/control.py
--- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the command
--- in its lease when it renews.
+-- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the
+-- command in its lease when it renews.
 local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
 local request = cmsgpack.unpack(ARGV[3])
 local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]

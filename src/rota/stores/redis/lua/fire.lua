@@ -15,9 +15,8 @@ end
 
 local function fire(tick)
   local schedule = timetable.schedule_of(tick[T_SCHEDULE])
-  if not schedule or schedule[SCHED_PAUSED] or schedule[SCHED_VERSION] ~= tick[T_VERSION] or schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then
-    return { 0 }
-  end
+  if not schedule or schedule[SCHED_PAUSED] or schedule[SCHED_VERSION] ~= tick[T_VERSION] then return { 0 } end
+  if schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then return { 0 } end
   local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   for i, item in ipairs(tick[T_RUNS]) do
@@ -26,7 +25,8 @@ local function fire(tick)
     fired[#fired + 1] = run
     fired[#fired + 1] = reason
   end
-  schedule[SCHED_NEXT], schedule[SCHED_FIRES], schedule[SCHED_RECENT] = tick[T_THEN] or false, tick[T_FIRES] or false, #recent > 0 and recent
+  schedule[SCHED_NEXT], schedule[SCHED_FIRES] = tick[T_THEN] or false, tick[T_FIRES] or false
+  schedule[SCHED_RECENT] = #recent > 0 and recent
   timetable.put_schedule(schedule)
   if tick[T_MISSED] then
     policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])

@@ -1,7 +1,7 @@
 -- with: clock book policies holds hints
 -- twin: rota/stores/ledger/control.py
--- mark: set or clear the mark of each (task, key); answers 0 if the mark is unchanged, else 1. Runs whose needs the mark meets
--- may start.
+-- mark: set or clear the mark of each (task, key); answers 0 if the mark is unchanged, else 1. Runs whose needs the mark
+-- meets may start.
 local answer = { instant(now) }
 
 local function same(one, other)

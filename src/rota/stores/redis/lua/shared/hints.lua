@@ -114,7 +114,8 @@ function hints.hand_over(sleeper)
   book.restate(run)
   row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
   call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
-  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ row[W_LAST], newcomer })) -- the claim of that number found nothing: the handed run becomes its batch
+  -- The last claim of the worker found nothing. The handed run becomes the batch of that claim.
+  call("SET", ROOT .. "batch:" .. worker, cmsgpack.pack({ row[W_LAST], newcomer }))
   return true
 end
 

@@ -33,7 +33,8 @@ end
 function holds.freed(run, state, due)
   local spec = policies.spec_of(run[TASK])
   if not policies.is_gated(spec) or not (state == "r" or (state == "q" and due <= now)) then return end
-  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end -- the end of a run gives no token of a rate back
+  -- The end of a running run gives no token of a rate back: it opens only a limit per key.
+  if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end
   book.arrive(run[TASK], now)
 end
 

@@ -48,7 +48,8 @@ end
 function policies.put_mark(mark)
   local task, name = mark[M_TASK], pair(mark[M_TASK], mark[M_KEY])
   book.hput(MARKS, name, cmsgpack.pack(mark))
-  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED]) -- a mark without an end is not in the index: no sweep forgets it
+  -- A mark without an end is not in the index, so no sweep forgets it.
+  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED])
   book.zput(ROOT .. "marked", task, 0)
 end
 

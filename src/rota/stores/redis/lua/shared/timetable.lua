@@ -1,10 +1,10 @@
 -- twin: rota/domain/schedule.py
--- Schedules: the declaration of each as a JSON text that no script reads, and its state. LOOK has the time at which a claim
--- offers a schedule; OVER the time of the last firing of those put at run time that have no next tick.
+-- Schedules: the declaration of each as a JSON text, which scripts only compare, and its state. LOOK has the time at which
+-- a claim offers a schedule; OVER the time of the last firing of those put at run time that have no next tick.
 local timetable = {}
 
-local SCHED_ID, SCHED_TEXT, SCHED_TIMES, SCHED_OWNER, SCHED_TASK, SCHED_KEY, SCHED_ANCHOR, SCHED_NEXT, SCHED_FIRES, SCHED_VERSION, SCHED_SINCE, SCHED_PAUSED, SCHED_NOTE, SCHED_RECENT =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+local SCHED_ID, SCHED_TEXT, SCHED_TIMES, SCHED_OWNER, SCHED_TASK, SCHED_KEY, SCHED_ANCHOR = 1, 2, 3, 4, 5, 6, 7
+local SCHED_NEXT, SCHED_FIRES, SCHED_VERSION, SCHED_SINCE, SCHED_PAUSED, SCHED_NOTE, SCHED_RECENT = 8, 9, 10, 11, 12, 13, 14
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
 local known = {}
 
