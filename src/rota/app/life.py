@@ -167,8 +167,8 @@ class Life:
             await asyncio.to_thread(portal.close, client.close)
 
     def at_exit(self) -> None:
-        """Stop the engine at the end of the process. Ctrl-C ends the grace, and nothing else. A forked child that never
-        used the app has nothing to stop."""
+        """Stop the engine at the end of the process. After Ctrl-C the stop no longer waits for handlers. A forked child
+        that never used the app has nothing to stop."""
         here = self._here.found()
         engine = None if here is None else here.engine
         if engine is None:

@@ -79,7 +79,7 @@ def status_of(
             )
             for name, task in tasks.items()
         },
-        loops=_loops(engine) if engine else [],
+        loops=[LoopStatus(loop.name, loop.alive, loop.restarts, loop.error) for loop in engine.loops] if engine else [],
         schedules=nexts,
     )
 
@@ -87,10 +87,6 @@ def status_of(
 def _next(schedule: Schedule) -> datetime | None:
     at = upcoming(schedule, time.time())
     return None if at is None else moment(at)
-
-
-def _loops(engine: Supervisor) -> list[LoopStatus]:
-    return [LoopStatus(loop.name, loop.alive, loop.restarts, loop.error) for loop in engine.loops]
 
 
 async def health_of(engine: Supervisor | None, client: Client) -> Health:

@@ -13,8 +13,8 @@ class Kind(NamedTuple):
     words: str
 
 
-def is_flag(value: object) -> bool:
-    return isinstance(value, bool)
+def instance_of(*types: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, types)
 
 
 def is_whole(value: object) -> bool:
@@ -37,10 +37,6 @@ def is_class_of_errors(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
-def is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
 def members(value: object) -> Iterable[object]:
     return cast("Iterable[object]", value)
 
@@ -49,13 +45,13 @@ def optional(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or fits(value)
 
 
-FLAG = Kind(is_flag, "True or False")
+FLAG = Kind(instance_of(bool), "True or False")
 NAMED = Kind(is_name, "a text that is not empty")
 
 STRUCTS: dict[str, dict[str, Kind]] = {
     "Retry": {
         "rules": Kind(
-            optional(lambda rules: is_mapping(rules) and all(map(is_class_of_errors, members(rules)))),
+            optional(lambda rules: instance_of(Mapping)(rules) and all(map(is_class_of_errors, members(rules)))),
             "exception classes with a Retry each, e.g. rules={ValueError: Retry(0)}",
         ),
     },

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from rota.domain.activity import Activity
-from rota.domain.kinds import FLAG, Kind, check_options, is_number, is_text, is_whole, members, optional
+from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.suggestion import did_you_mean
 from rota.domain.triggers import Trigger
@@ -29,35 +29,29 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and is_whole(value) and value >= 1
 
 
-def _is_retry(value: object) -> bool:
-    return isinstance(value, Retry)
-
-
 SPAN = "a number of seconds or a timedelta"
 TRIGGER = Kind(
-    optional(lambda value: isinstance(value, Trigger | str)),
+    optional(instance_of(Trigger, str)),
     "a trigger such as Cron('0 9 * * *'), DailyAt(9) or Every(minutes=5)",
 )
-INSTANT = Kind(optional(lambda value: isinstance(value, datetime)), "an aware datetime, or None")
+INSTANT = Kind(optional(instance_of(datetime)), "an aware datetime, or None")
 
 TASK: dict[str, Kind] = {
     "name": Kind(optional(is_text), "a text, or None for the name of the function"),
     "description": Kind(optional(is_text), "a text, or None for the docstring of the function"),
-    "retry": Kind(_is_retry, "write retry=Retry(5)"),
+    "retry": Kind(instance_of(Retry), "write retry=Retry(5)"),
     "timeout": Kind(
         optional(lambda value: _is_span(value) or is_text(value)),
         'a number of seconds, a timedelta, or a text such as "30s"; None for no timeout',
     ),
     "max_losses": Kind(is_whole, "a whole number, at least 1"),
     "key": Kind(
-        optional(lambda value: isinstance(value, str | UserKey)),
+        optional(instance_of(str, UserKey)),
         'a template such as key="{path}", a UserKey(), or None for no key',
     ),
     "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
-    "limit": Kind(
-        optional(lambda value: isinstance(value, Limit)), "write limit=Limit(3) for 3 at once, or None for no limit"
-    ),
-    "rate": Kind(optional(lambda value: isinstance(value, Rate)), "write rate=Rate(100, per=60), or None for no rate"),
+    "limit": Kind(optional(instance_of(Limit)), "write limit=Limit(3) for 3 at once, or None for no limit"),
+    "rate": Kind(optional(instance_of(Rate)), "write rate=Rate(100, per=60), or None for no rate"),
     "enabled": Kind(
         FLAG.fits, 'True or False; an environment variable is a text: write os.environ.get("NAME") != "off"'
     ),
@@ -66,7 +60,7 @@ TASK: dict[str, Kind] = {
     "grace": Kind(optional(_is_span), f"{SPAN}; None for no bound"),
     "start": INSTANT,
     "end": INSTANT,
-    "activity": Kind(optional(lambda value: isinstance(value, Activity)), "write activity=Activity(after=60), or None"),
+    "activity": Kind(optional(instance_of(Activity)), "write activity=Activity(after=60), or None"),
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
 """The options that a kind checks."""
@@ -79,7 +73,7 @@ USING: dict[str, Kind] = {
     "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),
     "priority": Kind(optional(is_whole), "a whole number from -100 to 100, higher goes first"),
     "key": Kind(optional(is_text), "a text"),
-    "wait": Kind(optional(lambda value: isinstance(value, int | float)), "a number of seconds, or False"),
+    "wait": Kind(optional(instance_of(int, float)), "a number of seconds, or False"),
 }
 
 MEANT = {

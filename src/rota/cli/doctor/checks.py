@@ -50,15 +50,19 @@ def good(name: str, detail: str) -> Check:
     return Check(name, Verdict.OK, detail)
 
 
-async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
-    """The time of a round trip, from a few tries."""
+async def trip_times(trip: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+    """The median and the longest time of a few round trips, in seconds."""
     times: list[float] = []
     for _ in range(TRIPS):
         began = time.perf_counter()
         await trip()
         times.append(time.perf_counter() - began)
-    middle = statistics.median(times)
-    detail = f"{span(middle)} there and back, {span(max(times))} at worst"
+    return statistics.median(times), max(times)
+
+
+async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
+    middle, longest = await trip_times(trip)
+    detail = f"{span(middle)} there and back, {span(longest)} at worst"
     if middle > FAR:
         return Check("latency", Verdict.WARN, detail, "run workers near the server; is it, or the network, under load?")
     return good("latency", detail)

@@ -83,7 +83,7 @@ async def redis_checks(backend: RedisBackend) -> list[Check]:
         checks = [await _server(backend, client)]
         if not checks[-1].blocks:
             checks += [
-                await _latency(client),
+                await latency(lambda: client.send("PING")),
                 await _role(client),
                 await _persistence(backend, client),
                 await _eviction(backend, client),
@@ -110,10 +110,6 @@ async def _server(backend: RedisBackend, client: RedisClient) -> Check:
     if version < OLDEST:
         return Check("server", Verdict.FAIL, detail, "rota needs Redis 6.2, Valkey, or newer", blocks=True)
     return good("server", detail)
-
-
-async def _latency(client: RedisClient) -> Check:
-    return await latency(lambda: client.send("PING"))
 
 
 async def _role(client: RedisClient) -> Check:

@@ -1,10 +1,9 @@
 """Checks of an open store of any kind: does it answer, does it take writes, is a worker alive?"""
 
-import statistics
 import time
 from collections.abc import Sequence
 
-from rota.cli.doctor.checks import Check, Verdict, good
+from rota.cli.doctor.checks import Check, Verdict, good, trip_times
 from rota.cli.render.text import coarse, one_line, plural, span
 from rota.client.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
 from rota.domain.decision import DecisionCount
@@ -16,7 +15,6 @@ from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
 from rota.store.paging import row_pages
 from rota.stores.unreadable import CURES, gathered
 
-READS = 5
 SLOW = 0.1
 SKEW = 2.0
 MOST = 1000
@@ -28,27 +26,16 @@ async def store_checks(backend: Backend) -> list[Check]:
     """Check reads, an empty write, depths, leases and workers."""
     try:
         async with backend.open() as store:
-            checks = [await _latency(backend, store)]
-            checks.append(await _clock(backend, store))
-            checks.append(await _depths(store))
+            checks = [await _latency(backend, store), await _clock(backend, store), await _depths(store)]
             fleet, running = await see(store), await all_running(store)
-            checks.append(_stranded(fleet, running))
-            checks.append(await _workers(store, fleet, running))
-            checks.append(await _paused(store))
-            checks.append(await _legible(store))
-            checks.append(await _writable(store))
-            return checks
+            checks += [_stranded(fleet, running), await _workers(store, fleet, running)]
+            return [*checks, await _paused(store), await _legible(store), await _writable(store)]
     except RotaError as error:
         return [Check("store", Verdict.FAIL, str(error), "is it running, and is the url right? (ROTA_URL)")]
 
 
 async def _latency(backend: Backend, store: Store) -> Check:
-    times: list[float] = []
-    for _ in range(READS):
-        began = time.perf_counter()
-        await store.depths()
-        times.append(time.perf_counter() - began)
-    middle = statistics.median(times)
+    middle, _ = await trip_times(store.depths)
     detail = f"{backend.url} answers in {span(middle)}"
     if middle > SLOW:
         return Check("store", Verdict.WARN, detail, "is its disk or network under load?")

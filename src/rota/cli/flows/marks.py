@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from rota.cli.options.names import check_known_somewhere
-from rota.cli.options.parameters import LOOK, Flag, Shared
+from rota.cli.options.parameters import LOOK, Flag, OnlyTask, Shared, TaskName
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import relative
@@ -18,7 +18,6 @@ from rota.views.values import record
 
 MOST = 100_000
 
-TaskName = Annotated[str, Parameter(help="The task's name.")]
 Key = Annotated[str, Parameter(help="What it is about, such as 2026-11-15 or race_day/today@2026-11-15.")]
 
 marks = App(name="marks", help="Look at what is remembered as done; set and clear it.", group=LOOK)
@@ -26,7 +25,7 @@ marks = App(name="marks", help="Look at what is remembered as done; set and clea
 
 @marks.command
 def ls(
-    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    task: OnlyTask = None,
     /,
     *,
     key: Annotated[str | None, Parameter(help="Only about this key.")] = None,

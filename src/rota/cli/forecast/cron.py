@@ -65,7 +65,7 @@ def cron(
         raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
     tz = tz or target.configured_tz()
     trigger, zone = _read(" ".join((expr, *more)), tz)
-    now = _instant(start, zone)
+    now = datetime.now(UTC).replace(microsecond=0) if start is None else read_instant(start, "--from", zone)
     fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]
     findings = lint(LintTarget(trigger=trigger, zone=tz), now)
     if show.json:
@@ -99,10 +99,6 @@ def _read(text: str, tz: str | None) -> tuple[Trigger, ZoneInfo]:
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
     return trigger, ZoneInfo(zone or own_zone(trigger) or "UTC")
-
-
-def _instant(text: str | None, zone: ZoneInfo) -> datetime:
-    return datetime.now(UTC).replace(microsecond=0) if text is None else read_instant(text, "--from", zone)
 
 
 def _fires(trigger: Trigger, now: datetime, count: int) -> list[datetime]:

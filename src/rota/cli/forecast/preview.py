@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from rota.cli.forecast.timetable import read_timetable
 from rota.cli.forecast.view import calendar
-from rota.cli.options.parameters import Shared
+from rota.cli.options.parameters import OnlyTask, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show, columns
 from rota.cli.render.text import iso
@@ -23,7 +23,7 @@ COLUMNS = columns("at", "schedule", "task", "meets", "kind", "step")
 def preview(
     *,
     days: Annotated[int, Parameter(help="So many days from now.")] = 7,
-    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    task: OnlyTask = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
 from rota.domain.arguments import type_hints
 from rota.domain.suggestion import did_you_mean
@@ -16,6 +17,9 @@ from rota.errors import InvalidArguments
 from rota.task import Task, definition_of
 
 Hints = Mapping[str, Any]
+Document = Annotated[
+    str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
+]
 
 
 class Given(msgspec.Struct, frozen=True):

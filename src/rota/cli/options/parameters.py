@@ -12,6 +12,10 @@ Shared = Annotated[T, Parameter(parse=False)]
 Flag = Parameter(negative="", show_default=False)
 """An option without a value."""
 
+Yes = Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")]
+OnlyTask = Annotated[str | None, Parameter(help="Only of this task.")]
+TaskName = Annotated[str, Parameter(help="The task's name.")]
+
 More = Annotated[str, Parameter(help="More of them.")]
 """Each value after the first."""
 

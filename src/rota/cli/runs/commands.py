@@ -10,7 +10,7 @@ from rota.cli.flows.find import find_flow, opened_app
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.instants import read_instant
 from rota.cli.options.names import check_known_somewhere
-from rota.cli.options.parameters import LOOK, Flag, More, Shared
+from rota.cli.options.parameters import LOOK, Flag, More, OnlyTask, Shared
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Show
@@ -38,7 +38,7 @@ runs = App(name="runs", help="Look at runs; retry, cancel, pause and resume them
 def ls(
     *,
     state: Annotated[tuple[State, ...], Flag, Parameter(help="Only in this state; may be repeated.")] = (),
-    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    task: OnlyTask = None,
     key: Annotated[str | None, Parameter(help="Only about this key.")] = None,
     group: Annotated[str | None, Parameter(help="Only of this group, such as race_day@2026-11-15.")] = None,
     flow: Annotated[str | None, Parameter(help="Only of this flow, in its period of now.")] = None,

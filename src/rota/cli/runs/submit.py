@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.cli.options.arguments import Given, gather, gather_for
+from rota.cli.options.arguments import Document, Given, gather, gather_for
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.names import unknown
 from rota.cli.options.parameters import Flag, Shared
@@ -43,9 +43,7 @@ def submit(
     task: str,
     /,
     *values: str,
-    args: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
-    ] = None,
+    args: Document = None,
     delay: Annotated[
         str | None, Parameter(allow_leading_hyphen=True, help="Due so long from now: seconds, or 5m, 2h, 1d.")
     ] = None,

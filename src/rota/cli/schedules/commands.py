@@ -1,10 +1,8 @@
 """`rota schedules`: list and show schedules."""
 
-from typing import Annotated
+from cyclopts import App
 
-from cyclopts import App, Parameter
-
-from rota.cli.options.parameters import LOOK, Shared
+from rota.cli.options.parameters import LOOK, OnlyTask, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
@@ -27,7 +25,7 @@ for command in (put, pause, resume, delete, run_now, backfill):
 @schedules.command
 def ls(
     *,
-    task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
+    task: OnlyTask = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:

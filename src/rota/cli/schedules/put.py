@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.cli.options.arguments import gather, gather_for
+from rota.cli.options.arguments import Document, gather, gather_for
 from rota.cli.options.durations import seconds_of
 from rota.cli.options.instants import clock, read_instant
 from rota.cli.options.names import unknown
-from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.parameters import Flag, Shared, TaskName
 from rota.cli.options.target import Target, check_shared
 from rota.cli.render.show import Show
-from rota.cli.schedules.find import opened
+from rota.cli.schedules.find import ScheduleId, opened
 from rota.client.client import Client
 from rota.domain.intake import Options, Timed
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -42,14 +42,12 @@ class Call(Struct, frozen=True):
 
 
 def put(
-    id: Annotated[str, Parameter(help="The schedule's name.")],
+    id: ScheduleId,
     trigger: Annotated[str, Parameter(help="When: a cron line, every 15m, daily 09:00, weekly mon 09:00; in quotes.")],
-    task: Annotated[str, Parameter(help="The task's name.")],
+    task: TaskName,
     /,
     *values: Annotated[str, Parameter(help="The task's arguments as name=value, as with rota submit.")],
-    args: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
-    ] = None,
+    args: Document = None,
     overlap: Annotated[Overlap | None, Parameter(help="Beside an unfinished run: none, one behind it, any.")] = None,
     catch_up: Annotated[CatchUp, Parameter(help="Of missed ticks, make up for the latest, all or none.")] = "latest",
     grace: Annotated[str | None, Parameter(help="Start no run later than this after its tick: 600 or 10m.")] = None,

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from rota.cli.options.confirm import confirm
 from rota.cli.options.instants import clock, read_end, read_instant
-from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Show
@@ -84,7 +84,7 @@ def backfill(
     *,
     start: Annotated[str, Parameter(name="--from", help="The first time, as 2026-11-15T00:00 in its zone.")],
     end: Annotated[str, Parameter(name="--to", help="The last time; a date alone includes that day.")],
-    yes: Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")] = False,
+    yes: Yes = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:

@@ -6,13 +6,11 @@ import os
 import sys
 import time
 import traceback
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.cli.options.arguments import gather_for
+from rota.cli.options.arguments import Document, gather_for
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
@@ -31,9 +29,7 @@ def call(
     task: str,
     /,
     *values: str,
-    args: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="All arguments: JSON, @file, or - for standard input.")
-    ] = None,
+    args: Document = None,
     target: Shared[Target],
     show: Shared[Show],
 ) -> int:

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from rota.cli.options.confirm import confirm
 from rota.cli.options.names import check_known_somewhere
-from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Show
@@ -20,7 +20,7 @@ def clear(
     /,
     *,
     note: Annotated[str | None, Parameter(help="Why; kept with the runs.")] = None,
-    yes: Annotated[bool, Flag, Parameter(name=("--yes", "-y"), help="Do not ask.")] = False,
+    yes: Yes = False,
     target: Shared[Target],
     show: Shared[Show],
 ) -> None:

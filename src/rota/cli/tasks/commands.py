@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rota.app.core import core_of
 from rota.cli.options.names import check_known_somewhere
-from rota.cli.options.parameters import LOOK, Flag, More, Shared
+from rota.cli.options.parameters import LOOK, Flag, More, Shared, TaskName
 from rota.cli.options.target import Target
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Record, Show
@@ -21,7 +21,6 @@ from rota.store import Command, Scope
 from rota.views.tasks import TaskRow, TaskView, task_rows, task_view
 from rota.views.values import record
 
-TaskName = Annotated[str, Parameter(help="The task's name.")]
 Note = Annotated[str | None, Parameter(help="Why.")]
 
 tasks = App(name="tasks", help="List tasks; pause and resume them.", group=LOOK)

@@ -123,7 +123,7 @@ async def work(
     burst: bool = False,
     tethered: bool = False,
 ) -> None:
-    """Work until the first signal; the second one ends the grace.
+    """Work until the first signal; the second signal stops the running handlers at once.
 
     `show` gets the banner, unless it is None. `logs` is the form and level of the renewer's log lines.
     """

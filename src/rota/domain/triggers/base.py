@@ -79,6 +79,11 @@ class Trigger(ABC):
 
         return parse(text)
 
+    def _set(self, **fields: object) -> None:
+        """Set the fields of a frozen trigger, in its `__init__`."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
     def __str__(self) -> str:
         return self.to_text()
 
@@ -100,8 +105,7 @@ class Excluding(Trigger):
         if isinstance(trigger, Excluding):
             others = trigger.others + others
             trigger = trigger.trigger
-        object.__setattr__(self, "trigger", trigger)
-        object.__setattr__(self, "others", tuple(dict.fromkeys(others)))
+        self._set(trigger=trigger, others=tuple(dict.fromkeys(others)))
 
     def next_after(self, instant: datetime) -> datetime | None:
         return self._first_left(self.trigger.next_after, instant)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from typing import cast, get_args
+from typing import get_args
 
 from rota.domain.triggers.base import EPOCH, Trigger, expect, since_epoch
 from rota.domain.triggers.dst import Dst, next_each, next_once, previous_each, previous_once
@@ -33,11 +33,7 @@ class Cron(Trigger):
         if dst not in get_args(Dst):
             raise ValueError(f"dst={dst!r} is not one of {', '.join(get_args(Dst))}")
         name = zone_name(tz)
-        object.__setattr__(self, "expr", " ".join(expr.split()))
-        object.__setattr__(self, "tz", name)
-        object.__setattr__(self, "dst", cast(Dst, dst))
-        object.__setattr__(self, "_clock", clock)
-        object.__setattr__(self, "_zone", find_zone(name))
+        self._set(expr=" ".join(expr.split()), tz=name, dst=dst, _clock=clock, _zone=find_zone(name))
 
     def next_after(self, instant: datetime) -> datetime | None:
         try:

@@ -45,9 +45,7 @@ class Every(Trigger):
             raise ValueError(f"Every: the interval is at least {SHORTEST.total_seconds()} s, not {interval}")
         if not ZERO <= spread < interval:
             raise ValueError(f"Every: jitter={spread} is not from 0 to less than the interval, {interval}")
-        object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "jitter", spread)
-        object.__setattr__(self, "anchor", None if anchor is None else as_utc(anchor))
+        self._set(interval=interval, jitter=spread, anchor=None if anchor is None else as_utc(anchor))
 
     def next_after(self, instant: datetime) -> datetime | None:
         behind = since_epoch(instant) - self._since_anchor()

@@ -4,6 +4,7 @@ The matching days of a month depend only on its length and the weekday of its fi
 Days are counted from 1970-01-01.
 """
 
+from calendar import isleap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -60,7 +61,7 @@ class MonthDays:
         return None
 
     def _mask(self, year: int, month: int, first: int) -> int:
-        length = 29 if month == 2 and _is_leap(year) else LENGTHS[month]
+        length = 29 if month == 2 and isleap(year) else LENGTHS[month]
         return self.shapes[(first + EPOCH_WEEKDAY) % 7 * 4 + length - 28]
 
     def _later(self, year: int, month: int) -> Iterator[tuple[int, int]]:
@@ -122,7 +123,3 @@ def _nearest_workday(day: int, first: int, length: int) -> int:
     if weekday == 0:
         return day + 1 if day < length else day - 2
     return day
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

@@ -20,8 +20,7 @@ class _Named(Trigger):
 
     def _fill(self, cron: Cron, **fields: object) -> None:
         """Set the fields of a frozen trigger, with `cron` and the time zone that it has."""
-        for name, value in {**fields, "tz": cron.tz, "cron": cron}.items():
-            object.__setattr__(self, name, value)
+        self._set(**fields, tz=cron.tz, cron=cron)
 
     def next_after(self, instant: datetime) -> datetime | None:
         return self.cron.next_after(instant)

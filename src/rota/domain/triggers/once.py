@@ -13,7 +13,7 @@ class At(Trigger):
     instant: datetime
 
     def __init__(self, instant: datetime) -> None:
-        object.__setattr__(self, "instant", as_utc(instant))
+        self._set(instant=as_utc(instant))
 
     def next_after(self, instant: datetime) -> datetime | None:
         return self.instant if as_utc(instant) < self.instant else None
