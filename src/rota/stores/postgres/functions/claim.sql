@@ -114,9 +114,10 @@ BEGIN
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
             || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
-            || ARRAY(SELECT DISTINCT c.task::text FROM queue q  -- and of the runs that wait for their end
-                     JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
-                     JOIN queue c ON c.id = w.run WHERE q.id = ANY(late))
+            || ARRAY(SELECT DISTINCT c.task::text FROM queue c WHERE c.id = ANY(ARRAY(  -- and of the runs that wait for their end
+                     SELECT w.run FROM queue q CROSS JOIN LATERAL (SELECT w.run FROM waits w WHERE w.ended = ANY(
+                         ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')]) OFFSET 0) AS w
+                     WHERE q.id = ANY(late))))
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
                                                     WHERE s.gated AND s.name = ANY(startable))) l WHERE l.head <= now));
         now := now_of(skew, seen, false);
@@ -147,10 +148,10 @@ BEGIN
     GET DIAGNOSTICS answered = ROW_COUNT;
     IF cardinality(known) > 0 OR free > 0 THEN
         RETURN QUERY WITH due AS MATERIALIZED (
-            SELECT s.id, s.look_at FROM schedules s WHERE s.look_at <= now
+            SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at <= now
             ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
         ), offered AS (
-            UPDATE schedules s SET look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.id = due.id
+            UPDATE schedules s SET look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.ctid = due.place
             RETURNING s.id::text, as_json(s) AS json, due.look_at
         )
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
@@ -166,10 +167,10 @@ BEGIN
         report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
     WHERE w.name = who;
     RETURN QUERY WITH old AS MATERIALIZED (
-        SELECT l.id FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
+        SELECT l.ctid AS place FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
         ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
     ), offered AS (
-        UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.id = old.id RETURNING l.id
+        UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id
     )
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
     ORDER BY l.until;

@@ -40,7 +40,8 @@ BEGIN
             CASE WHEN why = 'expired' THEN g.note ELSE new_note END
         FROM gone g
     ), waited AS (
-        DELETE FROM waits w USING gone g WHERE g.needs IS NOT NULL AND w.ended = ANY(g.needs) AND w.run = g.id
+        DELETE FROM waits WHERE ctid = ANY(ARRAY(SELECT w.ctid FROM gone g CROSS JOIN LATERAL (
+            SELECT w.ctid FROM waits w WHERE w.ended = ANY(g.needs) AND w.run = g.id OFFSET 0) AS w WHERE g.needs IS NOT NULL))
     )
     SELECT array_agg(g.id::text ORDER BY g.seq), array_agg(g.task::text ORDER BY g.seq),
            array_agg(g.key::text ORDER BY g.seq), array_agg(g.id::text) FILTER (WHERE g.awaited),

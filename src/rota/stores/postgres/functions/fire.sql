@@ -72,7 +72,8 @@ BEGIN
     UPDATE schedules s SET last_at = outcomes.last_at,
         recent = (s.recent || outcomes.firings)[
             greatest(1, cardinality(s.recent) + cardinality(outcomes.firings) + 1 - {FIRINGS_KEPT}):]
-    FROM outcomes WHERE s.id = outcomes.id;
+    FROM (SELECT o.*, w.ctid AS place FROM outcomes o CROSS JOIN LATERAL (
+              SELECT w.ctid FROM schedules w WHERE w.id = o.id OFFSET 0) AS w) AS outcomes WHERE s.ctid = outcomes.place;
     IF first_next IS NOT NULL THEN  -- one worker wakes for the first of the next ticks
         tasks := tasks || NULL::text;
         dues := dues || first_next;

@@ -35,7 +35,7 @@ CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[],
     ), after_it AS (
         SELECT u.*, CASE WHEN u.n > 0 THEN greatest(coalesce(r.full_at, 0), now) + u.n * u.pace
                          ELSE coalesce(r.full_at, 0) END AS full_at
-        FROM used u LEFT JOIN rates r ON r.task = u.name AND r.key = u.key
+        FROM used u LEFT JOIN LATERAL (SELECT r.full_at FROM rates r WHERE r.task = u.name AND r.key = u.key OFFSET 0) AS r ON true
     )
     INSERT INTO rates (task, key, full_at, opens_at)
     SELECT a.name, a.key, a.full_at, CASE

@@ -48,7 +48,8 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
         SELECT array_agg(DISTINCT q.task::text) INTO tasks
-        FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
+        FROM unnest(news) AS n CROSS JOIN LATERAL (
+            SELECT q.task FROM queue q WHERE q.task = n.task AND q.unique_key = n.unique_key OFFSET 0) AS q
         WHERE n.unique_key IS NOT NULL;
         PERFORM lock_gates(tasks || CASE WHEN plan_group IS NOT NULL THEN tasks_in(ARRAY[plan_group]) END);
     END IF;
@@ -87,12 +88,14 @@ DECLARE
     met text[];
 BEGIN
     IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 THEN RETURN; END IF;
-    met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n JOIN leases l ON l.task = n.task AND l.unique_key = n.unique_key
+    met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
+                               SELECT l.id FROM leases l WHERE l.task = n.task AND l.unique_key = n.unique_key OFFSET 0) AS l
                            WHERE n.behind);
     IF met <> '{}' THEN PERFORM FROM leases l WHERE l.id = ANY(met) ORDER BY l.id FOR NO KEY UPDATE; END IF;
     IF plan_group IS NOT NULL THEN names := names || ('=' || plan_group); END IF;
     IF names <> '{}' THEN PERFORM lock_names(names, true); END IF;
-    met := wanted || ARRAY(SELECT q.id::text FROM unnest(news) AS n JOIN queue q ON q.task = n.task AND q.unique_key = n.unique_key
+    met := wanted || ARRAY(SELECT q.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
+                               SELECT q.id FROM queue q WHERE q.task = n.task AND q.unique_key = n.unique_key OFFSET 0) AS q
                            WHERE n.unique_key IS NOT NULL)
                   || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = plan_group);
     IF met <> '{}' THEN PERFORM FROM queue q WHERE q.id = ANY(met) ORDER BY q.id FOR NO KEY UPDATE; END IF;
@@ -117,7 +120,8 @@ BEGIN
     WHERE l.id = ANY(ids);
     IF names IS NOT NULL THEN PERFORM lock_names(names, false); END IF;
     SELECT array_agg(w.ended::text), array_agg(w.run) INTO wanted, waiting FROM waits w WHERE w.ended = ANY(met);
-    waiting := waiting || ARRAY(SELECT q.id::text FROM leases l JOIN queue q ON q.task = l.task AND q.unique_key = l.unique_key
+    waiting := waiting || ARRAY(SELECT q.id::text FROM leases l CROSS JOIN LATERAL (
+                                    SELECT q.id FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key OFFSET 0) AS q
                                 WHERE l.id = ANY(ids) AND l.unique_key IS NOT NULL);
     IF stopped <> '{}' THEN
         waiting := waiting || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = ANY(stopped));

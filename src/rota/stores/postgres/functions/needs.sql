@@ -63,8 +63,12 @@ BEGIN
     -- A cancel writes no mark, but it meets a need of any end ('*'). So a mark is written here if a run waited for that end:
     -- a run that is put later does not wait for it again.
     INSERT INTO marks AS m (task, key, finished_at, failures)
-    SELECT DISTINCT substr(w.ended, 2, strpos(w.ended, ' ') - 2), substr(w.ended, strpos(w.ended, ' ') + 1), now, 0
-    FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting) AND starts_with(w.ended, '*')
+    SELECT e.task, e.key, now, 0
+    FROM (SELECT DISTINCT w.ended AS name, substr(w.ended, 2, strpos(w.ended, ' ') - 2) AS task,
+                 substr(w.ended, strpos(w.ended, ' ') + 1) AS key
+          FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting) AND starts_with(w.ended, '*')) AS e
+    WHERE is_to_come(e.name)  -- the caller has mostly written the mark already
+    ORDER BY e.task COLLATE "C", e.key COLLATE "C"
     ON CONFLICT (task, key) DO UPDATE SET finished_at = coalesce(m.finished_at, excluded.finished_at);
     DELETE FROM waits w WHERE w.ended = ANY(gone) AND w.run = ANY(waiting);
     WITH freed AS (
@@ -95,14 +99,15 @@ END $$;
 
 -- The runs that wait for the end of the queued runs `ids`.
 CREATE OR REPLACE FUNCTION behind_of(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
-    SELECT ARRAY(SELECT w.run::text FROM queue q
-        JOIN waits w ON w.ended = ANY(ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')])
+    SELECT ARRAY(SELECT w.run::text FROM queue q CROSS JOIN LATERAL (SELECT w.run FROM waits w WHERE w.ended = ANY(
+            ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')]) OFFSET 0) AS w
         WHERE q.id = ANY(ids) AND (q.awaited OR q.writes_mark))
 $$;
 
 -- The tasks of the queued runs of these groups. A verb that may end these runs locks the gates of these tasks.
 CREATE OR REPLACE FUNCTION tasks_in(groups text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
-    SELECT ARRAY(SELECT DISTINCT q.task::text FROM grouped g JOIN queue q ON q.id = g.run WHERE g.grp = ANY(groups))
+    SELECT ARRAY(SELECT DISTINCT q.task::text FROM queue q
+                 WHERE q.id = ANY(ARRAY(SELECT g.run FROM grouped g WHERE g.grp = ANY(groups))))
 $$;
 
 -- End the queued runs of the group `which`, except the runs `except_ids` and the runs with a unique key in `keep`. The caller

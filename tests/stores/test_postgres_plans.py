@@ -1,0 +1,77 @@
+"""Plans that are made with the statistics of an empty store stay look-ups when the store is full.
+
+A join whose plan walks a whole table for each row of a batch shows in the plan as rows that the join removes.
+"""
+
+import re
+from collections.abc import Generator
+
+import asyncpg
+import pytest
+
+from rota.domain.guards import Guards
+from rota.domain.lifecycle import Succeeded, settlement_of
+from rota.domain.run import Run
+from rota.domain.schedule import Schedule
+from rota.store import ClaimRequest, Store
+from rota.stores import connect
+from storekit.contract.stage import new_run
+from storekit.contract.timetable import new_schedule, new_tick
+from storekit.servers.binaries import postgres_of_wheel
+from storekit.servers.postgres import PostgresServer
+
+SHOWN = {
+    "autovacuum": "off",  # so that the statistics stay those of the empty store
+    "session_preload_libraries": "auto_explain",
+    "auto_explain.log_min_duration": "0",
+    "auto_explain.log_nested_statements": "on",
+    "auto_explain.log_analyze": "on",
+    "auto_explain.log_timing": "off",
+    "auto_explain.log_parameter_max_length": "0",
+}
+MANY = 500
+FEW = 20 * MANY
+"""Rows that one statement may read in vain. A walk over the table for each row of a batch reads MANY * MANY."""
+
+
+@pytest.fixture(scope="module")
+def shown() -> Generator[PostgresServer]:
+    with PostgresServer(postgres_of_wheel(), SHOWN) as server:
+        yield server
+
+
+async def use(store: Store, count: int) -> None:
+    """Put, fire, claim and settle batches of guarded runs, and runs that wait for a group."""
+    now = (await store.depths()).now
+    await store.declare([new_schedule(f"s{place:04}", now, guards=Guards("active")) for place in range(count)])
+    for _ in range(2):
+        kept = (await store.rows(Schedule)).items
+        ticks = [new_tick(one, new_run(key=one.key, unique="active", join="refuse")) for one in kept]
+        await store.fire(ticks)
+    await store.put([new_run(key=f"k{place}", unique="active") for place in range(count)])
+    await store.put([new_run(key=f"k{place}", unique="active", join="set") for place in range(count)])
+    done = [new_run(key=f"d{place}", unique="done") for place in range(count)]
+    await store.put(done)
+    await store.put([new_run(key=f"w{place}", needs=(run.id,)) for place, run in enumerate(done)])
+    claimed: list[Run] = []
+    for number in range(1, 5):
+        claimed += (await store.claim(ClaimRequest("ada", number, ["greet"], count, 30))).runs
+    await store.settle([settlement_of(run, Succeeded()) for run in claimed])
+    await store.put([new_run(key=f"d{place}", unique="done") for place in range(count)])
+
+
+async def test_no_verb_walks_a_table_for_each_row_of_a_batch(shown: PostgresServer) -> None:
+    async with connect(shown.url).open() as store:
+        await use(store, 1)
+        connection = await asyncpg.connect(shown.url)
+        await connection.execute("ANALYZE")
+        await connection.close()
+        before = len(shown.log)
+        await use(store, MANY)
+    plans = shown.log[before:].split("LOG:  duration:")
+    assert len(plans) > 100, "auto_explain shows the plans"
+    removed = {
+        plan: max(map(int, re.findall(r"Rows Removed by (?:Join )?Filter: (\d+)", plan)), default=0) for plan in plans
+    }
+    worst = max(plans, key=removed.__getitem__)
+    assert removed[worst] <= FEW, worst[:2000]
