@@ -7,6 +7,7 @@ from random import Random
 from msgspec.structs import replace
 
 from rota.domain import needs
+from rota.domain.guards import Mark
 from rota.domain.lifecycle import Discarded, Failed, Lost, Outcome, Released, Snoozed, Succeeded, settlement_of
 from rota.domain.policy import Limit, Rate
 from rota.domain.run import Member, NewRun, Run
@@ -132,7 +133,8 @@ class Actor:
     async def mark(self) -> None:
         group = self._dice.choice(GROUPS)
         pairs = [(task, f"{step}@{group}") for task in TASKS for step in STEPS]
-        await self._store.mark([MarkRow(task, key, None) for task, key in self._dice.sample(pairs, 5)])
+        marks = (None, Mark(None, 1.0, 1), Mark(1.0, 1.0, 0))
+        await self._store.mark([MarkRow(*pair, self._dice.choice(marks)) for pair in self._dice.sample(pairs, 5)])
 
     async def sweep(self) -> None:
         await self._store.sweep(SHORT)

@@ -2,7 +2,8 @@
 -- control: commands of people to runs, tasks and schedules.
 
 -- Apply a command to the run `which`. `changed`: how many runs the command changed. `decided`: a decision is counted.
--- Lock order: the caller has locked the gate of the task, and the run.
+-- Lock order: the caller has locked the gate of the task, and mostly the run. A run that has moved since then is locked NOWAIT:
+-- leases (4) come before queue (6), and the caller holds rows of both.
 -- Race: a run may move between queue and leases between two statements. So a run is gone only if a single statement finds it
 -- in neither table.
 CREATE OR REPLACE FUNCTION control_run(
@@ -16,9 +17,9 @@ DECLARE
 BEGIN
     changed := 0; decided := false; tasks := '{}'; dues := '{}';
     LOOP
-        SELECT * INTO l FROM leases WHERE id = which FOR UPDATE;
+        SELECT * INTO l FROM leases WHERE id = which FOR UPDATE NOWAIT;
         EXIT WHEN FOUND;
-        SELECT * INTO q FROM queue WHERE id = which FOR UPDATE;
+        SELECT * INTO q FROM queue WHERE id = which FOR UPDATE NOWAIT;
         EXIT WHEN FOUND OR NOT EXISTS (SELECT FROM leases WHERE id = which UNION ALL SELECT FROM queue WHERE id = which);
     END LOOP;
     IF l.id IS NOT NULL THEN

@@ -3,8 +3,8 @@
 
 -- Set and clear marks. An answer is false if the mark is already as the edit wants it. Runs whose last need is met by a new
 -- mark may start.
--- Lock order: names (5), then marks (7), in the order of the edits; `meet_needs` then locks queue (6), after the marks. Race:
--- see lock_names.
+-- Lock order: names (5), then by id the runs in the queue (6) that wait for one of the marks, then marks (7) by task and key,
+-- as `settle` writes them. Race: see lock_names.
 CREATE OR REPLACE FUNCTION mark(
     me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
     finisheds float8[], failures_ integer[], OUT now float8, OUT hinted text[], OUT answers boolean[]
@@ -13,21 +13,25 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 DECLARE
     edit record;
     known marks;
+    names text[] := ARRAY(SELECT sign || e.task || ' ' || e.key
+                          FROM unnest(of_task, of_key) AS e (task, key) CROSS JOIN unnest('{*,+}'::text[]) AS sign);
     met text[] := '{}';
     got record;
 BEGIN
-    PERFORM lock_names(ARRAY(SELECT '*' || e.task || ' ' || e.key FROM unnest(of_task, of_key) AS e (task, key)), false);
+    PERFORM lock_names(names, false);
+    PERFORM FROM queue q WHERE q.id = ANY(ARRAY(SELECT w.run FROM waits w WHERE w.ended = ANY(names)))
+    ORDER BY q.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);
-    answers := '{}'; hinted := '{}';
+    answers := array_fill(true, ARRAY[cardinality(of_task)]); hinted := '{}';
     FOR edit IN SELECT * FROM unnest(of_task, of_key, clears, succeededs, finisheds, failures_) WITH ORDINALITY
-                AS e (task, key, clear, succeeded_at, finished_at, failures, place) ORDER BY e.place LOOP
+                AS e (task, key, clear, succeeded_at, finished_at, failures, place)
+                ORDER BY e.task COLLATE "C", e.key COLLATE "C", e.place LOOP
         SELECT * INTO known FROM marks m WHERE m.task = edit.task AND m.key = edit.key FOR UPDATE;
         IF (known.succeeded_at, known.finished_at, coalesce(known.failures, 0))
             IS NOT DISTINCT FROM (edit.succeeded_at, edit.finished_at, edit.failures) THEN
-            answers := answers || false;
+            answers[edit.place] := false;
             CONTINUE;
         END IF;
-        answers := answers || true;
         IF edit.clear THEN
             DELETE FROM marks m WHERE m.task = edit.task AND m.key = edit.key;
         ELSE
