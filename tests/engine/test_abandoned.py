@@ -12,7 +12,7 @@ from rota.domain.run import Origin, Run
 from rota.engine.context import Context
 from rota.engine.handler import Handler
 from rota.engine.runner import Runner
-from rota.engine.seat import Seat
+from rota.engine.seats import Seat
 
 
 class Nothing:

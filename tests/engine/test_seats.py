@@ -7,8 +7,7 @@ import pytest
 
 from rota.domain.run import Lease, Run
 from rota.engine.context import Context
-from rota.engine.seat import Seat, Stop
-from rota.engine.seats import Seats
+from rota.engine.seats import Seat, Seats, Stop
 from rota.store import Renewal
 
 

@@ -10,8 +10,7 @@ from rota import Rota
 from rota.domain.run import Lease, Run, State
 from rota.engine.context import Context
 from rota.engine.handler import ExecutorName
-from rota.engine.seat import Seat
-from rota.engine.seats import Seats
+from rota.engine.seats import Seat, Seats
 from rota.engine.waiters import Waiters
 
 STARVED = "its handlers hold all 2 seats and wait for other runs"

@@ -17,7 +17,6 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main() -> None:
-    """The entry point."""
     sys.exit(run(sys.argv[1:]))
 
 

@@ -103,27 +103,22 @@ class RunHandle(Generic[R_co]):
     # -- the same from synchronous code; raises where an event loop runs ---------------------------------------------
 
     def refresh_sync(self) -> Run:
-        """`refresh` from synchronous code."""
+        """`refresh` from synchronous code, as the methods below. Raises NotRunning where an event loop runs."""
         return self._client.portal.call(self.refresh)
 
     def result_sync(self, timeout: float | None = None) -> R_co:
-        """`result` from synchronous code."""
         return self._client.portal.call(lambda: self.result(timeout))
 
     def cancel_sync(self, note: str | None = None) -> bool:
-        """`cancel` from synchronous code."""
         return self._client.portal.call(lambda: self.cancel(note))
 
     def pause_sync(self, note: str | None = None) -> bool:
-        """`pause` from synchronous code."""
         return self._client.portal.call(lambda: self.pause(note))
 
     def resume_sync(self, note: str | None = None) -> bool:
-        """`resume` from synchronous code."""
         return self._client.portal.call(lambda: self.resume(note))
 
     def retry_sync(self) -> "RunHandle[R_co]":
-        """`retry` from synchronous code."""
         return self._client.portal.call(self.retry)
 
 

@@ -14,8 +14,7 @@ from rota.engine.events import Announcer
 from rota.engine.heart import Heart
 from rota.engine.logs import run_here
 from rota.engine.runner import Runner
-from rota.engine.seat import Seat, Stop
-from rota.engine.seats import Seats
+from rota.engine.seats import Seat, Seats, Stop
 from rota.engine.settler import Settler
 from rota.engine.waiters import Waiters, serving
 
@@ -29,8 +28,6 @@ Left = Callable[[Seat], None]
 
 
 class Calls:
-    """The calls of one worker."""
-
     def __init__(
         self,
         runner: Runner,

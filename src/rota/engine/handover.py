@@ -2,7 +2,7 @@
 
 import secrets
 
-from rota.engine.seat import Seat
+from rota.engine.seats import Seat
 from rota.store import Claim, ClaimRequest, Handed, HandsOver, Store
 
 

@@ -34,7 +34,7 @@ from rota.engine.executors.process import (
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
-from rota.engine.seat import Seat, Stop
+from rota.engine.seats import Seat, Stop
 from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps, Unread
 from rota.engine.world import REAL, World
 from rota.errors import StoreError

@@ -11,8 +11,7 @@ from rota.engine.calls import Calls
 from rota.engine.handover import HandOver
 from rota.engine.offers import Offers
 from rota.engine.reports import Reports
-from rota.engine.seat import Seat
-from rota.engine.seats import Seats
+from rota.engine.seats import Seat, Seats
 from rota.engine.settler import Settler
 from rota.engine.world import REAL, World
 from rota.errors import StoreError

@@ -35,14 +35,12 @@ class Effective(Struct, frozen=True):
 
 
 def settings_table() -> list[Row]:
-    """The settings of a process."""
     meant = _meanings(Settings)
     defaults = {each.name: each.default for each in fields(Settings)}
     return [Row(name, PREFIX + name.upper(), _default(defaults[name]), meant[name]) for name in FIELDS]
 
 
 def task_table() -> list[Row]:
-    """The settings of one task."""
     return list(_rows(TaskOverride, ()))
 
 

@@ -27,7 +27,6 @@ FULL = 0.8
 
 
 def calendar(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> RenderableType:
-    """The whole calendar."""
     if not chosen:
         return Text("No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
     days = _days(found, ZoneInfo(table.tz))

@@ -102,7 +102,6 @@ def needs_words(run: "Run") -> str:
 
 
 def progress(run: "Run") -> str:
-    """The progress that the handler reported."""
     return one_line(f"{run.progress.share:.0%} {run.progress.message}") if run.progress else ""
 
 
@@ -115,7 +114,6 @@ def last_seconds(run: "Run") -> float:
 
 
 def run_page(run: "Run", now: float) -> RenderableType:
-    """Everything about one run."""
     parts: list[RenderableType] = [
         Text.assemble((clean(run.task), "bold"), "  ", state_text(run.state)),
         Text(run.id, style="dim"),
@@ -195,7 +193,6 @@ def origin_brief(run: "Run") -> str:
 
 
 def policy_words(run: "Run") -> str:
-    """The run's policy in one line."""
     retry, policy = run.policy.retry, run.policy
     words = ["no retries"]
     if retry.limit:

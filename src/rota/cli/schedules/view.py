@@ -99,7 +99,6 @@ def _passed(facts: Facts) -> str:
 
 
 def schedule_page(facts: Facts, decided: Sequence[DecisionCount]) -> RenderableType:
-    """Everything about one schedule."""
     schedule = facts.schedule
     parts: list[RenderableType] = [
         Text.assemble((clean(schedule.id), "bold"), "  ", state_text(facts)),

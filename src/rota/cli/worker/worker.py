@@ -25,17 +25,18 @@ from rota.cli.render.logs import (
 )
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
-from rota.cli.worker.burst import until_drained
 from rota.cli.worker.children import Crew, hold_tether, worker_command
 from rota.cli.worker.loops import LoopKind, check_loop, run_on
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
-from rota.cli.worker.signals import stop_signals
+from rota.cli.worker.signals import Stop, stop_signals
+from rota.client.drain import drained
 from rota.domain.tuning import Tuning
 from rota.errors import InvalidOptions
 
 log = logging.getLogger("rota")
 
 MOST_PROCESSES = 256
+LOOK_AGAIN = 0.2
 
 Concurrency = Annotated[int | None, Parameter(help="Runs at the same time, in each process.")]
 Lease = Annotated[
@@ -141,11 +142,21 @@ async def work(
                 ends = "ends when all is done" if burst else "Ctrl-C stops"
                 if show is not None:
                     show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
-                await (until_drained(app, names, stop) if burst else stop.asked.wait())
+                await (_until_drained(app, names, stop) if burst else stop.asked.wait())
                 if stop.asked.is_set() and any(task.running for task in app.status().tasks.values()):
                     log.info("told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
             finally:
                 await app.stop()
+
+
+async def _until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
+    """Wait until no run of `tasks` is due and none runs here, or until `stop` is asked."""
+    client = app.client()
+    heard = await client.news(0)
+    while not stop.asked.is_set():
+        if await drained(client, core_of(app).engine, tasks):
+            return
+        heard = await client.news(LOOK_AGAIN, heard)
 
 
 async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Show | None, logs: Logs | None) -> int:
