@@ -21,9 +21,7 @@ from tests.requirement import requirement
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-@requirement(
-    "0.2", "The configuration of a task is set in code or in `rota.toml`, kept in the store and seen by every process."
-)
+@requirement("0.2")
 async def test_0_2_the_config_of_a_task_is_kept_in_the_store_and_seen_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +98,7 @@ def test_0_2_what_is_wrong_with_an_activity_in_rota_toml_is_said(
         Rota("memory://").task(name="summarise")(lambda: None)
 
 
-@requirement("0.15", "The names of an unknown device and agent are configuration, and a run counts its touches.")
+@requirement("0.15")
 def test_0_15_the_names_of_an_untold_device_and_agent_are_configuration() -> None:
     key = UserKey(default_device="web", default_agent="coach")
     assert key.build("u") == "u:web:coach"
@@ -111,7 +109,7 @@ def test_0_15_the_names_of_an_untold_device_and_agent_are_configuration() -> Non
         UserKey(default_device="")
 
 
-@requirement("0.3", "A key of a user has up to three parts, user, device and agent, and can be built and read back.")
+@requirement("0.3")
 def test_0_3_composite_keys_of_three_two_or_one_dimensions() -> None:
     assert UserKey().build("u", "d", "a") == "u:d:a"
     assert UserKey().build("u") == "u:default:default"

@@ -31,7 +31,7 @@ from tests.requirement import requirement
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-@requirement("0.1", "A task follows the activity of each user with a delay, or a period for all users.")
+@requirement("0.1")
 def test_0_1_two_trigger_modes_per_user_and_periodic() -> None:
     app = Rota("memory://")
     calls: list[tuple[str, float]] = []
@@ -59,7 +59,7 @@ def test_0_1_two_trigger_modes_per_user_and_periodic() -> None:
     assert calls == [("u1", 1800.0), ("u2", 2400.0), ("everyone", 3600.0)]
 
 
-@requirement("0.4", "A touch while a run waits keeps its due time or pushes it, and brings the newest arguments.")
+@requirement("0.4")
 def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> None:
     app = Rota("memory://")
     seen: list[tuple[str, int]] = []
@@ -84,7 +84,7 @@ def test_0_4_a_touch_while_one_is_pending_keeps_the_due_time_or_pushes_it() -> N
     assert seen == [("coalesced", 17), ("debounced", 19)], "the newest arguments win"
 
 
-@requirement("0.5", "A touch is refused while the last run of its key is more recent than `spacing`.")
+@requirement("0.5")
 @pytest.mark.parametrize("fails", [False, True])
 async def test_0_5_skip_if_the_last_execution_is_within_the_interval(fails: bool) -> None:
     backend = MemoryBackend()
@@ -106,7 +106,7 @@ async def test_0_5_skip_if_the_last_execution_is_within_the_interval(fails: bool
     assert await summarise.touch("u1")
 
 
-@requirement("0.6", "After several failures in a row new work of a key is refused until the breaker has cooled down.")
+@requirement("0.6")
 async def test_0_6_after_failures_in_a_row_the_breaker_refuses_until_it_has_cooled_down() -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -161,7 +161,7 @@ async def test_a_touch_with_other_arguments_starts_afresh() -> None:
     assert calls == [("first", None, 1), ("second", None, 1)]
 
 
-@requirement("0.17", "A cancelled run counts neither for `spacing` nor for the breaker.")
+@requirement("0.17")
 @pytest.mark.parametrize("while_it", ["waits", "runs"])
 async def test_0_17_a_cancelled_run_says_nothing_to_spacing_and_breaker(while_it: str) -> None:
     backend = MemoryBackend()
@@ -188,9 +188,7 @@ async def test_0_17_a_cancelled_run_says_nothing_to_spacing_and_breaker(while_it
     assert await summarise.touch("u1"), "neither rest nor breaker"
 
 
-@requirement(
-    "0.14", "A returned value can mean failure, a waiting run can expire, and every run knows its origin and its app."
-)
+@requirement("0.14")
 @pytest.mark.parametrize("mode", ["coalesce", "debounce"])
 async def test_0_14_a_touched_run_expires(mode: Mode) -> None:
     backend = MemoryBackend()
@@ -210,10 +208,7 @@ async def test_0_14_a_touched_run_expires(mode: Mode) -> None:
     assert await summarise.touch("u1"), "one that expired did not run, so there is nothing to rest from"
 
 
-@requirement(
-    "0.7",
-    "A touch never raises for an unknown or disabled task or a lost store: it answers no, with the reason.",
-)
+@requirement("0.7")
 async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> None:
     backend = FaultyBackend(MemoryBackend())
     app = Rota(backend)
@@ -247,7 +242,7 @@ async def test_0_7_the_first_no_wins_and_unknown_or_disabled_never_raises() -> N
     assert (bool(lost), lost.reason) == (False, Reason.UNAVAILABLE)
 
 
-@requirement("0.c", "Activity during a run queues exactly one more run behind it.")
+@requirement("0.c")
 def test_0_beyond_activity_during_a_run_queues_exactly_one_more_behind_it() -> None:
     app = Rota("memory://")
 

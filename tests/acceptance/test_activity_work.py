@@ -18,7 +18,7 @@ from storekit.faults import FaultyBackend
 from tests.requirement import requirement
 
 
-@requirement("0.8", "One worker gets a run, only when the run is due, and only the holder of the lease ends the run.")
+@requirement("0.8")
 async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() -> None:
     backend = MemoryBackend()
     async with backend.open() as store:
@@ -36,9 +36,7 @@ async def test_0_8_atomic_pop_only_when_due_and_release_only_with_the_token() ->
         assert (await store.settle([stranger])).items == [Verdict.APPLIED]
 
 
-@requirement(
-    "0.9", "A process never holds more runs than `concurrency`, and takes the next run without waiting for a poll."
-)
+@requirement("0.9")
 async def test_0_9_a_cap_acquired_before_claiming_and_draining_without_a_poll() -> None:
     app = Rota("memory://", concurrency=5)
     running = most = 0
@@ -58,7 +56,7 @@ async def test_0_9_a_cap_acquired_before_claiming_and_draining_without_a_poll() 
     assert most <= 5
 
 
-@requirement("0.10", "The outcome of a run is recorded after a cancellation and after a failed write to the store.")
+@requirement("0.10")
 @pytest.mark.parametrize("fault", ["request lost", "reply lost"])
 async def test_0_10_the_outcome_is_recorded_even_on_cancellation_or_a_failed_state_write(fault: str) -> None:
     backend = FaultyBackend(MemoryBackend())
@@ -82,9 +80,7 @@ async def test_0_10_the_outcome_is_recorded_even_on_cancellation_or_a_failed_sta
         assert app.status().free == 10, "and the lock is released"
 
 
-@requirement(
-    "0.11", "A stop lets handlers finish, then cancels them and awaits their cleanup, and a second start does no harm."
-)
+@requirement("0.11")
 async def test_0_11_stop_lets_handlers_finish_then_cancels_them_and_awaits_their_cleanup() -> None:
     app = Rota("memory://")
     story: list[str] = []
@@ -138,7 +134,7 @@ async def test_0_14_state_has_a_time_to_live() -> None:
     assert ((await run.refresh()).state, (await run.refresh()).reason) == ("cancelled", "expired")
 
 
-@requirement("0.a", "A crash after a run was taken neither loses the run nor blocks its user.")
+@requirement("0.a")
 async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_the_user(tmp_path: Path) -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -156,7 +152,7 @@ async def test_beyond_a_crash_after_the_pop_neither_loses_the_task_nor_blocks_th
         assert await (await summarise.submit("u1")).result(timeout=10) == "u1"
 
 
-@requirement("0.b", "A timeout is enforced, and a lease is renewed for as long as the work takes.")
+@requirement("0.b")
 def test_beyond_a_timeout_is_enforced_and_a_lock_is_renewed_as_long_as_the_work_takes() -> None:
     """There, the timeout was a number nobody looked at, and a lock of 300 s ended under a longer task."""
     app = Rota("memory://")
@@ -181,7 +177,7 @@ def test_beyond_a_timeout_is_enforced_and_a_lock_is_renewed_as_long_as_the_work_
     assert (done.state, len(simulation.starts(long))) == (State.SUCCEEDED, 1)
 
 
-@requirement("0.d", "Work starts when it is due, and a period does not drift.")
+@requirement("0.d")
 def test_beyond_work_starts_when_it_is_due_and_a_period_does_not_drift() -> None:
     """There, a look every ten seconds came late by up to ten, and each period began when the last run had ended."""
     app = Rota("memory://")

@@ -112,7 +112,7 @@ async def test_0_7_a_retry_of_a_run_is_refused_while_its_task_is_disabled() -> N
         await after.handle(handle.id).retry()
 
 
-@requirement("2.9", "The status says of each task whether it is alive and running, and the log says what happens.")
+@requirement("2.9")
 def test_2_9_a_disabled_schedule_is_silent_and_its_ticks_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     app = Rota("memory://")
 

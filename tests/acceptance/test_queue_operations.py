@@ -17,7 +17,7 @@ from storekit.servers import RedisServer
 from tests.requirement import requirement
 
 
-@requirement("4.1", "A submit does not wait for the run, and the result is fetched later by id.")
+@requirement("4.1")
 async def test_4_1_submit_does_not_block_and_the_answer_is_had_later_by_id() -> None:
     backend = MemoryBackend()
     sender, worker = Rota(backend), Rota(backend)
@@ -31,7 +31,7 @@ async def test_4_1_submit_does_not_block_and_the_answer_is_had_later_by_id() -> 
         assert await sender.handle(id).result(timeout=10) == "WHY"
 
 
-@requirement("4.2", "A run is cancelled, paused and resumed.")
+@requirement("4.2")
 async def test_4_2_run_cancel_pause_resume() -> None:
     app = Rota("memory://")
     started = asyncio.Event()
@@ -85,7 +85,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> str:
             return f"{dsn}{'&' if '?' in dsn else '?'}schema={backend.address.schema}"
 
 
-@requirement("4.3", "The same code works on every store, and the environment chooses the store.")
+@requirement("4.3")
 async def test_4_3_the_same_code_on_every_store_chosen_by_the_environment(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +100,7 @@ async def test_4_3_the_same_code_on_every_store_chosen_by_the_environment(
         assert await (await work.submit()).result(timeout=10) == "done"
 
 
-@requirement("4.4", "A full queue lets the sender wait, or refuses at once when told to.")
+@requirement("4.4")
 async def test_4_4_a_bounded_queue_of_100_lets_the_sender_wait() -> None:
     app = Rota("memory://")
 
@@ -116,7 +116,7 @@ async def test_4_4_a_bounded_queue_of_100_lets_the_sender_wait() -> None:
         assert await (await sender).result(timeout=10) == 100
 
 
-@requirement("4.5", "An unreachable server fails the start, and a missing driver names the command that installs it.")
+@requirement("4.5")
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "postgresql://127.0.0.1:1/none"])
 async def test_4_5_an_unreachable_server_fails_loudly_at_start(url: str) -> None:
     app = Rota(url)
@@ -135,7 +135,7 @@ def test_4_5_a_missing_driver_names_the_install_command(url: str, driver: str) -
     assert f'MissingExtra: {url.split(":")[0]}:// needs a driver: pip install "rota[{extra}]"' in done.stderr
 
 
-@requirement("4.6", "Calls to the store are tried again, and a lost reply never makes a second run.")
+@requirement("4.6")
 async def test_4_6_a_lost_reply_never_makes_a_second_run() -> None:
     """The client sends the same id again: the store answers the same."""
     backend = FaultyBackend(MemoryBackend())
@@ -153,7 +153,7 @@ async def test_4_6_a_lost_reply_never_makes_a_second_run() -> None:
     assert calls == 1
 
 
-@requirement("4.8", "The health of the store and the length of a queue are read, and a queue is cleared.")
+@requirement("4.8")
 async def test_4_8_health_queue_length_clear() -> None:
     app = Rota("memory://")
 
@@ -166,9 +166,7 @@ async def test_4_8_health_queue_length_clear() -> None:
     assert await app.clear("work") == 3
 
 
-@requirement(
-    "4.12", "A known task without waiting runs has the queue length 0, and the next runs are listed in claim order."
-)
+@requirement("4.12")
 async def test_4_12_the_queue_length_of_a_known_task_is_0_when_nothing_waits() -> None:
     backend = MemoryBackend()
     app, elsewhere = Rota(backend), Rota(backend)
@@ -185,7 +183,7 @@ async def test_4_12_the_queue_length_of_a_known_task_is_0_when_nothing_waits() -
     assert {name: depth.queued for name, depth in (await elsewhere.depths()).items()} == {"nobodys": 1, "run_task": 0}
 
 
-@requirement("4.9", "The app is a context manager, and it can be stopped twice.")
+@requirement("4.9")
 async def test_4_9_a_context_manager_whose_close_is_idempotent() -> None:
     async with Rota("memory://") as app:
         assert app.status().running
@@ -194,9 +192,7 @@ async def test_4_9_a_context_manager_whose_close_is_idempotent() -> None:
     assert not app.status().running
 
 
-@requirement(
-    "4.10", "The URL of a store is built from its parts, and holds the namespace and the size of the connection pool."
-)
+@requirement("4.10")
 def test_4_10_the_url_is_built_from_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Host, port, password and db by the environment, and a name that keeps apps on one server apart."""
     for name, value in {"HOST": "cache", "PORT": "6380", "PASSWORD": "s3cret/", "DB": "2"}.items():
@@ -209,7 +205,7 @@ def test_4_10_the_url_is_built_from_its_parts(monkeypatch: pytest.MonkeyPatch) -
 # -- beyond --------------------------------------------------------------------------------------------------------
 
 
-@requirement("4.a", "A cancel does not wait behind the run that it is about.")
+@requirement("4.a")
 async def test_beyond_a_cancel_does_not_wait_behind_the_run_that_it_is_about() -> None:
     """There, the operations of one queue were taken one after the other. Here the only seat is taken by the run."""
     app = Rota("memory://", concurrency=1)
@@ -228,7 +224,7 @@ async def test_beyond_a_cancel_does_not_wait_behind_the_run_that_it_is_about() -
             await run.result(timeout=10)
 
 
-@requirement("4.b", "A crash in the middle of a run does not lose the run.")
+@requirement("4.b")
 async def test_beyond_a_crash_in_the_middle_loses_no_operation() -> None:
     backend = MemoryBackend()
     app = Rota(backend)
@@ -245,7 +241,7 @@ async def test_beyond_a_crash_in_the_middle_loses_no_operation() -> None:
         assert await run.result(timeout=10) == "done"
 
 
-@requirement("4.c", "A run with arguments that do not fit is set aside, and the other runs go on.")
+@requirement("4.c")
 async def test_beyond_bad_json_is_set_aside_and_the_loop_goes_on() -> None:
     """Arguments that do not fit are tried by other versions for a while, then the run has failed; others go on."""
     app = Rota("memory://")

@@ -45,7 +45,7 @@ DEPENDENCIES = {
 }
 
 
-@requirement("3.1", "A flow has steps with several parents, and steps that share a parent run beside each other.")
+@requirement("3.1")
 def test_3_1_a_chain_of_twelve_daily_tasks_some_with_several_parents_some_in_parallel() -> None:
     """Twelve steps a day; each starts the instant the last of its parents has succeeded, and those that share a
     parent run beside each other."""
@@ -80,7 +80,7 @@ def test_3_1_a_ring_a_stranger_or_a_namesake_is_refused_when_it_is_defined() -> 
 # -- 3.2 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.2", "A recheck passes over what is done, leaves what waits, and runs again what failed.")
+@requirement("3.2")
 def test_3_2_rechecked_every_seven_minutes_done_is_skipped_unmet_waits_else_it_runs(bad_day: Story) -> None:
     """From 4 to 23 h, every seven minutes: what is done is passed over, what waits for others goes on waiting, what
     has failed is done again. No step waits for the recheck."""
@@ -106,7 +106,7 @@ def test_3_2_rechecked_every_seven_minutes_done_is_skipped_unmet_waits_else_it_r
 # -- 3.3 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.3", "A task is done once in a period, and a refusal says whether it is running or already done.")
+@requirement("3.3")
 def test_3_3_once_a_day_with_the_reasons_already_running_and_already_completed() -> None:
     """A success is remembered per task and day. Asking again says why not, and another day is another day."""
     small, days = Rota("memory://", tz="Europe/Paris"), list[str]()
@@ -164,7 +164,7 @@ def test_3_3_the_marks_of_a_day_are_its_steps() -> None:
 # -- 3.4 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.4", "A task without `once` runs at every tick.")
+@requirement("3.4")
 def test_3_4_recurring_tasks_opt_out_of_the_once_a_day_rule(bad_day: Story) -> None:
     """Odds every quarter of an hour from 7 to 22, the ground from 10 to 20: each tick is a run."""
     assert len(bad_day.simulation.starts("odds")) == 16 * 4
@@ -174,7 +174,7 @@ def test_3_4_recurring_tasks_opt_out_of_the_once_a_day_rule(bad_day: Story) -> N
 # -- 3.6 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.6", "A run is recorded as succeeded, skipped, failed or partial, with its errors and warnings.")
+@requirement("3.6")
 def test_3_6_success_skipped_failed_partial_with_errors_and_warnings(bad_day: Story) -> None:
     """How it went is recorded on the attempt: as what was returned, or as TaskError(status, message)."""
     succeeded = only(bad_day, "careers")
@@ -199,7 +199,7 @@ def test_3_6_success_skipped_failed_partial_with_errors_and_warnings(bad_day: St
 # -- 3.8 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.8", "A synchronous task calls async services without blocking the worker.")
+@requirement("3.8")
 def test_3_8_sync_tasks_use_async_services(bad_day: Story) -> None:
     """The chat's client is async, the task that posts is a plain function."""
     assert not asyncio.iscoroutinefunction(app.tasks["autochat"].fn)
@@ -228,7 +228,7 @@ async def test_3_8_through_a_background_loop_that_blocks_nobody() -> None:
 # -- beyond --------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.a", "The key, the mark and the need of a step come from one name.")
+@requirement("3.a")
 def test_beyond_one_name_is_the_source_of_key_and_mark() -> None:
     """There, a chain's id that was spelled otherwise than its success key ran a planner every seven minutes. Here a
     step may be called as it likes: key, mark and need are made from one name, and it runs once."""
@@ -245,7 +245,7 @@ def test_beyond_one_name_is_the_source_of_key_and_mark() -> None:
     assert run.key == run.unique_key == f"f/plan_watch_results_init@{TODAY}"
 
 
-@requirement("3.b", "A lease is released only by its holder.")
+@requirement("3.b")
 async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
     """There, `finally: delete(lock)` freed whoever had it by then. Here a worker that slept through its lease and
     woke up later can neither end the step nor release those behind it."""
@@ -266,7 +266,7 @@ async def test_beyond_a_lock_is_released_only_by_its_holder() -> None:
         await app.client().close()
 
 
-@requirement("3.c", "A failed parent says which steps it blocks, and a late step is reported.")
+@requirement("3.c")
 def test_beyond_a_failed_parent_does_not_block_silently(bad_day: Story) -> None:
     """There, everything behind a failed task just never came. Here each step says what blocks it and since when, a
     hook hears of the failure, and a deadline of the step that is late because of it."""
@@ -279,7 +279,7 @@ def test_beyond_a_failed_parent_does_not_block_silently(bad_day: Story) -> None:
     assert bad_day.seen["23:59"].done
 
 
-@requirement("3.d", "A planned run follows an item that moves, disappears or comes back.")
+@requirement("3.d")
 def test_beyond_a_race_that_moves_is_followed(bad_day: Story) -> None:
     """There, a planned job stayed at the first time it was given. Here R1C3 moves twice and is talked about and
     watched once, at its last time; R2C2 is cancelled, and nothing comes of it."""

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 # -- 3.9 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.9", "A day is reset, a task is run again, and rota says why a task does not run.")
+@requirement("3.9")
 def test_3_9_a_day_is_reset_and_done_again() -> None:
     """Forget that a day is done, or a step and what follows from it: the next recheck does it again."""
 

@@ -19,10 +19,7 @@ from tests.requirement import requirement
 # -- 3.5 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement(
-    "3.5",
-    "A plan makes one run per item around the time of the item, skips the past, and is done only as a whole.",
-)
+@requirement("3.5")
 def test_3_5_a_planner_makes_one_run_per_race_around_its_start() -> None:
     """Results ten minutes after each race; chats a quarter of an hour before those with enough starters."""
     story = Story().play()
@@ -93,7 +90,7 @@ def test_3_5_the_planner_is_done_only_when_all_are_planned() -> None:
 # -- 3.7 -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.7", "Timestamps in seconds and in milliseconds mean the same instant.")
+@requirement("3.7")
 @pytest.mark.parametrize("unit", [1, 1000], ids=["seconds", "milliseconds"])
 def test_3_7_timestamps_are_accepted_in_seconds_and_milliseconds(unit: int) -> None:
     """A service may change its mind about the unit; the chat comes at the same time."""

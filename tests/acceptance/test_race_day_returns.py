@@ -24,7 +24,7 @@ def ends(run: Run) -> tuple[str, State, str, tuple[str, ...]]:
 
 
 @requirement("3.6")
-@requirement("3.10", "A task can return its status as a dictionary, and a returned failure does not count as done.")
+@requirement("3.10")
 @pytest.mark.parametrize("executor", ["loop", "thread", "process"])
 async def test_3_10_a_returned_status_means_what_it_says(executor: ExecutorName) -> None:
     """For a whole app, wherever the task runs; errors and warnings are recorded on the attempt."""

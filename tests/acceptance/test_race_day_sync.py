@@ -37,7 +37,7 @@ def planned(app: Rota, period: str | date, **times: int) -> PlanReport:
     )
 
 
-@requirement("3.11", "Synchronous code plans and starts flows, and periods are written in the format of the app.")
+@requirement("3.11")
 def test_3_11_a_synchronous_planner_plans_moves_and_cancels() -> None:
     app = Rota("memory://")
 
@@ -216,7 +216,7 @@ def test_3_11_the_example_is_written_so() -> None:
 # -- 3.12 ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("3.12", "A plan reports the items whose time an earlier plan missed.")
+@requirement("3.12")
 def test_3_12_races_missed_by_an_earlier_plan_are_found() -> None:
     """The day is planned at 14:07: of the races before, each has a record that says so, and `missed` names it."""
     story = Story()

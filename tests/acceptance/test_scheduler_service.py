@@ -33,7 +33,7 @@ async def ping(who: str) -> None:
 """
 
 
-@requirement("1.2", "Schedules survive a restart, and a running scheduler notices a change at once.")
+@requirement("1.2")
 async def test_1_2_schedules_survive_restart_and_a_running_scheduler_notices_changes_at_once(tmp_path: Path) -> None:
     (tmp_path / "service.py").write_text(SERVICE)
     url = f"sqlite:///{tmp_path / 'rota.db'}"
@@ -64,7 +64,7 @@ async def test_1_2_schedules_survive_restart_and_a_running_scheduler_notices_cha
             await app.schedules.get("b")
 
 
-@requirement("1.9", "The history of a schedule names each tick, its run and the outcome.")
+@requirement("1.9")
 def test_1_9_the_execution_history_of_a_schedule_names_each_run_and_its_outcome() -> None:
     """One read: for every tick the run that stands for it, and how that ended; a skipped tick names what stood in its
     way."""
@@ -101,7 +101,7 @@ def test_1_9_the_execution_history_of_a_schedule_names_each_run_and_its_outcome(
 START = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-@requirement("1.1", "Any number of schedulers makes one run of each tick.")
+@requirement("1.1")
 def test_1_1_any_number_of_schedulers_makes_each_tick_one_run() -> None:
     """Also a run that is over before the other schedulers look: a tick is claimed, not a lock."""
     app = Rota("memory://")
@@ -113,9 +113,7 @@ def test_1_1_any_number_of_schedulers_makes_each_tick_one_run() -> None:
     assert [at - START for at in simulation.starts(ping)] == [timedelta(seconds=n) for n in range(1, 61)]
 
 
-@requirement(
-    "1.13", "Seven days with four schedulers and a crash about every hour bring no duplicate and no missed tick."
-)
+@requirement("1.13")
 def test_1_13_seven_days_of_four_schedulers_and_a_crash_an_hour_without_a_duplicate() -> None:
     """Each tick has one run, and each run one success; a crash costs a call, never a tick."""
     app = Rota("memory://")
@@ -140,7 +138,7 @@ def test_1_13_seven_days_of_four_schedulers_and_a_crash_an_hour_without_a_duplic
 # -- 1.3, 1.4, 1.5 -------------------------------------------------------------------------------------------------
 
 
-@requirement("1.3", "An environment variable turns the embedded engine off, and the process still submits.")
+@requirement("1.3")
 async def test_1_3_the_embedded_engine_is_switched_off_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the process only submits, and a dedicated one does the work."""
     backend = MemoryBackend()
@@ -161,7 +159,7 @@ async def test_1_3_the_embedded_engine_is_switched_off_by_the_environment(monkey
             assert await run.result(timeout=10) == "pong"
 
 
-@requirement("1.4", "Each instance has a random name that no other instance has.")
+@requirement("1.4")
 async def test_1_4_an_instance_has_a_random_name_that_no_other_has() -> None:
     """Two containers from one image, with one host name and one process id, are two."""
     backend = MemoryBackend()
@@ -171,7 +169,7 @@ async def test_1_4_an_instance_has_a_random_name_that_no_other_has() -> None:
     assert all(re.fullmatch("shop-[0-9a-f]{16}", str(name)) for name in names)
 
 
-@requirement("1.5", "A lease of 30 seconds is renewed for as long as its handler works.")
+@requirement("1.5")
 def test_1_5_a_lease_of_thirty_seconds_is_renewed_while_its_handler_works() -> None:
     app = Rota("memory://")
     assert (core_of(app).tuning.lease, core_of(app).tuning.renew_every) == (30.0, 10.0)
@@ -190,10 +188,7 @@ def test_1_5_a_lease_of_thirty_seconds_is_renewed_while_its_handler_works() -> N
 # -- 1.11, 1.12 ----------------------------------------------------------------------------------------------------
 
 
-@requirement(
-    "1.11",
-    "A move to another store keeps each next tick, and the changes of a deploy are shown beforehand.",
-)
+@requirement("1.11")
 async def test_1_11_a_move_to_another_store_carries_the_next_tick(tmp_path: Path) -> None:
     """A cut-over misses nothing and makes nothing twice: the schedule stands where it stood."""
     old, new = f"sqlite:///{tmp_path / 'old.db'}", f"sqlite:///{tmp_path / 'new.db'}"
@@ -213,9 +208,7 @@ async def test_1_11_a_move_to_another_store_carries_the_next_tick(tmp_path: Path
     assert (after.next_at, after.anchor) == (before.next_at, before.anchor)
 
 
-@requirement(
-    "1.12", "The engine moves between a dedicated and an embedded process and back without a lost or doubled tick."
-)
+@requirement("1.12")
 async def test_1_12_back_and_forth_between_dedicated_and_embedded_each_tick_comes_once() -> None:
     """The engine moves from one process to another and back under short ticks, with both at work in between."""
     backend, seen, news = MemoryBackend(), list[int](), asyncio.Event()
@@ -252,7 +245,7 @@ async def test_1_12_back_and_forth_between_dedicated_and_embedded_each_tick_come
     assert sorted(seen) == list(range(min(seen), min(seen) + len(seen))), "none twice, none missed"
 
 
-@requirement("1.a", "Weekdays are numbered from Sunday, 0 and 7, and have names.")
+@requirement("1.a")
 def test_beyond_weekdays_are_numbered_from_sunday_and_names_are_preferred() -> None:
     """0 and 7 are Sunday, as in cron; APScheduler's 0 is Monday."""
     start = datetime(2026, 11, 15, 12, tzinfo=UTC)  # a Sunday
@@ -260,7 +253,7 @@ def test_beyond_weekdays_are_numbered_from_sunday_and_names_are_preferred() -> N
         assert Cron(f"0 9 * * {word}").next_after(start) == datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
-@requirement("1.b", "A skipped tick leaves a record with the reason.")
+@requirement("1.b")
 def test_beyond_a_skipped_tick_leaves_a_trace() -> None:
     app = Rota("memory://")
 

@@ -46,7 +46,7 @@ def test_a_patience_that_outlives_the_memory_of_ids_is_refused(patience: float) 
 
 
 @requirement("4.6")
-@requirement("4.11", "A variable of the platform names the store, and the patience of a client is a setting.")
+@requirement("4.11")
 async def test_a_submit_waits_as_long_as_the_setting_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_PATIENCE", "0.2s")
     app = Rota(FaultyBackend(MemoryBackend()))

@@ -23,7 +23,7 @@ KILL_EVERY = 3
 PATIENCE = 120.0
 
 
-@requirement("1.10", "Real processes on real stores make one run of each tick, also when they are killed.")
+@requirement("1.10")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("store_url", "seconds"),

@@ -13,7 +13,7 @@ from tests.surfaces.project import Project
 from tests.surfaces.timetables import beside, on_terminal
 
 
-@requirement("0.12", "The tasks, their configuration and the number of their waiting runs are listed.")
+@requirement("0.12")
 def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None:
     project.rota("submit", "greet", "name=Ada")
 
