@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal, cast
 
 from rota.errors import StoreUnavailable
-from rota.store import Backend, HandsOver, Hint, Store
+from rota.store import Backend, HandsOver, Hint, Store, SubmitsWithin
 
 Fault = Literal["request lost", "reply lost"]
 
@@ -40,6 +40,10 @@ class FaultyBackend:
     def skew(self, seconds: float) -> None:
         self._backend.skew = seconds
 
+    @property
+    def submits_within(self) -> SubmitsWithin | None:
+        return self._backend.submits_within
+
     def fail(self, verb: str, fault: Fault | BaseException, times: int = 1, after: int = 0) -> None:
         """Make the next `times` calls of `verb` fail, after the first `after` calls."""
         waiting = self._faults.setdefault(verb, [])
@@ -64,9 +68,11 @@ class _FaultyStore:
     def __init__(self, store: Store, backend: FaultyBackend) -> None:
         self._store = store
         self._backend = backend
-        if isinstance(store, HandsOver):  # `isinstance` with a protocol looks for attributes and ignores __getattr__
-            self.hears = store.hears
-            self.claim_ready = self._faulty("claim", store.claim_ready)
+        self.hands_over: HandsOver | None = None
+        if store.hands_over is not None:
+            self.hands_over = cast(HandsOver, self)
+            self.hears = store.hands_over.hears
+            self.claim_ready = self._faulty("claim", store.hands_over.claim_ready)
 
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)

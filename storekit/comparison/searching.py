@@ -166,9 +166,11 @@ class _Recorded:
     def __init__(self, store: Store, calls: list[Call]) -> None:
         self._store = store
         self._calls = calls
-        if isinstance(store, HandsOver):  # `isinstance` with a protocol looks for attributes and ignores __getattr__
-            self.hears = store.hears
-            self.claim_ready = self._recorded("claim_ready", store.claim_ready)
+        self.hands_over: HandsOver | None = None
+        if store.hands_over is not None:
+            self.hands_over = cast(HandsOver, self)
+            self.hears = store.hands_over.hears
+            self.claim_ready = self._recorded("claim_ready", store.hands_over.claim_ready)
 
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)

@@ -8,7 +8,7 @@ from rota.domain import lifecycle
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run, State, after
 from rota.domain.settlement import Finish, Settlement, Verdict
-from rota.store import OFFERS, Backend, Claim, ClaimRequest, HandsOver, Plan, Renewal, RunQuery, Store
+from rota.store import OFFERS, Backend, Claim, ClaimRequest, Plan, Renewal, RunQuery, Store
 from storekit.comparison import drawing
 from storekit.comparison.checking import Checks
 from storekit.comparison.drawing import Dice
@@ -132,9 +132,9 @@ class RunStory(Checks):
     ) -> Claim:
         n = self.claims[worker].n + 1 if worker in self.claims else 1
         request = self.claims[worker] = ClaimRequest(worker, n, tasks, free, lease)
-        if isinstance(self.store, HandsOver):
-            heard = ready and await self.store.hears(worker)
-            claim = await self.store.claim_ready(request, f"{worker} {n}" if heard else None, took)
+        if (handing := self.store.hands_over) is not None:
+            heard = ready and await handing.hears(worker)
+            claim = await handing.claim_ready(request, f"{worker} {n}" if heard else None, took)
         else:
             claim = await self.store.claim(request)
         self.book.now = claim.now

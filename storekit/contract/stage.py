@@ -21,7 +21,6 @@ from rota.store import (
     Command,
     Declared,
     Handed,
-    HandsOver,
     Hint,
     Renewal,
     Report,
@@ -132,9 +131,10 @@ class Stage:
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
         request = ClaimRequest(worker, n, tasks, free, lease, report)
-        if isinstance(self.store, HandsOver) and (ready or took):
-            heard = ready and await self.store.hears(worker)
-            return await self.store.claim_ready(request, token(worker, n) if heard else None, took)
+        handing = self.store.hands_over
+        if handing is not None and (ready or took):
+            heard = ready and await handing.hears(worker)
+            return await handing.claim_ready(request, token(worker, n) if heard else None, took)
         return await self.store.claim(request)
 
     async def take(self, worker: str = "ada") -> Run:

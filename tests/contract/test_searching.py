@@ -47,6 +47,7 @@ class Watched(MemoryStore):
 class WatchedBackend:
     url = "watched://"
     poll = 5.0
+    submits_within = None
 
     def __init__(self, store: Watched, opened: Counter[str]) -> None:
         self.skew = 0.0

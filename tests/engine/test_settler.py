@@ -32,6 +32,7 @@ class Choosy:
     def __init__(self) -> None:
         self._backend = MemoryBackend()
         self.url, self.poll = self._backend.url, self._backend.poll
+        self.submits_within = None
         self.errors: dict[str, Exception] = {}
         """By run: what a settle of a batch with its ending raises. A rescuer's word that it is lost is taken."""
         self.refusals = asyncio.Semaphore(0)

@@ -3,7 +3,7 @@
 import secrets
 
 from rota.engine.seats import Seat
-from rota.store import Claim, ClaimRequest, Handed, HandsOver, Store
+from rota.store import Claim, ClaimRequest, Handed, Store
 
 
 class HandOver:
@@ -12,7 +12,7 @@ class HandOver:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._handing = store if isinstance(store, HandsOver) else None
+        self._handing = store.hands_over
         self._hears = False
         self._token: str | None = None
         self.took: Seat | None = None

@@ -1,6 +1,7 @@
-"""Optional capabilities: what a store or backend may be able to do beyond the port. Callers ask with `isinstance`."""
+"""Optional capabilities: what some stores and backends can do beyond the verbs. `Store.hands_over` and
+`Backend.submits_within` are None where the capability is missing."""
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
@@ -12,13 +13,12 @@ class Handed(Hint, frozen=True, kw_only=True):
     """A hint that carries a run, which a put has leased to an idle worker."""
 
     worker: str
-    """The worker that holds the run."""
+    """The worker that the run is leased to."""
     token: str
     """The token of that worker's last claim. With another token, the worker drops the hint and claims."""
     run: Run
 
 
-@runtime_checkable
 class HandsOver(Protocol):
     """A store whose `put` may lease a run to an idle worker and send it with a `Handed` hint, which saves a claim.
 
@@ -40,7 +40,6 @@ class HandsOver(Protocol):
         ...
 
 
-@runtime_checkable
 class SubmitsWithin(Protocol):
     """A backend that can put a run in a transaction which is open on a database connection of the caller.
 

@@ -20,6 +20,7 @@ from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.domain.tuning import Retention
 from rota.store.claims import Claim, ClaimRequest, Renewal
+from rota.store.optional import HandsOver, SubmitsWithin
 from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
 from rota.store.reports import Stat
 from rota.store.values import (
@@ -60,6 +61,11 @@ class Reads(Protocol):
 
 class Store(Reads, Protocol):
     """One open connection to a store, bound to the event loop that opened it."""
+
+    @property
+    def hands_over(self) -> HandsOver | None:
+        """The claims of a store whose `put` may lease a run to an idle worker; None for other stores."""
+        return None
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         """Make `runs`, or refuse or join them as their guards say. Every run comes into being here or in `fire`.
@@ -170,6 +176,11 @@ class Backend(Protocol):
 
     @skew.setter
     def skew(self, seconds: float) -> None: ...
+
+    @property
+    def submits_within(self) -> SubmitsWithin | None:
+        """How to put a run in a transaction of the caller's own; None if the store shares no database with callers."""
+        return None
 
     def open(self) -> AbstractAsyncContextManager[Store]:
         """An open store, closed at the end of the `with`."""

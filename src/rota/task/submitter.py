@@ -62,12 +62,12 @@ class Submitter(Struct, frozen=True):
 
     def _within(self) -> SubmitsWithin:
         backend = self.client().backend
-        if not isinstance(backend, SubmitsWithin):
+        if backend.submits_within is None:
             raise InvalidOptions(f"using(connection=...) needs a PostgreSQL store, and this app's is {backend.url}")
-        return backend
+        return backend.submits_within
 
 
 def unavailable(task: str, error: StoreError, run: str = "") -> Decision:
     """The decision about a touch that did not reach the store."""
-    log.warning("a touch of %s is lost, the store is away: %s", task, error)
+    log.warning("a touch of %s is lost, the store cannot be reached: %s", task, error)
     return Decision(run, Reason.UNAVAILABLE)

@@ -20,6 +20,7 @@ class VirtualBackend:
 
     url = "memory://"
     poll = FAR
+    submits_within = None
 
     def __init__(self, clock: Callable[[], float], pause: float) -> None:
         self.skew = 0.0

@@ -31,6 +31,7 @@ class MemoryBackend:
 
     url = "memory://"
     poll = 5.0
+    submits_within = None
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.skew = 0.0
@@ -42,6 +43,8 @@ class MemoryBackend:
 
 
 class MemoryStore:
+    hands_over = None
+
     def __init__(self, book: MemoryBook, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.at_work = threading.Lock()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun
 from rota.errors import StoreError
-from rota.store import Store
+from rota.store import Store, SubmitsWithin
 from rota.stores.hub import Hub
 from rota.stores.postgres import schema, within
 from rota.stores.postgres.address import Address, parse
@@ -52,6 +52,10 @@ class PostgresBackend:
     def schema(self) -> str:
         """The name of the schema, quoted for SQL."""
         return quoted(self.address.schema)
+
+    @property
+    def submits_within(self) -> SubmitsWithin:
+        return self
 
     async def put_within(self, connection: object, run: NewRun) -> Decision:
         return await within.put_within(connection, self, run)

@@ -59,6 +59,8 @@ _header = msgspec.json.Decoder(Header)
 
 
 class PostgresStore:
+    hands_over = None
+
     def __init__(self, backend: "PostgresBackend") -> None:
         address = backend.address
         self.pool = Pool(address.dsn, address.shown, address.max_connections, lambda: self._listener.look_again())

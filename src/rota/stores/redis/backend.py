@@ -19,6 +19,8 @@ POLL, POLL_WITHOUT_HINTS = 5.0, 1.0
 
 
 class RedisBackend:
+    submits_within = None
+
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self.skew = 0.0

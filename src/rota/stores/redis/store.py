@@ -80,6 +80,10 @@ class RedisStore:
             fired.append(port.Fired(applied == 1, tuple([Decision(run.decode(), _reason(why)) for run, why in pairs])))
         return port.Reply(now, fired)
 
+    @property
+    def hands_over(self) -> port.HandsOver:
+        return self
+
     async def claim(self, request: port.ClaimRequest) -> port.Claim:
         return await self.claim_ready(request, None, None)
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 
 class SqliteStore:
+    hands_over = None
+
     def __init__(self, writer: Writer, reader: Reader, hub: Hub, bells: Bells, pace: Callable[[bool], float]) -> None:
         self._writer = writer
         self._reader = reader
