@@ -6,6 +6,7 @@ from typing import Any
 from rota import Period, Rota, Trigger
 from rota.domain.decision import Decision
 from rota.domain.flow import OnFailure
+from rota.flow import specs_of
 from tests.surfaces.called import Called
 
 
@@ -59,7 +60,7 @@ class Day:
     async def _settled(self, put: dict[str, Decision]) -> None:
         """Each step that can start has ended: those behind a failing one never do."""
         stuck: set[str] = set()
-        for name, step in self.flow.specs.items():
+        for name, step in specs_of(self.flow).items():
             if stuck & set(step.after):
                 stuck.add(name)
                 continue

@@ -20,6 +20,7 @@ from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.world import REAL, World
 from rota.errors import NotRunning, StoreUnavailable, UsageError
+from rota.flow import codes_of
 from rota.schedules.schedules import Schedules
 from rota.settings import Settings, passed_over, unknown_tasks
 from rota.store import Backend, Declared
@@ -149,7 +150,7 @@ class Core:
             resources or self.resources,
             world,
             FlowCode(
-                {name: code for flow in registry.flows.values() for name, code in flow.codes().items()},
+                {name: code for flow in registry.flows.values() for name, code in codes_of(flow).items()},
                 registry.formats.written,
             ),
             self.renewer if backend is None else None,

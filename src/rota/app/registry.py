@@ -15,7 +15,7 @@ from rota.domain.triggers import Trigger
 from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.errors import DuplicateTask, InvalidOptions
-from rota.flow import Flow, StepArgs
+from rota.flow import Flow, StepArgs, handler_of
 from rota.schedules.deadlines import deadlines
 from rota.settings import Settings
 from rota.task import Definition, Submitter, Task, TaskOptions, definition_of, trigger_of
@@ -96,7 +96,7 @@ class Registry:
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"flow {name}: {error}") from None
         options = TaskOptions(name=name, schedule=trigger, description=description or f"starts and heals flow {name}")
-        self._add(flow.handler(), options)
+        self._add(handler_of(flow), options)
         self.flows[name] = flow
         return flow
 

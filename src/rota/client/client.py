@@ -82,7 +82,7 @@ class Client:
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
 
-    async def session(self) -> Session:
+    async def _session(self) -> Session:
         """Return the session of the running event loop; open its store if it is not open."""
         loop, sessions = asyncio.get_running_loop(), self._per_loop.get()
         session = sessions.get(loop)
@@ -91,24 +91,19 @@ class Client:
         await session.opened()
         return session
 
-    def attach(self, loop: asyncio.AbstractEventLoop, session: Session) -> None:
-        """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this
-        way."""
-        self._per_loop.get()[loop] = session
-
     async def __aenter__(self) -> Self:
-        (await self.session()).users += 1
+        (await self._session()).users += 1
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        session = await self.session()
+        session = await self._session()
         session.users -= 1
         if session.users <= 0:  # nobody else uses this session
             await self.close()
 
     async def store(self) -> Store:
         """Return the open store of this event loop itself, for calls that must not be retried."""
-        return (await self.session()).store
+        return (await self._session()).store
 
     # -- the verbs of the store: retried within RETRY_WINDOW while the store is unreachable ---------------------------
 
@@ -185,7 +180,7 @@ class Client:
         """Admit a run; while the queue is full, wait for room, at most `wait` seconds."""
         if (refusal := self.refusal(run)) is not None:
             return refusal
-        session = await self.session()
+        session = await self._session()
         clock = asyncio.get_running_loop().time
         deadline = clock() + wait
         while True:
@@ -227,7 +222,7 @@ class Client:
     async def _touch(self, run: NewRun) -> Decision:
         try:
             async with asyncio.timeout(TOUCH):
-                session = await self.session()
+                session = await self._session()
                 decision = (await session.store.put([run])).items[0]
         except TimeoutError:
             raise StoreUnavailable(f"{self.backend.url} has not answered for {TOUCH:g} s") from None
@@ -241,14 +236,14 @@ class Client:
         The returned number counts the hints so far. Pass it as `since` to the next call, and no hint between the two
         calls is missed.
         """
-        return await (await self.session()).news(seconds, since)
+        return await (await self._session()).news(seconds, since)
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
         """Return the run once it has ended. Raise TimeoutError after `timeout` seconds; the error says in which state
         the run is. If the store does not answer that last read, the error comes up to LAST_LOOK seconds late."""
         try:
             async with asyncio.timeout(timeout):
-                return await (await self.session()).ended(id)
+                return await (await self._session()).ended(id)
         except TimeoutError:
             return await self._ended_late(id, timeout or 0.0)
 
@@ -275,3 +270,8 @@ class Client:
         session = self._per_loop.get().pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
+
+
+def attach(client: Client, loop: asyncio.AbstractEventLoop, session: Session) -> None:
+    """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this way."""
+    client._per_loop.get()[loop] = session  # pyright: ignore[reportPrivateUsage]

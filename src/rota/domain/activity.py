@@ -76,15 +76,16 @@ class Activity(Struct, frozen=True, omit_defaults=True):
         if self.max_wait is not None and self.max_wait < self.after:
             raise ValueError(f"Activity(max_wait={self.max_wait:g}) is shorter than after={self.after:g}")
 
-    def guards(self, base: Guards) -> Guards:
-        """Return the guards of a touch: it joins a queued run; else spacing and then the breaker may refuse it."""
-        spacing = self.after if self.spacing is None else self.spacing
-        cooldowns = [Cooldown(0, spacing)] if spacing else []
-        if self.breaker is not None:
-            usual = max(self.breaker.failures * self.after * 2, DAY)
-            cool_down = usual if self.breaker.cool_down is None else self.breaker.cool_down
-            cooldowns.append(Cooldown(self.breaker.failures, cool_down, Reason.BREAKER))
-        join: Literal["keep", "push"] = "push" if self.mode == "debounce" else "keep"
-        return replace(
-            base, unique="queued", join=join, max_wait=self.max_wait, cooldowns=tuple(cooldowns), behind=True
-        )
+
+def touch_guards(activity: Activity, base: Guards) -> Guards:
+    """Return the guards of a touch: it joins a queued run; else spacing and then the breaker may refuse it."""
+    spacing = activity.after if activity.spacing is None else activity.spacing
+    cooldowns = [Cooldown(0, spacing)] if spacing else []
+    if (breaker := activity.breaker) is not None:
+        usual = max(breaker.failures * activity.after * 2, DAY)
+        cool_down = usual if breaker.cool_down is None else breaker.cool_down
+        cooldowns.append(Cooldown(breaker.failures, cool_down, Reason.BREAKER))
+    join: Literal["keep", "push"] = "push" if activity.mode == "debounce" else "keep"
+    return replace(
+        base, unique="queued", join=join, max_wait=activity.max_wait, cooldowns=tuple(cooldowns), behind=True
+    )

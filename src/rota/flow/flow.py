@@ -115,7 +115,7 @@ class Flow:
         own = definition_of(task.task if isinstance(task, Bound) else task)
         try:
             step_name = check_name(name or own.name)
-            followed = check_after(step_name, self._followed(after), self.specs)
+            followed = check_after(step_name, self._followed(after), specs_of(self))
             policy = check_on_failure(on_failure or self.on_failure)
             self._check(task.task if isinstance(task, Bound) else task, step_name)
         except (TypeError, ValueError) as error:
@@ -172,14 +172,6 @@ class Flow:
         if len(names) > 1 and followed.name not in names:
             raise ValueError(f"{followed.name} is the task of several steps ({', '.join(names)}); say which by name")
         return names[0] if len(names) == 1 else followed.name
-
-    @property
-    def specs(self) -> dict[str, StepSpec]:
-        return {name: step.spec for name, step in self.steps.items()}
-
-    def codes(self) -> dict[str, StepCode]:
-        """Return what a worker must know of the steps, by flow and step."""
-        return {f"{self.name}/{name}": step.code for name, step in self.steps.items() if step.code != StepCode()}
 
     # -- periods ---------------------------------------------------------------------------------------------------
 
@@ -259,7 +251,7 @@ class Flow:
         name = await self.period(period)
         now, runs = await self._newest(name)
         marks = await self._marks(name)
-        return FlowStatus(flow=self.name, period=name, now=now, steps=step_statuses(self.specs, runs, marks, now))
+        return FlowStatus(flow=self.name, period=name, now=now, steps=step_statuses(specs_of(self), runs, marks, now))
 
     async def wait(self, period: str | date | None = None, timeout: float | None = None) -> FlowStatus:
         """Return when the period is done, or when nothing of it changes any more by itself: `done` says which. Raise
@@ -302,7 +294,7 @@ class Flow:
     # -- the steps -------------------------------------------------------------------------------------------------
 
     def downstream(self, step: "str | Step") -> list[str]:
-        return downstream(self.specs, self._step(step))
+        return downstream(specs_of(self), self._step(step))
 
     def _step(self, step: "str | Step") -> str:
         name = step.name if isinstance(step, Step) else step
@@ -321,7 +313,7 @@ class Flow:
 
     def _run(self, step: str, period: str, expires_at: float) -> NewRun:
         found = self.steps[step]
-        return as_step(call_of(found.call).to_run(), found.spec, self.specs, self.name, period, expires_at)
+        return as_step(call_of(found.call).to_run(), found.spec, specs_of(self), self.name, period, expires_at)
 
     async def _expiry(self, period: str) -> float:
         """Return when the steps of a period expire: steps that are never reached do not wait for ever."""
@@ -355,19 +347,27 @@ class Flow:
 
         return dict(zip(self.steps, await asyncio.gather(*map(read, self.steps)), strict=True))
 
-    # -- its own task ----------------------------------------------------------------------------------------------
 
-    def handler(self) -> Callable[..., Any]:
-        """Return the handler of the flow's own task. Its runs come from the recheck schedule, or from a submit by
-        name."""
+def specs_of(flow: Flow) -> dict[str, StepSpec]:
+    """Return what the code says of each step, by the name of the step."""
+    return {name: step.spec for name, step in flow.steps.items()}
 
-        async def start(ctx: Context, period: str | None = None) -> dict[str, str]:
-            if period is None and ctx.nominal is not None:
-                period = period_at(self.once, ctx.nominal.timestamp())
-            answers = await self.recheck(period)
-            return {step: str(decision.reason) for step, decision in answers.items()}
 
-        return start
+def codes_of(flow: Flow) -> dict[str, StepCode]:
+    """Return what a worker must know of the steps, by flow and step."""
+    return {f"{flow.name}/{name}": step.code for name, step in flow.steps.items() if step.code != StepCode()}
+
+
+def handler_of(flow: Flow) -> Callable[..., Any]:
+    """Return the handler of the flow's own task. Its runs come from the recheck schedule, or from a submit by name."""
+
+    async def start(ctx: Context, period: str | None = None) -> dict[str, str]:
+        if period is None and ctx.nominal is not None:
+            period = period_at(flow.once, ctx.nominal.timestamp())
+        answers = await flow.recheck(period)
+        return {step: str(decision.reason) for step, decision in answers.items()}
+
+    return start
 
 
 def check_on_failure(policy: object) -> OnFailure:

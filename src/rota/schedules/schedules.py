@@ -94,9 +94,9 @@ class Schedules:
         wrong, raise before any is put."""
         timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
         made = [call_of(call).to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
-        return await self.put_made(made, expect, paused)
+        return await self._put_made(made, expect, paused)
 
-    async def put_made(
+    async def _put_made(
         self, schedules: Sequence[Schedule], expect: Trigger | str | None = None, paused: bool = False
     ) -> Sequence[Schedule]:
         """Put schedules that are made already. A schedule that is put without `expect` loses its deadline."""
@@ -341,6 +341,13 @@ class Schedules:
 
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)
+
+
+async def put_made(
+    schedules: Schedules, made: Sequence[Schedule], expect: Trigger | str | None, paused: bool
+) -> Sequence[Schedule]:
+    """Put schedules that a caller made of calls by name."""
+    return await schedules._put_made(made, expect, paused)  # pyright: ignore[reportPrivateUsage]
 
 
 def check_working(schedule: Schedule) -> None:

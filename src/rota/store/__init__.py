@@ -3,6 +3,12 @@
 Start with `rota.store.port.Store`. The contract suite in `storekit` holds every store to it.
 """
 
+from rota.domain.run import Lease as Lease
+from rota.domain.run import NewRun as NewRun
+from rota.domain.schedule import Tick as Tick
+from rota.domain.settlement import Settlement as Settlement
+from rota.domain.settlement import Verdict as Verdict
+from rota.domain.spec import TaskSpec as TaskSpec
 from rota.domain.tuning import Retention as Retention
 from rota.store.claims import DUE_SCHEDULES as DUE_SCHEDULES
 from rota.store.claims import IDLE_MEMORY as IDLE_MEMORY

@@ -2,6 +2,7 @@
 
 import math
 
+from rota.domain.activity import touch_guards
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 
@@ -12,7 +13,7 @@ MARK_MEMORY = 8 * 86_400.0
 
 def mark_memory(spec: TaskSpec) -> float:
     """Return for how many seconds the marks of a task are kept: as long as a guard of the task may read them."""
-    guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
+    guards = spec.guards if spec.activity is None else touch_guards(spec.activity, spec.guards)
     if guards.unique == "done" or spec.guards.unique == "done":
         return math.inf
     return max([MARK_MEMORY + spec.memory, *(rule.seconds for rule in guards.cooldowns)])

@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain.activity import Activity
+from rota.domain.activity import Activity, touch_guards
 from rota.domain.intake import Options, Timed, new_run, new_schedule
 from rota.domain.once import Once, check_storable, once_in
 from rota.domain.run import NewRun
@@ -74,4 +74,4 @@ def touch_terms(spec: TaskSpec, activity: Activity) -> tuple[TaskSpec, Options]:
     """The spec and the options of a touch: the activity's key, guards, delay and expiry in place of the task's own."""
     key = spec.key if activity.key is None else activity.key
     options = Options(delay=activity.after, expires=activity.expires, origin="touch")
-    return replace(spec, key=key, guards=activity.guards(spec.guards)), options
+    return replace(spec, key=key, guards=touch_guards(activity, spec.guards)), options

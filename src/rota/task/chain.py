@@ -31,18 +31,11 @@ class Chain:
     def __init__(self, stages: tuple[tuple[Call, ...], ...]) -> None:
         self._stages = stages
 
-    @classmethod
-    def of(cls, first: Call) -> "Chain":
-        return cls(((first,),))
-
-    def then(self, following: Link) -> "Chain":
+    def __rshift__(self, following: Link) -> "Chain":
         stage = tuple(following) if isinstance(following, Sequence) else (following,)
         if not stage:
             raise InvalidOptions("a stage of a chain is empty; give it one task at least")
         return Chain((*self._stages, stage))
-
-    def __rshift__(self, following: Link) -> "Chain":
-        return self.then(following)
 
     async def submit(self) -> "ChainHandle":
         """Submit all calls in one atomic step. They are durable when `submit` returns; the first stage may start."""

@@ -39,7 +39,7 @@ class Submitter(Struct, frozen=True):
     async def put_within(self, call: Call, connection: object) -> Decision:
         """Put the run of `call` in the transaction that is open on `connection`."""
         client = self.client()
-        await client.session()  # the first submit of a process creates the schema
+        await client.store()  # the first submit of a process creates the schema
         run = await self._run_of(call)
         refusal = client.refusal(run)
         return accept(await self._within().put_within(connection, run) if refusal is None else refusal)

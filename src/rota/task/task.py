@@ -38,7 +38,7 @@ class Bound(Generic[R_co]):
 
     def __rshift__(self, following: Link) -> Chain:
         """`a.bind(1) >> b >> [c, d]`: each call starts when the call before it has succeeded."""
-        return Chain.of(self).then(following)
+        return Chain(((self,),)) >> following
 
 
 class Using(Generic[P, R_co]):
@@ -113,7 +113,7 @@ class Task(Generic[C, P, T_co, R_co]):
 
     def __rshift__(self, following: Link) -> Chain:
         """`a >> b`: a chain of calls; `a` is called without arguments."""
-        return Chain.of(self).then(following)
+        return Chain(((self,),)) >> following
 
     async def touch(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
         """Report activity: make, move or keep the run of the key, as the task's `activity` says.

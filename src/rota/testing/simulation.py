@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.client.client import attach
 from rota.client.portal import stand_in
 from rota.client.session import Session
 from rota.domain.ids import uuid7
@@ -174,7 +175,7 @@ class Simulation:
         id_source.set(self._new_id)
         self._root: Context = copy_context()
         self._loop.alarm, self._loop.thread_answered = self._finish, self._thread_answered
-        self.app.client().attach(self._loop, Session(self._backend, self._hooks.refused, look_again=FAR))
+        attach(self.app.client(), self._loop, Session(self._backend, self._hooks.refused, look_again=FAR))
         try:
             self._loop.run_until_complete(self._live(scenario, workers))
         finally:

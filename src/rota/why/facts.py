@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from rota.client.fleet import is_blocked, nobody, stranded_words
+from rota.domain.activity import touch_guards
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import cooldown_reason
 from rota.domain.joining import REPLACED
@@ -199,7 +200,7 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
     spec, mark = seen.spec, seen.mark
     if spec is None or mark is None or mark.finished_at is None:
         return
-    guards = spec.guards if spec.activity is None else spec.activity.guards(spec.guards)
+    guards = spec.guards if spec.activity is None else touch_guards(spec.activity, spec.guards)
     for rule in guards.cooldowns:
         if cooldown_reason((rule,), mark, seen.now) is not None:
             until = at(mark.finished_at + rule.seconds, seen.now)

@@ -10,7 +10,7 @@ from rota.domain.flow import group_of
 from rota.domain.once import period_at
 from rota.domain.rehearsal import FlowShape
 from rota.domain.spec import TaskSpec
-from rota.flow import Flow
+from rota.flow import Flow, specs_of
 from rota.store import RunQuery, WorkerSeen
 from rota.views.forecast import Timetable, usual_durations
 
@@ -44,4 +44,4 @@ async def _shape(client: Client, flow: Flow, now: float) -> FlowShape:
     """The flow's steps, and its current period if that has begun."""
     period = period_at(flow.once, now)
     runs = (await client.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
-    return FlowShape(flow.name, flow.once, flow.specs, frozenset([period] if runs else ()))
+    return FlowShape(flow.name, flow.once, specs_of(flow), frozenset([period] if runs else ()))

@@ -24,6 +24,7 @@ from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, UnknownTask
+from rota.schedules.schedules import put_made
 from rota.store import RowQuery
 from rota.task import definition_of
 from rota.task.remote import call_by_spec
@@ -100,7 +101,7 @@ async def _put(
     check_shared(target.backend())
     async with opened(target) as (stored, client):
         schedule = await _made(app, client, id, trigger, timed, call)
-        (kept,) = await stored.put_made([schedule], expect, paused)
+        (kept,) = await put_made(stored, [schedule], expect, paused)
         now = (await client.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(client, [kept], target.tz(), now, most=1)
         return facts
