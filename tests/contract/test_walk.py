@@ -128,7 +128,7 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "any fence settles": ("leases", rules, "judge", without_fences, "did not hold"),
     "a living worker is rescued": ("leases", rules, "judge", without_leases, "living worker"),
     "a resend counts again": ("limit", rules, "judge", twice, "was final and changed"),
-    "limits are not counted": ("limit", claim, "_gate", lambda book, task: None, "than the limit allows"),
+    "limits are not counted": ("limit", claim, "gate_of", lambda book, task: None, "than the limit allows"),
     "runs start early": ("unique", Lanes, "due", early, "before it was due"),
     "a cancel changes what has ended": ("limit", rules, "cancel", unfinal, "was final and changed"),
     "losses are not charged": ("limit", rules, "_charged", lambda run, said: run, "miscounted"),
@@ -138,7 +138,7 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "a retry waits beside its equal": ("unique", settle, "_give_way", lambda book, run: run, "two equal runs wait"),
     "other arguments keep the past": ("joins", admit, "afresh", lambda run, now: run, "kept the past"),
     "each join tells of a replacement": ("joins", admit, "afresh", told_each_time, "tells twice"),
-    "a tick waits beside a retry": ("joins", admit, "_behind", lambda book, new: [], "two equal runs wait"),
+    "a tick waits beside a retry": ("joins", admit, "_equals_of", lambda book, new: [], "two equal runs wait"),
     "every newcomer comes in": ("unique", admit, "_refusal", lambda book, new: None, "two equal runs wait"),
 }
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import rota
 from rota.stores import bounds
 from rota.stores.postgres import schema
 from rota.stores.redis import scripts
@@ -38,9 +37,3 @@ def test_a_number_of_the_port_reaches_lua_and_sql(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bounds, "IDLE_MEMORY", 17.25)
     assert "now - 17.25" in scripts.compiled((LUA / "shared" / "hints.lua").read_text())
     assert "w.seen_at > now - 17.25" in schema.functions.__wrapped__()
-
-
-@pytest.mark.parametrize("file", [*LUA.rglob("*.lua"), *SQL.glob("*.sql")], ids=lambda file: file.name)
-def test_every_script_names_its_twin_in_python(file: Path) -> None:
-    (twin,) = re.findall(r"^-- twin: (rota/\S+\.py)$", "\n".join(file.read_text().splitlines()[:2]), re.MULTILINE)
-    assert (Path(rota.__file__).parent.parent / twin).is_file()

@@ -45,7 +45,7 @@ def to_hint(idle: Iterable[Idle], arrivals: Iterable[Arrival], now: float) -> di
     return hinted
 
 
-def waiting(idle: Iterable[Idle], worker: str, tasks: frozenset[str], now: float) -> list[float]:
+def others_wake(idle: Iterable[Idle], worker: str, tasks: frozenset[str], now: float) -> list[float]:
     """Return when the idle workers other than `worker` will claim runs of `tasks`."""
     return [
         other.wake_at

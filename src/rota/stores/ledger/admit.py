@@ -15,12 +15,10 @@ from rota.stores.ledger import holds
 
 
 def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
-    decisions = [_decide(book, new) for new in runs]
+    decisions = _admit_all(book, runs)
     if plan is not None:
         planned = {decision.run for decision in decisions}
-        others = [run for run in holds.waiting_in(book, plan.group) if run.id not in planned]
-        gone = [run for run in others if run.unique_key not in plan.keep]
-        holds.cancel_all(book, gone, Reason.CANCELLED, plan.note)
+        gone = holds.cancel_group(book, plan.group, Reason.CANCELLED, plan.note, planned, plan.keep)
         decisions += [Decision(run.id, Reason.CANCELLED) for run in gone]
     return decisions
 
@@ -44,7 +42,7 @@ def _fire(book: Book, tick: Tick) -> Fired:
     schedule = book.schedule(tick.schedule)
     if schedule is None or schedule.paused or (schedule.version, schedule.next_at) != (tick.version, tick.next_at):
         return Fired(False)
-    decisions = tuple(_decide(book, run) for run in tick.runs)
+    decisions = tuple(_admit_all(book, tick.runs))
     book.put_schedule(advanced(schedule, tick, decisions))
     if missed := tick.missed:
         book.count_decision(
@@ -53,11 +51,15 @@ def _fire(book: Book, tick: Tick) -> Fired:
     return Fired(True, decisions)
 
 
-def _decide(book: Book, new: NewRun) -> Decision:
-    decision = _admit(book, new)
-    if decision.reason is not Reason.ACCEPTED:
-        book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
-    return decision
+def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
+    """Admit each run, in their order. Count the decisions that are no admission."""
+    decisions: list[Decision] = []
+    for new in runs:
+        decision = _admit(book, new)
+        if decision.reason is not Reason.ACCEPTED:
+            book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
+        decisions.append(decision)
+    return decisions
 
 
 def _admit(book: Book, new: NewRun) -> Decision:
@@ -76,7 +78,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     per_key = spec.limit.per_key if spec and spec.limit else None
     keyed = per_key is not None and new.key is not None and due_at <= book.now
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
-    needs = (*new.needs, *_behind(book, new)) if new.guards.behind else new.needs
+    needs = (*new.needs, *_equals_of(book, new)) if new.guards.behind else new.needs
     if needs:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
@@ -95,7 +97,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
         if waiting:  # if two wait, one was tried and the other waits for its end: the untried run is joined
             holder = min(waiting, key=lambda run: run.fence > 0)
             if guards.join != "wait" or holder.fence == 0:
-                return _join(book, holder, new)
+                return _join_holder(book, holder, new)
         if holders and guards.unique != "queued":
             return Decision(holders[0].id, Reason.ALREADY_RUNNING)
     if not guards.reads_marks and guards.max_pending is None:
@@ -110,13 +112,13 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     return None
 
 
-def _behind(book: Book, new: NewRun) -> list[str]:
+def _equals_of(book: Book, new: NewRun) -> list[str]:
     """The equal runs that `new` waits for: those that run now, and one that was tried and waits for its retry. There
     are no other holders, because `new` would have joined them."""
     return [run.id for run in holds.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
 
 
-def _join(book: Book, holder: RunHead, new: NewRun) -> Decision:
+def _join_holder(book: Book, holder: RunHead, new: NewRun) -> Decision:
     """Give `holder`, which waits, the arguments of `new`, and move its due time as `new` asks. If the arguments differ,
     the run starts afresh. If `new` belongs to a group, its needs replace those of the holder."""
     if new.guards.join == "refuse":

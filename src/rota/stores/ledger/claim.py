@@ -10,9 +10,9 @@ from rota.domain.run import after
 from rota.store import IDLE_MEMORY, Claim, ClaimRequest
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
-from rota.stores.idle import Idle, waiting, wake_for
-from rota.stores.ledger.holds import unpark
-from rota.stores.ledger.settle import expire
+from rota.stores.idle import Idle, others_wake, wake_for
+from rota.stores.ledger import holds
+from rota.stores.ledger.gates import gate_of, keep_rates, try_run, unpark_opened
 
 
 class Taken(Struct):
@@ -20,8 +20,8 @@ class Taken(Struct):
 
     chosen: list[Candidate]
     parked: list[Candidate]
-    left: bool = False
-    """A due run was left that this worker may claim once one of its runs has ended."""
+    passed_over: bool = False
+    """The claim passed over a due run that this worker may take once one of its own runs has ended."""
 
     @property
     def again(self) -> bool:
@@ -30,12 +30,12 @@ class Taken(Struct):
 
 
 def claim(book: Book, request: ClaimRequest) -> Claim:
-    ended = expire(book)
+    ended = holds.expire_due(book)
     taken = _take(book, request)
     runs = book.taken(request.worker, request.n)
     due = book.offer_schedules() if request.tasks or request.free else []
     wake = _register(book, request, taken, idle=len(runs) < request.free)
-    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.left, due, ended=ended)
+    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.passed_over, due, ended=ended)
 
 
 def _take(book: Book, request: ClaimRequest) -> Taken:
@@ -43,40 +43,24 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
     worker, free = request.worker, request.free
     if request.n <= book.last_claim(worker):
         return Taken([], [])
-    _unpark_opened(book)
+    unpark_opened(book)
     if free <= 0:
         return Taken([], [])
     due = [lane for lane in book.lanes(_startable(book, request.tasks)) if lane.head <= book.now]
     if not due:
         return Taken([], [])
-    gates = {lane.task: gate for lane in due if (gate := _gate(book, lane.task))}
-    alone = not book.holds_suspect(worker)
+    gates = {lane.task: gate for lane in due if (gate := gate_of(book, lane.task))}
+    alone = not book.has_suspect(worker)
     taken = Taken([], [])
     _choose(book, _streams(book, due, gates, free, alone), gates, free, taken)
-    if taken.left and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
+    if taken.passed_over and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
         _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # the runs behind the suspects
     book.park(taken.parked)
     book.lease(worker, request.n, taken.chosen, request.lease)
     for task, gate in gates.items():
-        _keep_rates(book, task, gate)
-    taken.left = taken.left or not alone
+        keep_rates(book, task, gate)
+    taken.passed_over = taken.passed_over or not alone
     return taken
-
-
-def _unpark_opened(book: Book) -> None:
-    """Unpark runs of the keys whose rate has tokens again."""
-    for task, key in book.opened():
-        spec = book.spec(task)
-        if spec and spec.rate:
-            unpark(book, task, key, book.rate(task, key).tokens(spec.rate, book.now))
-
-
-def _keep_rates(book: Book, task: str, gate: Gate) -> None:
-    for key, state in gate.rates().items():
-        opens_at = gate.key_opens_at(key)
-        if opens_at is not None and book.best_parked(task, key) is None:
-            opens_at = None  # no parked run waits for this time
-        book.put_rate(task, key, state, opens_at)
 
 
 def _choose(
@@ -87,11 +71,11 @@ def _choose(
         if run.id in known:
             continue
         if run.losses and taken.chosen:
-            taken.left = True  # a suspect is claimed alone, by a later claim
+            taken.passed_over = True  # a suspect is claimed alone, by a later claim
             break
         gate = gates.get(run.task)
         if gate is not None:
-            passed = _try(book, gate, run)
+            passed = try_run(book, gate, run)
             if passed is Pass.PARK:
                 taken.parked.append(run)
                 if taken.again:
@@ -101,26 +85,10 @@ def _choose(
             gate.take(run.key, book.now)
         taken.chosen.append(run)
         if run.losses:
-            taken.left = True  # a suspect is claimed alone, so that it endangers no other run
+            taken.passed_over = True  # a suspect is claimed alone, so that it endangers no other run
             break
         if len(taken.chosen) == free:
             break
-
-
-def _try(book: Book, gate: Gate, run: Candidate) -> Pass:
-    if run.key is None:
-        return Pass.SHUT if gate.shut(book.now) else Pass.OPEN
-    if gate.keyed and not gate.knows(run.key):
-        gate.know(run.key, book.running_key(run.task, run.key), book.rate(run.task, run.key))
-    return gate.try_key(run.key, book.now)
-
-
-def _gate(book: Book, task: str) -> Gate | None:
-    spec = book.spec(task)
-    if spec is None or not spec.gated:
-        return None
-    running = book.running(task) if spec.limit and spec.limit.total else 0
-    return Gate(spec.limit, spec.rate, running, book.rate(task, ""))
 
 
 def _streams(
@@ -175,7 +143,7 @@ def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> floa
     due = {lane.task for lane in book.lanes(open_tasks) if lane.head <= book.now}
     if again and due:
         return book.now  # this claim stopped early or was a repeated one: claim again now
-    others = waiting(book.idle(), worker, frozenset(tasks), book.now)
+    others = others_wake(book.idle(), worker, frozenset(tasks), book.now)
     coming = list(book.upcoming(open_tasks, len(others) + 1))
     if (fires_at := book.next_schedule()) is not None:
         coming.append(fires_at)  # one worker fires all schedules due then; their runs send hints to others

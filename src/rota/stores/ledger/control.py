@@ -1,21 +1,20 @@
-"""control, declare and mark: commands of people, specs and schedules of code, edits of marks."""
+"""control: commands of people about runs, tasks and schedules."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
-from rota.domain.guards import Mark
 from rota.domain.run import RunHead, State
-from rota.domain.schedule import Schedule, declared, paused, resumed
+from rota.domain.schedule import paused, resumed
 from rota.domain.spec import TaskSpec
-from rota.store import Command, Declared, MarkRow, Scope
+from rota.store import Command, Scope
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
-from rota.stores.ledger.holds import announce, end_waiting, freed, meet_needs, release
+from rota.stores.ledger.declare import keep_schedule
+from rota.stores.ledger.holds import announce, end_waiting, freed, release
 
 
 class Request(Struct, frozen=True):
@@ -45,10 +44,10 @@ def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> li
         book.load_schedules(names)
         return [_control_schedule(book, request, id) for id in names]
     book.load(names)
-    return [_control(book, request, run) if (run := book.get(id)) else 0 for id in names]
+    return [_control_run(book, request, run) if (run := book.get(id)) else 0 for id in names]
 
 
-def _control(book: Book, request: Request, run: RunHead) -> int:
+def _control_run(book: Book, request: Request, run: RunHead) -> int:
     match request.command:
         case Command.CANCEL:
             after = rules.cancel(run, book.now, request.note)
@@ -114,65 +113,6 @@ def _control_schedule(book: Book, request: Request, id: str) -> int:
         )
         if after == known:
             return 0
-        _keep(book, after)
+        keep_schedule(book, after)
     book.count_decision(request.counted(known.task, known.key))
     return 1
-
-
-def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
-    """Store specs and schedules of the code. A paused task or schedule stays paused."""
-    book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
-    return [_declare_schedule(book, item) if isinstance(item, Schedule) else _declare(book, item) for item in items]
-
-
-def _declare_schedule(book: Book, new: Schedule) -> Declared:
-    known = book.schedule(new.id)
-    if known is not None and known.owner != new.owner:
-        return Declared.TAKEN
-    after = declared(new, known, book.now)
-    if after is known:
-        return Declared.UNCHANGED
-    _keep(book, after)
-    return Declared.ADDED if known is None else Declared.CHANGED
-
-
-def _keep(book: Book, schedule: Schedule) -> None:
-    book.put_schedule(schedule)
-    if schedule.fires_at is not None and not schedule.paused:
-        book.arrivals.append((None, schedule.fires_at))
-
-
-def _declare(book: Book, spec: TaskSpec) -> Declared:
-    known = book.spec(spec.name)
-    spec = replace(spec, paused=known.paused if known else False)
-    if spec == known:
-        return Declared.UNCHANGED
-    book.put_spec(spec)
-    if known is None:
-        return Declared.ADDED
-    regated = (spec.limit, spec.rate) != (known.limit, known.rate)
-    if spec.rate != known.rate:
-        book.forget_rates(spec.name)  # the state of the old rate could delay runs under the new rate for days
-    if regated:
-        book.unpark_all(spec.name)
-    if regated or (spec.enabled and not known.enabled):
-        announce(book, spec.name)
-    return Declared.CHANGED
-
-
-def mark(book: Book, edits: Sequence[MarkRow]) -> list[bool]:
-    return [_mark(book, edit) for edit in edits]
-
-
-def _mark(book: Book, edit: MarkRow) -> bool:
-    if book.mark(edit.task, edit.key) == (edit.mark or Mark()):
-        return False
-    if edit.mark is None:
-        book.drop_mark(edit.task, edit.key)
-    else:
-        book.put_mark(edit.task, edit.key, edit.mark)
-        met = [needs.ended(edit.task, edit.key)] if edit.mark.finished_at is not None else []
-        if edit.mark.succeeded_at is not None:
-            met.append(needs.done(edit.task, edit.key))
-        meet_needs(book, met)
-    return True

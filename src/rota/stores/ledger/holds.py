@@ -7,7 +7,7 @@ parked run of that key. One run too many does no harm, because the next claim pa
 ever.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -42,6 +42,13 @@ def expire(book: Book, late: Sequence[RunHead]) -> None:
         release(book, run)
     for run in late:  # after all of them have ended: else `freed` would unpark a run that is about to expire
         freed(book, run)
+
+
+def expire_due(book: Book) -> list[str]:
+    """End queued runs that are too late to start, LEDGER.expired at most. Return their ids."""
+    late = book.expired()
+    expire(book, late)
+    return [run.id for run in late]
 
 
 def freed(book: Book, run: RunHead) -> None:
@@ -115,11 +122,22 @@ def _remember_end(book: Book, need: str) -> None:
         book.put_mark(name.task, name.key, replace(mark, finished_at=book.now))
 
 
-def cancel_all(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
-    """End the runs `waiting`, and count a decision for each."""
-    for run in waiting:
+def cancel_group(
+    book: Book,
+    group: str,
+    reason: Reason,
+    note: str | None,
+    besides: Collection[str] = (),
+    keep: Collection[str] = (),
+) -> list[RunHead]:
+    """End the waiting runs of `group`, except the runs `besides` and the runs with a unique key in `keep`. Count a
+    decision for each, and return them."""
+    waiting = [run for run in book.grouped(group) if run.state in (State.QUEUED, State.PAUSED)]
+    gone = [run for run in waiting if run.id not in besides and run.unique_key not in keep]
+    for run in gone:
         book.count_decision(CountedDecision(run.task, run.key, reason, run=run.id, note=note))
-    end_waiting(book, waiting, reason, note)
+    end_waiting(book, gone, reason, note)
+    return gone
 
 
 def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
@@ -134,10 +152,6 @@ def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: st
 def announce(book: Book, task: str) -> None:
     """Waiting runs of `task` may start now: hint an idle worker for each, LEDGER.announced at most."""
     book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))
-
-
-def waiting_in(book: Book, group: str) -> list[RunHead]:
-    return [run for run in book.grouped(group) if run.state in (State.QUEUED, State.PAUSED)]
 
 
 def _ready(book: Book, run: RunHead) -> bool:

@@ -240,7 +240,7 @@ class MemoryBook:
         for candidate in runs:
             self.save(replace(self.runs[candidate.id], parked=True))
 
-    def holds_suspect(self, worker: str) -> bool:
+    def has_suspect(self, worker: str) -> bool:
         return self.count["suspect", worker] > 0
 
     def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:

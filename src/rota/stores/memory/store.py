@@ -16,7 +16,7 @@ from rota.stores import forks
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, settle
+from rota.stores.ledger import admit, claim, control, declare, holds, mark, renew, settle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -68,7 +68,7 @@ class MemoryStore:
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> port.Reply[port.Renewal]:
-        return self._transact(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
+        return self._transact(lambda book: renew.renew(book, leases, after(book.now, seconds), notes or {}))
 
     async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return self._transact(lambda book: settle.settle(book, settlements))
@@ -89,10 +89,10 @@ class MemoryStore:
         return await control_possible(names, send)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        return self._transact(lambda book: control.declare(book, items))
+        return self._transact(lambda book: declare.declare(book, items))
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        return self._transact(lambda book: control.mark(book, edits))
+        return self._transact(lambda book: mark.mark(book, edits))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
@@ -125,7 +125,7 @@ class MemoryStore:
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
         with self._transaction() as book:
-            expired = settle.expire(book)
+            expired = holds.expire_due(book)
             forgotten = book.history.forget(retention, book.now)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
             more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired

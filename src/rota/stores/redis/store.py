@@ -97,7 +97,7 @@ class RedisStore:
         tallies = counted(report.tallies) if report is not None else []
         has_tasks = bool(request.tasks)
         sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
-        now, wake, left, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
+        now, wake, passed_over, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
         schedules = [
@@ -109,7 +109,8 @@ class RedisStore:
             await self._set_aside(worker, n, odd_runs, odd_lapsed, odd_schedules)
         wait = None if wake is None else float(wake)
         ended = [id.decode() for id in late]
-        return port.Claim(now, claimed, offered, wait, left == 1, [found for _, _, found in schedules if found], ended)
+        fit = [schedule for _, _, schedule in schedules if schedule]
+        return port.Claim(now, claimed, offered, wait, passed_over == 1, fit, ended)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], schedules: list[tuple[bytes, bytes]]

@@ -226,7 +226,7 @@ class SqliteBook:
         if seqs := [run.seq for run in runs]:
             self._tx.execute("UPDATE runs SET hold = 1 WHERE seq IN (SELECT value FROM json_each(?))", to_json(seqs))
 
-    def holds_suspect(self, worker: str) -> bool:
+    def has_suspect(self, worker: str) -> bool:
         return bool(self._tx.one(sql.SUSPECT, worker))
 
     def taken(self, worker: str, n: int) -> list[Run]:

@@ -15,7 +15,7 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, settle
+from rota.stores.ledger import admit, claim, control, declare, holds, mark, renew, settle
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.sqlite import queries, sweep
 from rota.stores.sqlite.bells import Bells
@@ -50,7 +50,7 @@ class SqliteStore:
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> port.Reply[port.Renewal]:
-        return await self._reply(lambda book: settle.renew(book, leases, after(book.now, seconds), notes or {}))
+        return await self._reply(lambda book: renew.renew(book, leases, after(book.now, seconds), notes or {}))
 
     async def settle(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
         return await self._reply(lambda book: settle.settle(book, settlements))
@@ -69,10 +69,10 @@ class SqliteStore:
         )
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        return await self._reply(lambda book: control.declare(book, items))
+        return await self._reply(lambda book: declare.declare(book, items))
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        return await self._reply(lambda book: control.mark(book, edits))
+        return await self._reply(lambda book: mark.mark(book, edits))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await self._reader.do(lambda tx: queries.rows(tx, kind, possible_rows(query)))
@@ -88,7 +88,7 @@ class SqliteStore:
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
         def work(book: SqliteBook, tx: Transaction) -> port.Swept:
-            expired = settle.expire(book)
+            expired = holds.expire_due(book)
             book.flush()  # the runs that have just expired count among the newest ended runs
             self._bury(tx, book, msgspec.json.decode(tx.one(LISTENING), type=list[str]))
             forgotten, more = sweep.forget(tx, retention)

@@ -2,7 +2,7 @@
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, lease, report, tallies, has_tasks, ready, took = unpack(request, 1, 10)
+local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took = unpack(request, 1, 10)
 
 -- `crew` is a digest of the worker's tasks. The tasks themselves are read only when the crew is new.
 if has_tasks and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
@@ -13,9 +13,9 @@ end
 local row = call("HGET", ROOT .. "workers", worker)
 row = row and cmsgpack.unpack(row) or { 0, crew }
 local last = row[W_LAST]
-local chosen, parked, left, full, seats = {}, {}, false, false, free
+local chosen, parked, passed_over, full, seats = {}, {}, false, false, free
 
-local gate_of_task, suspects, passed_over = {}, true, false
+local gate_of_task, suspects, skipped_suspect = {}, true, false
 
 -- The lanes with due runs, by priority; the lanes of a priority are in the order of their heads.
 local function due_lanes()
@@ -40,7 +40,7 @@ end
 local function may_open(lane)
   if not wakes.is_open(crew, lane.task) then return false end
   if lane.suspect and not suspects then
-    passed_over = true
+    skipped_suspect = true
     return false
   end
   if gate_of_task[lane.task] == nil then gate_of_task[lane.task] = gates.gate_of(lane.task) end
@@ -90,11 +90,11 @@ end
 local function consider(run)
   local lane = run.lane
   if lane.suspect and #chosen > 0 then
-    left, suspects = true, false -- another claim returns it alone
+    passed_over, suspects = true, false -- another claim returns it alone
     return false
   end
   if lane.gate then
-    local pass = gates.try(lane.gate, run.key)
+    local pass = gates.try_run(lane.gate, run.key)
     if pass == "park" then
       parked[#parked + 1] = run
       full = #parked >= PARKED_AT_ONCE
@@ -105,7 +105,7 @@ local function consider(run)
   end
   chosen[#chosen + 1] = run
   if lane.suspect then
-    left, full = true, true -- a suspect comes alone, so that it ends no other run if it ends its worker
+    passed_over, full = true, true -- a suspect comes alone, so that it ends no other run if it ends its worker
     return true
   end
   return #chosen == free
@@ -144,8 +144,8 @@ local function fence_of(text)
   return (select(FENCE, cmsgpack.unpack_limit(text, FENCE - 1, 2)))
 end
 
-local function hand_out()
-  local until_ = after(now, lease)
+local function lease()
+  local until_ = after(now, seconds)
   local fresh = cmsgpack.pack({ 1, worker, n, now, until_, false, false })
   local leases, lapses, gone = {}, {}, {}
   for i, run in ipairs(chosen) do
@@ -182,7 +182,7 @@ local function park()
   end
 end
 
-local function take_runs()
+local function take()
   gates.unpark_opened()
   for _, task in ipairs(call("SMEMBERS", LOOSE)) do holds.unpark_all(task) end
   if free <= 0 then return end
@@ -195,9 +195,9 @@ local function take_runs()
     if walk(levels[priority]) == "stop" then break end
   end
   park()
-  hand_out()
+  lease()
   gates.keep_rates(gate_of_task)
-  if not alone and (passed_over or #chosen > 0 or next(gate_of_task)) then left = true end
+  if not alone and (skipped_suspect or #chosen > 0 or next(gate_of_task)) then passed_over = true end
 end
 
 -- Give the run that the worker was handed a full lease: the worker has taken it, or this claim returns it.
@@ -206,7 +206,7 @@ local function lease_handed()
   local text = id and call("HGET", LEASES, id)
   local current = text and cmsgpack.unpack(text)
   if not (current and current[L_WORKER] == worker) then return end
-  current[L_N], current[L_UNTIL] = n, after(now, lease)
+  current[L_N], current[L_UNTIL] = n, after(now, seconds)
   text = cmsgpack.pack(current)
   call("HSET", LEASES, id, text)
   book.zput(LAPSE, id, current[L_UNTIL])
@@ -224,7 +224,7 @@ local function claimed_runs()
       output.add(found, handed, call("GET", ROOT .. "r:" .. handed), handed_lease)
       ids[2], free = handed, free - 1
     end
-    take_runs()
+    take()
     for _, run in ipairs(chosen) do
       output.add(found, run.id, run.text, run.lease)
       ids[#ids + 1] = run.id
@@ -280,7 +280,7 @@ local function register(idle, ready, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, lease }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, seconds }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -303,4 +303,4 @@ local lapsed = offer_lapsed()
 -- A worker that claims without tasks stops: wake another one, which claims in time for the next run or schedule.
 if not has_tasks and not idle then book.arrive(false, now) end
 hints.conclude()
-return { instant(now), wake and instant(math.max(0, wake - now)) or false, left and 1 or 0, found, lapsed, due, late }
+return { instant(now), wake and instant(math.max(0, wake - now)) or false, passed_over and 1 or 0, found, lapsed, due, late }

@@ -1,5 +1,5 @@
 -- with: clock book policies holds hints timetable
--- twin: rota/stores/ledger/control.py
+-- twin: rota/stores/ledger/declare.py
 -- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed.
 local function forget_rates(task)
   local name = ROOT .. "rate:" .. task

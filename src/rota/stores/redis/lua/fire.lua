@@ -19,11 +19,11 @@ local function fire(tick)
   if schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then return { 0 } end
   local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
-  for i, item in ipairs(tick[T_RUNS]) do
-    local run, reason = admit.admit_or_refuse(item)
-    remember(recent, tick[T_NOMINALS][i], reason, run ~= item[I_ID] and run or nil)
-    fired[#fired + 1] = run
-    fired[#fired + 1] = reason
+  local ids, reasons = admit.admit_all(tick[T_RUNS])
+  for i, id in ipairs(ids) do
+    remember(recent, tick[T_NOMINALS][i], reasons[i], id ~= tick[T_RUNS][i][I_ID] and id or nil)
+    fired[#fired + 1] = id
+    fired[#fired + 1] = reasons[i]
   end
   schedule[SCHED_NEXT], schedule[SCHED_FIRES] = tick[T_THEN] or false, tick[T_FIRES] or false
   schedule[SCHED_RECENT] = #recent > 0 and recent

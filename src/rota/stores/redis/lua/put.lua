@@ -5,7 +5,7 @@
 local P_GROUP, P_KEEP, P_NOTE = 1, 2, 3
 local items = cmsgpack.unpack(ARGV[3])
 admit.reserve(#items)
-local answer, planned = { instant(now) }, {}
+local answer = { instant(now) }
 
 local function add_decision(place, run, reason)
   answer[#answer + 1] = place
@@ -13,23 +13,16 @@ local function add_decision(place, run, reason)
   answer[#answer + 1] = reason
 end
 
-local function cancel_others(plan)
-  local keep, gone = {}, {}
+local ids, reasons = admit.admit_all(items)
+for i, id in ipairs(ids) do
+  if reasons[i] ~= "accepted" then add_decision(i - 1, id, reasons[i]) end
+end
+if ARGV[4] then
+  local plan, planned, keep = cmsgpack.unpack(ARGV[4]), {}, {}
+  for _, id in ipairs(ids) do planned[id] = true end
   for _, unique in ipairs(plan[P_KEEP]) do keep[unique] = true end
-  for _, run in ipairs(holds.waiting_in(plan[P_GROUP])) do
-    if not planned[run.id] and not (run[UNIQUE_KEY] and keep[run[UNIQUE_KEY]]) then
-      gone[#gone + 1] = run
-      add_decision(#items + #gone - 1, run.id, "cancelled")
-    end
-  end
-  holds.cancel_all(gone, "cancelled", plan[P_NOTE])
+  local gone = holds.cancel_group(plan[P_GROUP], "cancelled", plan[P_NOTE], planned, keep)
+  for i, run in ipairs(gone) do add_decision(#items + i - 1, run.id, "cancelled") end
 end
-
-for i, item in ipairs(items) do
-  local run, reason = admit.admit_or_refuse(item)
-  planned[run] = true
-  if reason ~= "accepted" then add_decision(i - 1, run, reason) end
-end
-if ARGV[4] then cancel_others(cmsgpack.unpack(ARGV[4])) end
 hints.conclude()
 return answer

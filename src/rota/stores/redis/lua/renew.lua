@@ -1,5 +1,5 @@
 -- with: clock book policies holds hints
--- twin: rota/stores/ledger/settle.py
+-- twin: rota/stores/ledger/renew.py
 -- renew: extend leases that the worker still has, also lapsed ones, and store the progress and checkpoints of their runs.
 local N_RUN, N_FENCE, N_WORKER, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5, 6
 local request = cmsgpack.unpack(ARGV[3])

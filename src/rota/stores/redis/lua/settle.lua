@@ -1,42 +1,42 @@
 -- with: clock book policies holds hints
 -- twin: rota/stores/ledger/settle.py
--- settle: end or requeue running runs. An ending applies only to the lease with its fence and worker. It writes the attempt,
--- the state and the mark, and meets the needs of the runs that wait.
+-- settle: end or requeue running runs. A settlement applies only to the lease with its fence and worker. It writes the
+-- attempt, the state and the mark, and meets the needs of the runs that wait.
 local state_names = { s = "succeeded", f = "failed", c = "cancelled" }
-local endings = cmsgpack.unpack(ARGV[3])
+local settlements = cmsgpack.unpack(ARGV[3])
 
 -- The fence alone is not enough: after a failover, a replica that missed a claim gives the same fence to another worker.
-local function is_of(lease, ending)
-  return lease[L_FENCE] == ending[E_FENCE] and lease[L_WORKER] == ending[E_WORKER]
+local function is_of(lease, settlement)
+  return lease[L_FENCE] == settlement[E_FENCE] and lease[L_WORKER] == settlement[E_WORKER]
 end
 
-local function judge(run, ending)
+local function judge(run, settlement)
   if not run then return "stale" end
-  if run.state == "r" and is_of(run.lease, ending) then
-    return (run.lease[L_UNTIL] <= now or not ending[E_LOST]) and "applied" or "stale"
+  if run.state == "r" and is_of(run.lease, settlement) then
+    return (run.lease[L_UNTIL] <= now or not settlement[E_LOST]) and "applied" or "stale"
   end
   -- A rescue settles a run as lost under the fence and the name of the worker that lost it. If that worker still lives, its
-  -- own ending is stale: only an ending of the same kind, lost or not, is one that was sent again.
+  -- own settlement is stale: only a settlement of the same kind, lost or not, is one that was sent again.
   for _, attempt in ipairs(run[ATTEMPTS] or {}) do
-    local same = attempt[1] == ending[E_FENCE] and attempt[2] == ending[E_WORKER]
-    if same and (attempt[3] == "lost") == ending[E_LOST] then return "already" end
+    local same = attempt[1] == settlement[E_FENCE] and attempt[2] == settlement[E_WORKER]
+    if same and (attempt[3] == "lost") == settlement[E_LOST] then return "already" end
   end
   return "stale"
 end
 
-local function record_attempt(run, ending)
+local function record_attempt(run, settlement)
   local lease, attempts = run.lease, run[ATTEMPTS] or {}
   attempts[#attempts + 1] =
-    { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED_AT], now, ending[E_ATTEMPT] }
+    { lease[L_FENCE], lease[L_WORKER], settlement[E_OUTCOME], lease[L_CLAIMED_AT], now, settlement[E_ATTEMPT] }
   if #attempts > ATTEMPTS_KEPT then table.remove(attempts, 1) end
-  run[ATTEMPTS], run[FENCE], run[ERROR] = attempts, lease[L_FENCE], ending[E_ERROR] or false
-  run[PROGRESS] = ending[E_PROGRESS] or run[PROGRESS]
-  run[SAVED] = ending[E_SAVED] or run[SAVED]
+  run[ATTEMPTS], run[FENCE], run[ERROR] = attempts, lease[L_FENCE], settlement[E_ERROR] or false
+  run[PROGRESS] = settlement[E_PROGRESS] or run[PROGRESS]
+  run[SAVED] = settlement[E_SAVED] or run[SAVED]
 end
 
-local function charge(run, ending)
-  if ending[E_CHARGE] == "failure" then run[FAILURES] = run[FAILURES] + 1 end
-  if ending[E_CHARGE] == "loss" then run[LOSSES] = run[LOSSES] + 1 end
+local function charge(run, settlement)
+  if settlement[E_CHARGE] == "failure" then run[FAILURES] = run[FAILURES] + 1 end
+  if settlement[E_CHARGE] == "loss" then run[LOSSES] = run[LOSSES] + 1 end
 end
 
 -- End `run` as superseded if it is about to wait again while another run with its unique key waits. A waiting run with the
@@ -59,22 +59,22 @@ local function give_way(run, due)
   end
 end
 
-local function end_run(run, ending, state, reason)
+local function end_run(run, settlement, state, reason)
   run[ASKED] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
   book.leave(run) -- before the charge: the indexes depend on the number of losses
-  charge(run, ending)
+  charge(run, settlement)
   run.state = "-"
   book.finish(run, state, reason)
 end
 
-local function requeue(run, ending)
-  local delay = ending[E_DELAY] or 0
+local function requeue(run, settlement)
+  local delay = settlement[E_DELAY] or 0
   local due = delay > 0 and after(now, delay) or run[DUE_AT]
   local paused = run.lease[L_PAUSE]
   book.leave(run)
-  charge(run, ending)
+  charge(run, settlement)
   run.state, run[DUE_AT] = "-", due
-  if ending[E_CALLED] then run[EXPIRES_AT] = false end
+  if settlement[E_CALLED] then run[EXPIRES_AT] = false end
   if run[UNIQUE_KEY] and give_way(run, due) then
     book.finish(run, "c", "superseded")
     return
@@ -85,8 +85,8 @@ local function requeue(run, ending)
   if run.state == "q" then book.arrive(run[TASK], due) end
 end
 
-local function mark_after(run, ending)
-  if not (run[WRITES_MARK] and ending[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
+local function mark_after(run, settlement)
+  if not (run[WRITES_MARK] and settlement[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
   local known = policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
   known[M_FINISHED] = now
   if run.state == "s" then
@@ -97,26 +97,26 @@ local function mark_after(run, ending)
   policies.put_mark(known)
 end
 
--- The fast way for most endings: the first call of a run without unique key, mark, limit and rate. The record keeps its
+-- The fast way for most settlements: the first call of a run without unique key, mark, limit and rate. The record keeps its
 -- bytes, and the fields that form x adds to form p are appended: so the body is not unpacked. LATER_FIELDS are local
 -- variables with the names of these fields: fence, failures, ...
 local leases = {}
 
-local function finish_first(ending, text, lease_text)
-  if not ending[E_STATE] or ending[E_LOST] or ending[E_STOPS] or not text or not lease_text then return false end
+local function finish_first(settlement, text, lease_text)
+  if not settlement[E_STATE] or settlement[E_LOST] or settlement[E_STOPS] or not text or not lease_text then return false end
   local lease = leases[lease_text] or cmsgpack.unpack(lease_text) -- the first leases of one claim have one text
   leases[lease_text] = lease
   local form = text:sub(1, 2)
-  if (form ~= "rp" and form ~= "rP") or not is_of(lease, ending) then return false end
+  if (form ~= "rp" and form ~= "rP") or not is_of(lease, settlement) then return false end
   local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
   if unique or writes_mark or policies.is_gated(policies.spec_of(task)) then return false end
-  local id, state = ending[E_ID], ending[E_STATE]
-  local attempt = { lease[L_FENCE], lease[L_WORKER], ending[E_OUTCOME], lease[L_CLAIMED_AT], now, ending[E_ATTEMPT] }
+  local id, state = settlement[E_ID], settlement[E_STATE]
+  local attempt = { lease[L_FENCE], lease[L_WORKER], settlement[E_OUTCOME], lease[L_CLAIMED_AT], now, settlement[E_ATTEMPT] }
   local LATER_FIELDS = LATER_BLANKS
   fence, finished_at, attempts = lease[L_FENCE], now, { attempt }
-  if ending[E_CHARGE] == "failure" then failures = 1 elseif ending[E_CHARGE] == "loss" then losses = 1 end
-  reason, error, result = ending[E_REASON] or false, ending[E_ERROR] or false, ending[E_RESULT] or false
-  progress, saved = ending[E_PROGRESS] or false, ending[E_SAVED] or false
+  if settlement[E_CHARGE] == "failure" then failures = 1 elseif settlement[E_CHARGE] == "loss" then losses = 1 end
+  reason, error, result = settlement[E_REASON] or false, settlement[E_ERROR] or false, settlement[E_RESULT] or false
+  progress, saved = settlement[E_PROGRESS] or false, settlement[E_SAVED] or false
   asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
   call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(LATER_FIELDS))
   book.hput(LEASES, id, false)
@@ -129,41 +129,41 @@ local function finish_first(ending, text, lease_text)
   return true
 end
 
-local function settle(ending)
-  local run = book.get(ending[E_ID])
-  local verdict = judge(run, ending)
+local function settle_one(settlement)
+  local run = book.get(settlement[E_ID])
+  local verdict = judge(run, settlement)
   if verdict ~= "applied" then return verdict end
   local cancelled = run.lease[L_CANCEL]
-  record_attempt(run, ending)
+  record_attempt(run, settlement)
   touched[run.id] = true
-  if ending[E_STATE] then
-    run[RESULT] = ending[E_RESULT] or run[RESULT]
-    end_run(run, ending, ending[E_STATE], ending[E_REASON] or false)
+  if settlement[E_STATE] then
+    run[RESULT] = settlement[E_RESULT] or run[RESULT]
+    end_run(run, settlement, settlement[E_STATE], settlement[E_REASON] or false)
   elseif cancelled then
-    end_run(run, ending, "c", "cancelled") -- a run that would be queued again obeys the cancel; one that ended does not
+    end_run(run, settlement, "c", "cancelled") -- a run that would be queued again obeys the cancel; one that ended does not
   else
-    requeue(run, ending)
+    requeue(run, settlement)
   end
-  mark_after(run, ending)
+  mark_after(run, settlement)
   if book.is_final(run) then holds.release(run) end -- after its mark: see release
   holds.freed(run, "r", run[DUE_AT])
-  if ending[E_STOPS] and book.is_final(run) then
-    holds.cancel_all(holds.waiting_in(ending[E_STOPS]), "stopped", run[TASK] .. " " .. state_names[run.state])
+  if settlement[E_STOPS] and book.is_final(run) then
+    holds.cancel_group(settlement[E_STOPS], "stopped", run[TASK] .. " " .. state_names[run.state], {}, {})
   end
   return verdict
 end
 
 local ids, keys, answer = {}, {}, { instant(now) }
-for i, ending in ipairs(endings) do
-  ids[i], keys[i] = ending[E_ID], ROOT .. "r:" .. ending[E_ID]
+for i, settlement in ipairs(settlements) do
+  ids[i], keys[i] = settlement[E_ID], ROOT .. "r:" .. settlement[E_ID]
 end
 for first = 1, #ids, ARGUMENTS do
   local last = math.min(#ids, first + ARGUMENTS - 1)
   local texts, lease_texts = call("MGET", unpack(keys, first, last)), call("HMGET", LEASES, unpack(ids, first, last))
   for i = first, last do
     local at, seen = i - first + 1, touched[ids[i]] or runs[ids[i]] ~= nil
-    local done = not seen and finish_first(endings[i], texts[at], lease_texts[at])
-    answer[i + 1] = done and "applied" or settle(endings[i])
+    local done = not seen and finish_first(settlements[i], texts[at], lease_texts[at])
+    answer[i + 1] = done and "applied" or settle_one(settlements[i])
   end
 end
 hints.conclude()

@@ -53,7 +53,7 @@ end
 
 -- Give `run`, which waits, the arguments of `item`, and move its due time as `item` asks; the higher priority wins. If the
 -- arguments differ, the run starts afresh. If `item` belongs to a group, its needs replace those of the run.
-function admit.join(run, item)
+function admit.join_holder(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
   local state, before, priority = run.state, run[DUE_AT], run[PRIORITY]
@@ -99,7 +99,7 @@ function admit.refusal(item)
     for _, run in ipairs(found) do
       if run.state ~= "r" and (not waiting or run[FENCE] == 0) then waiting = run end
     end
-    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admit.join(waiting, item) end
+    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admit.join_holder(waiting, item) end
     if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
   end
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
@@ -112,15 +112,13 @@ function admit.refusal(item)
   if most and book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task) >= most then return item[I_ID], "queue_full" end
 end
 
--- The needs of a new run that are not met yet: the runs and marks that `item` names. With `behind` also every holder of the
--- unique key: a holder either runs or was tried and waits for its retry, else `item` would have joined it.
-function admit.needs_of(item)
-  local needs = item[I_NEEDS]
-  if item[I_BEHIND] and item[I_UNIQUE_KEY] then
-    needs = needs or {}
-    for _, run in ipairs(holds.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
-  end
-  return needs and holds.unmet(item[I_ID], needs)
+-- Add to `needs` the equal runs that `item` waits for: every holder of its unique key. A holder either runs, or was tried and
+-- waits for its retry, else `item` would have joined it.
+function admit.equals_of(item, needs)
+  if not item[I_UNIQUE_KEY] then return needs end
+  needs = needs or {}
+  for _, run in ipairs(holds.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
+  return needs
 end
 
 -- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
@@ -173,7 +171,9 @@ function admit.admit(item)
     local run, reason = admit.refusal(item)
     if run then return run, reason end
   end
-  local needs = admit.needs_of(item)
+  local needs = item[I_NEEDS]
+  if item[I_BEHIND] then needs = admit.equals_of(item, needs) end
+  needs = needs and holds.unmet(id, needs)
   local due = admit.due_of(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
@@ -181,8 +181,13 @@ function admit.admit(item)
   return id, "accepted"
 end
 
-function admit.admit_or_refuse(item)
-  local run, reason = admit.admit(item)
-  if reason ~= "accepted" then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
-  return run, reason
+-- Admit each of `items`, in their order. Count the decisions that are no admission. Return the run and the reason of each.
+function admit.admit_all(items)
+  local ids, reasons = {}, {}
+  for i, item in ipairs(items) do
+    local run, reason = admit.admit(item)
+    if reason ~= "accepted" then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
+    ids[i], reasons[i] = run, reason
+  end
+  return ids, reasons
 end

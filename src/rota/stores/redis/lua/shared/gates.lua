@@ -1,4 +1,4 @@
--- twin: rota/domain/gates.py
+-- twin: rota/stores/ledger/gates.py
 -- Gates: whether one more run of a limited or rated task may start, during one claim.
 local gates = {}
 
@@ -28,7 +28,7 @@ function gates.is_saturated(gate, key)
 end
 
 -- Return nil if a run with `key` may start, "shut" if no run of the task may, "park" if no run with `key` may.
-function gates.try(gate, key)
+function gates.try_run(gate, key)
   if gates.is_shut(gate) then return "shut" end
   local spec = gate.spec
   if not key or not (spec[S_PER_KEY] or spec[S_EACH]) then return end

@@ -196,22 +196,21 @@ function holds.end_waiting(waiting, reason, note)
   end
 end
 
--- Cancel the runs `waiting` and count a decision for each.
-function holds.cancel_all(waiting, reason, note)
-  for _, run in ipairs(waiting) do policies.count_decision(run[TASK], run[KEY], reason, 1, run.id, note) end
-  holds.end_waiting(waiting, reason, note)
-end
-
-function holds.waiting_in(group)
-  local name, found = ROOT .. "g:" .. group, {}
+-- Cancel the waiting runs of `group`, except the runs `besides` and the runs with a unique key in `keep`; both are tables by
+-- name. Count a decision for each, and return them.
+function holds.cancel_group(group, reason, note, besides, keep)
+  local name, gone = ROOT .. "g:" .. group, {}
   book.write_set(name)
   local ids = call("ZRANGE", name, 0, -1)
   book.load(ids)
   for _, id in ipairs(ids) do
     local run = runs[id]
-    if run and (run.state == "p" or book.is_queued(run)) then found[#found + 1] = run end
+    local waits = run and (run.state == "p" or book.is_queued(run))
+    if waits and not besides[id] and not (run[UNIQUE_KEY] and keep[run[UNIQUE_KEY]]) then gone[#gone + 1] = run end
   end
-  return found
+  for _, run in ipairs(gone) do policies.count_decision(run[TASK], run[KEY], reason, 1, run.id, note) end
+  holds.end_waiting(gone, reason, note)
+  return gone
 end
 
 function holds.is_late(run)

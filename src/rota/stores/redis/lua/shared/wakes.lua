@@ -1,4 +1,4 @@
--- twin: rota/stores/idle.py
+-- twin: rota/stores/ledger/claim.py rota/stores/idle.py
 -- When an idle worker claims again without a hint: the k-th idle worker does so when the k-th next run is due.
 local wakes = {}
 
@@ -92,6 +92,15 @@ function wakes.task_openings(tasks, opening)
   return opening
 end
 
+-- The first time in `coming` for which too few of the `others` wake: the k-th worker wakes for the k-th run.
+function wakes.wake_for(others, coming)
+  local awake = 0
+  for rank, at in ipairs(coming) do
+    while others[awake + 1] and others[awake + 1] <= at do awake = awake + 1 end
+    if awake <= rank - 1 then return at end
+  end
+end
+
 function wakes.wake_at(crew, worker, again)
   book.write_set(OPENINGS)
   for key in pairs(sets) do
@@ -114,9 +123,5 @@ function wakes.wake_at(crew, worker, again)
   local opening = wakes.task_openings(tasks, wakes.next_opening(crew))
   if opening then coming[#coming + 1] = opening end
   table.sort(coming)
-  local awake = 0
-  for rank, at in ipairs(coming) do
-    while others[awake + 1] and others[awake + 1] <= at do awake = awake + 1 end
-    if awake <= rank - 1 then return at end
-  end
+  return wakes.wake_for(others, coming)
 end

@@ -1,0 +1,37 @@
+"""Gates: the limits and rates of tasks during one claim, as the book knows them."""
+
+from rota.domain.gates import Gate, Pass
+from rota.stores.book import Book, Candidate
+from rota.stores.ledger.holds import unpark
+
+
+def gate_of(book: Book, task: str) -> Gate | None:
+    spec = book.spec(task)
+    if spec is None or not spec.gated:
+        return None
+    running = book.running(task) if spec.limit and spec.limit.total else 0
+    return Gate(spec.limit, spec.rate, running, book.rate(task, ""))
+
+
+def try_run(book: Book, gate: Gate, run: Candidate) -> Pass:
+    if run.key is None:
+        return Pass.SHUT if gate.shut(book.now) else Pass.OPEN
+    if gate.keyed and not gate.knows(run.key):
+        gate.know(run.key, book.running_key(run.task, run.key), book.rate(run.task, run.key))
+    return gate.try_key(run.key, book.now)
+
+
+def keep_rates(book: Book, task: str, gate: Gate) -> None:
+    for key, state in gate.rates().items():
+        opens_at = gate.key_opens_at(key)
+        if opens_at is not None and book.best_parked(task, key) is None:
+            opens_at = None  # no parked run waits for this time
+        book.put_rate(task, key, state, opens_at)
+
+
+def unpark_opened(book: Book) -> None:
+    """Unpark runs of the keys whose rate has tokens again."""
+    for task, key in book.opened():
+        spec = book.spec(task)
+        if spec and spec.rate:
+            unpark(book, task, key, book.rate(task, key).tokens(spec.rate, book.now))
