@@ -7,7 +7,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store
-from storekit.model import claiming, holding
+from storekit.model import claim, holds
 from storekit.model.book import ANY, ATTEMPTS_SHOWN, Book, Mark, Row
 from storekit.model.schedules import show_schedule
 
@@ -94,7 +94,7 @@ class Checks:
         await self.clear_up()
         for run, row in pairs:
             if run.state is State.RUNNING and row.state == "queued":
-                claiming.hand(self.book, row, run.worker or "", run.until or 0.0, run.claimed_at or 0.0)
+                claim.hand(self.book, row, run.worker or "", run.until or 0.0, run.claimed_at or 0.0)
                 self.claimed.append(run)
         for run, row in pairs:
             shown, known = show(run), show_row(row)
@@ -113,7 +113,7 @@ class Checks:
             self.book.now = finished_at
             late = [row for run, row in noticed if run.finished_at == finished_at]
             assert all(row.too_late(finished_at) for row in late)
-            holding.expire(self.book, late)
+            holds.expire(self.book, late)
 
     async def clear_up(self) -> None:
         """Take over from the store what the model cannot know."""
@@ -140,7 +140,7 @@ class Checks:
     async def check_others(self) -> None:
         """Check schedules, marks, decisions and counts."""
         shown = {row.id: show_schedule(row) for row in (await self.store.rows(Schedule)).items}
-        assert shown == {id: row.fields for id, row in self.book.timetable.rows.items()}
+        assert shown == {id: row.fields for id, row in self.book.schedules.rows.items()}
         marks = {(row.task, row.key): row.mark for row in (await self.store.rows(MarkRow)).items if row.mark}
         stored = {about: (mark.succeeded_at, mark.finished_at, mark.failures) for about, mark in marks.items()}
         known = {about: (mark.succeeded, mark.finished, mark.failures) for about, mark in self.book.marks.items()}
@@ -169,9 +169,9 @@ class Checks:
         return found
 
     def check_due(self, claim: Claim, offered: bool) -> None:
-        expected = self.book.timetable.offer(claim.now) if offered else set[str]()
+        expected = self.book.schedules.offer(claim.now) if offered else set[str]()
         assert sorted(schedule.id for schedule in claim.schedules) == sorted(expected)
-        rows = self.book.timetable.rows
+        rows = self.book.schedules.rows
         assert all(show_schedule(schedule) == rows[schedule.id].fields for schedule in claim.schedules)
 
 

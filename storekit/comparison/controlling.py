@@ -5,7 +5,7 @@ from rota.store import Command, Declared, Fired, Scope
 from storekit.comparison import drawing
 from storekit.comparison.drawing import Dice
 from storekit.comparison.telling import RunStory
-from storekit.model import admitting, control
+from storekit.model import admit, control
 
 
 class Story(RunStory):
@@ -67,7 +67,7 @@ class Story(RunStory):
 
     async def fire(self, dice: Dice) -> None:
         """Fire ticks as a worker computes them, some of them from a schedule that has changed since."""
-        rows = self.book.timetable.rows
+        rows = self.book.schedules.rows
         if not rows:
             return await self.declare_schedules(dice)
         ticks: list[Tick] = []
@@ -90,7 +90,7 @@ class Story(RunStory):
         reply = await self.store.fire(ticks)
         self.book.now = reply.now
         for fired, tick in zip(reply.items, ticks, strict=True):
-            answers = admitting.fire(self.book, tick)
+            answers = admit.fire(self.book, tick)
             if answers is None:
                 assert fired == Fired(False)
             else:

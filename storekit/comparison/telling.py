@@ -12,8 +12,8 @@ from rota.store import OFFERS, Backend, Claim, ClaimRequest, Plan, Renewal, RunQ
 from storekit.comparison import drawing
 from storekit.comparison.checking import Checks
 from storekit.comparison.drawing import Dice
-from storekit.model import admitting, claiming, holding, settling
-from storekit.model.admitting import Answer
+from storekit.model import admit, claim, holds, settle
+from storekit.model.admit import Answer
 from storekit.model.book import Book
 
 
@@ -85,7 +85,7 @@ class RunStory(Checks):
     async def admit(self, news: Sequence[NewRun], plan: Plan | None = None) -> None:
         reply = await self.store.put(news, plan)
         self.book.now = reply.now
-        answers, gone = admitting.put(self.book, news, plan)
+        answers, gone = admit.put(self.book, news, plan)
         self.check_answers(reply.items[: len(news)], answers)
         assert {(decision.run, str(decision.reason)) for decision in reply.items[len(news) :]} == {
             (run, "cancelled") for run in gone
@@ -134,25 +134,25 @@ class RunStory(Checks):
         request = self.claims[worker] = ClaimRequest(worker, n, tasks, free, lease)
         if (handing := self.store.hands_over) is not None:
             heard = ready and await handing.hears(worker)
-            claim = await handing.claim_ready(request, f"{worker} {n}" if heard else None, took)
+            reply = await handing.claim_ready(request, f"{worker} {n}" if heard else None, took)
         else:
-            claim = await self.store.claim(request)
-        self.book.now = claim.now
-        expected = claiming.claim(self.book, request, ready, took)
-        assert [run.id for run in claim.runs] == expected, f"expected {expected}"
-        self.check_offers(claim, request)
-        return claim
+            reply = await self.store.claim(request)
+        self.book.now = reply.now
+        expected = claim.claim(self.book, request, ready, took)
+        assert [run.id for run in reply.runs] == expected, f"expected {expected}"
+        self.check_offers(reply, request)
+        return reply
 
     async def claim_again(self, dice: Dice) -> None:
         for worker in dice.some(sorted(self.claims)):
             request = self.claims[worker]
-            claim = await self.store.claim(request)
-            self.book.now = claim.now
-            claiming.kept(self.book, worker, request.lease)
-            claiming.may_hand(self.book, worker, ())
+            reply = await self.store.claim(request)
+            self.book.now = reply.now
+            claim.kept(self.book, worker, request.lease)
+            claim.may_hand(self.book, worker, ())
             batch = [pair for pair in self.book.batches[worker] if self.book.leased(*pair, worker)]
-            assert [(run.id, run.fence) for run in claim.runs] == batch
-            self.check_offers(claim, request)
+            assert [(run.id, run.fence) for run in reply.runs] == batch
+            self.check_offers(reply, request)
 
     async def claim_with_an_old_number(self, dice: Dice) -> None:
         for worker in dice.some(sorted(self.claims)):
@@ -177,7 +177,7 @@ class RunStory(Checks):
         reply = await self.store.renew([run.lease for run in runs], seconds, notes)
         self.book.now = reply.now
         until = after(reply.now, seconds)
-        expected = [settling.renew(self.book, run.lease, until, notes.get(run.id)) for run in runs]
+        expected = [settle.renew(self.book, run.lease, until, notes.get(run.id)) for run in runs]
         assert reply.items == [Renewal(answer) for answer in expected]
 
     def leased(self) -> list[Run]:
@@ -206,7 +206,7 @@ class RunStory(Checks):
     async def send(self, settlements: Sequence[Settlement]) -> None:
         reply = await self.store.settle(settlements)
         self.book.now = reply.now
-        expected = [settling.settle(self.book, settlement) for settlement in settlements]
+        expected = [settle.settle(self.book, settlement) for settlement in settlements]
         assert reply.items == [Verdict(verdict) for verdict in expected], f"expected {expected}"
         self.sent.extend(settlements)
         for settlement, verdict in zip(settlements, expected, strict=True):
@@ -223,11 +223,11 @@ class RunStory(Checks):
         self.book.now = swept.now
         late = [row for row in self.book.rows.values() if row.too_late(swept.now)]
         assert swept.expired == len(late)
-        holding.expire(self.book, late)
+        holds.expire(self.book, late)
         left = {run.id for run in (await self.store.runs(RunQuery(limit=1000))).runs}
         gone = [id for id in self.book.rows if id not in left]
         assert swept.forgotten == len(gone)
-        verdicts = {id: settling.may_forget(self.book, row, retention) for id, row in self.book.rows.items()}
+        verdicts = {id: settle.may_forget(self.book, row, retention) for id, row in self.book.rows.items()}
         assert all(verdicts[id][0] for id in gone)
         assert not any(verdicts[id][1] for id in left)
         for id in gone:

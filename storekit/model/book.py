@@ -6,7 +6,7 @@ from typing import Any
 
 from rota.domain.guards import Cooldown
 from rota.domain.run import NewRun
-from storekit.model.schedules import Timetable
+from storekit.model.schedules import Schedules
 
 ATTEMPTS_SHOWN = 20
 ANY = "any of them"
@@ -145,7 +145,7 @@ class Book:
     """The run that was handed over to each worker since its last claim."""
     unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Marks that this step of the story may or may not have written."""
-    timetable: Timetable = field(default_factory=Timetable)
+    schedules: Schedules = field(default_factory=Schedules)
     decisions: Decisions = field(default_factory=Decisions)
 
     def task(self, name: str) -> Task:

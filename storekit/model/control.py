@@ -3,7 +3,7 @@
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import MarkRow
-from storekit.model import holding
+from storekit.model import holds
 from storekit.model.book import Book, Mark, Row, Task
 
 WORDS = {"cancel": "cancelled", "drop": "dropped", "pause": "paused", "resume": "resumed"}
@@ -18,14 +18,14 @@ def control(book: Book, command: str, id: str, note: str | None) -> int:
         row.note = note
         book.count_decision(row, WORDS[command], run=id, note=note)
     if row.finished is not None:
-        holding.release(book, row)
+        holds.release(book, row)
     return int(changed or command == "cancel")
 
 
 def cancel(book: Book, row: Row, note: str | None) -> bool:
     """Cancel a run. A running run gets the command; the same command again changes nothing."""
     if row.state != "running":
-        holding.end(book, row, "cancelled", "cancelled")
+        holds.end(book, row, "cancelled", "cancelled")
         return True
     before, row.command = (row.command, row.note), "cancel"
     return before != ("cancel", note)
@@ -34,7 +34,7 @@ def cancel(book: Book, row: Row, note: str | None) -> bool:
 def drop(book: Book, row: Row, note: str | None) -> bool:
     if row.state == "running":
         return False
-    holding.end(book, row, "cancelled", "dropped")
+    holds.end(book, row, "cancelled", "dropped")
     return True
 
 
@@ -64,10 +64,10 @@ def control_task(book: Book, command: str, name: str, note: str | None) -> int:
     if command in ("cancel", "drop"):
         waiting = [row for row in book.rows.values() if row.new.task == name and row.waiting]
         for row in waiting:
-            holding.end(book, row, "cancelled", "dropped")
+            holds.end(book, row, "cancelled", "dropped")
             row.note = note
         for row in waiting:
-            holding.release(book, row)
+            holds.release(book, row)
         changed = len(waiting)
     elif task.paused != (command == "pause"):
         task.paused = command == "pause"
@@ -79,8 +79,8 @@ def control_task(book: Book, command: str, name: str, note: str | None) -> int:
 
 
 def control_schedule(book: Book, command: str, id: str, note: str | None) -> bool:
-    row = book.timetable.rows.get(id)
-    changed = book.timetable.control(command, id, note, book.now)
+    row = book.schedules.rows.get(id)
+    changed = book.schedules.control(command, id, note, book.now)
     if row is not None and changed:
         book.decisions.add(row.fields["task"], row.fields["key"], WORDS[command], book.now, note=note)
     return changed
@@ -88,7 +88,7 @@ def control_schedule(book: Book, command: str, id: str, note: str | None) -> boo
 
 def declare(book: Book, item: TaskSpec | Schedule) -> str:
     if isinstance(item, Schedule):
-        return book.timetable.declare(item, book.now)
+        return book.schedules.declare(item, book.now)
     known = book.tasks.get(item.name)
     limit, rate = item.limit, item.rate
     task = Task(
@@ -117,5 +117,5 @@ def mark(book: Book, edit: MarkRow) -> bool:
         return False
     book.marks[about] = mark
     met = ["*{} {}".format(*about)] if mark.finished is not None else []
-    holding.meet_needs(book, [*met, "+{} {}".format(*about)] if mark.succeeded is not None else met)
+    holds.meet_needs(book, [*met, "+{} {}".format(*about)] if mark.succeeded is not None else met)
     return True

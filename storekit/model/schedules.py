@@ -29,7 +29,7 @@ def show_schedule(schedule: Schedule) -> dict[str, Any]:
 
 
 @dataclass
-class Timetable:
+class Schedules:
     rows: dict[str, ScheduleRow] = field(default_factory=dict[str, ScheduleRow])
 
     def declare(self, schedule: Schedule, now: float) -> str:

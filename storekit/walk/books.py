@@ -8,8 +8,8 @@ from rota.domain.run import Lease, Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.stores.memory.book import MemoryBook
+from rota.stores.memory.schedules import Schedules
 from rota.stores.memory.store import MemoryStore
-from rota.stores.memory.timetable import Timetable
 
 T = TypeVar("T")
 CAPACITY = 1000
@@ -56,7 +56,7 @@ def _run_key(run: Run) -> tuple[object, ...]:
     )
 
 
-class WalkedTimetable(Timetable):
+class WalkedSchedules(Schedules):
     def looks(self) -> tuple[tuple[str, float], ...]:
         return tuple(self._offer_at.items())
 
@@ -67,7 +67,7 @@ class WalkedTimetable(Timetable):
 class WalkedBook(MemoryBook):
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(CAPACITY)
-        self.timetable: WalkedTimetable = WalkedTimetable()
+        self.schedules: WalkedSchedules = WalkedSchedules()
         self.specs = {spec.name: spec}
 
     def freeze(self) -> Frozen:
@@ -77,8 +77,8 @@ class WalkedBook(MemoryBook):
             tuple(sorted(self.leases.items())),
             tuple(sorted(self._claims.items())),
             tuple([(worker, n, tuple(leases)) for worker, (n, leases) in sorted(self._taken.items())]),
-            tuple(self.timetable.schedules.values()),
-            self.timetable.looks(),
+            tuple(self.schedules.by_id.values()),
+            self.schedules.looks(),
             tuple(sorted(self.marks.items())),
         ).hashed()
 
@@ -95,9 +95,9 @@ class WalkedBook(MemoryBook):
         self._claims = dict(frozen.claims)
         self._taken = {worker: (n, list(leases)) for worker, n, leases in frozen.taken}
         for schedule in frozen.schedules:
-            self.timetable.put(schedule)
+            self.schedules.put(schedule)
         for id, at in frozen.looks:
-            self.timetable.look(id, at)
+            self.schedules.look(id, at)
         self.marks = dict(frozen.marks)
         return self
 

@@ -15,9 +15,12 @@ from rota.store import Stat, bucket_seconds
 from rota.views.values import Record, iso
 
 
-class Timetable(Struct, frozen=True):
-    """`owner` is the app's name; without an app, `declared`, `specs` and `flows` are empty. `durations` are the usual
-    seconds of a call by task."""
+class Inventory(Struct, frozen=True):
+    """What the code declares and what the store keeps, at one moment.
+
+    `owner` is the app's name; without an app, `declared`, `specs` and `flows` are empty. `durations` are the usual
+    seconds of a call by task.
+    """
 
     now: float
     tz: str
@@ -61,10 +64,10 @@ def _median(counts: Mapping[int, int]) -> float:
     return 0.0
 
 
-def forecast_lines(found: Forecast, table: Timetable) -> list[Record]:
+def forecast_lines(found: Forecast, inventory: Inventory) -> list[Record]:
     """Runs, flows with their steps, and deadlines, one record each, in the order of time."""
     lines = [
-        _fire(fire.at, fire.schedule, fire.task, fire.meets, "flow" if fire.task in table.flows else "run")
+        _fire(fire.at, fire.schedule, fire.task, fire.meets, "flow" if fire.task in inventory.flows else "run")
         for fire in found.fires
     ]
     lines += [
@@ -98,13 +101,13 @@ def _fire(at: float, schedule: str, task: str, meets: bool, kind: str | None = N
     return fields if kind is None else fields | {"kind": kind, "step": step}
 
 
-def forecast_view(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> Record:
+def forecast_view(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> Record:
     return {
         "from": iso(found.start),
         "to": iso(found.end),
         "until": iso(found.until),
-        "zone": table.tz,
-        "seats": table.seats,
+        "zone": inventory.tz,
+        "seats": inventory.seats,
         "fires": [_fire(fire.at, fire.schedule, fire.task, fire.meets) for fire in found.fires],
         "flows": [_flow(period) for period in found.flows],
         "deadlines": [{"at": iso(each.at), "schedule": each.schedule, "task": each.task} for each in found.deadlines],
@@ -122,8 +125,10 @@ def forecast_view(table: Timetable, found: Forecast, chosen: Sequence[Schedule])
             }
             for day, hour in sorted({*found.counts, *found.seats})
         ],
-        "durations": {task: table.durations[task] for task in sorted({s.task for s in chosen} & {*table.durations})},
+        "durations": {
+            task: inventory.durations[task] for task in sorted({s.task for s in chosen} & {*inventory.durations})
+        },
         "paused": sorted(schedule.id for schedule in chosen if schedule.paused),
-        "disabled": sorted(schedule.id for schedule in chosen if table.is_disabled(schedule)),
+        "disabled": sorted(schedule.id for schedule in chosen if inventory.is_disabled(schedule)),
         "unreadable": [*found.unreadable],
     }

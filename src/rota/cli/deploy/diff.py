@@ -9,7 +9,7 @@ from msgspec import Struct
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.deploy.diff_view import change_page
-from rota.cli.forecast.timetable import read_timetable
+from rota.cli.forecast.inventory import read_inventory
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
 from rota.cli.options.user import who
@@ -19,7 +19,7 @@ from rota.domain.difference import Change, Owed, owed, schedule_changes, task_ch
 from rota.domain.firing import moved_tick
 from rota.errors import InvalidOptions
 from rota.views.changes import change_view, owed_view
-from rota.views.forecast import Timetable
+from rota.views.forecast import Inventory
 
 CHANGES = 3
 """The exit code if there are changes."""
@@ -28,7 +28,7 @@ COLUMNS = columns("change", "of", "id", "fields", "next_before", "next_after")
 
 
 class Difference(Struct, frozen=True):
-    table: Timetable
+    inventory: Inventory
     changes: Sequence[Change]
     owed: Sequence[Owed]
 
@@ -68,7 +68,7 @@ def sync(
     found = target.run(_sync(target, app, prune))
     left = [change for change in found.changes if change.kind == "undeclared" and not prune]
     _show_difference(
-        show, Difference(found.table, [change for change in found.changes if change not in left], ()), done=True
+        show, Difference(found.inventory, [change for change in found.changes if change not in left], ()), done=True
     )
     if left:
         names = ", ".join(change.id for change in left)
@@ -77,13 +77,13 @@ def sync(
 
 
 async def _difference(target: Target, app: Rota) -> Difference:
-    table = await read_timetable(target, app)
+    inventory = await read_inventory(target, app)
     try:
-        changes = schedule_changes(table.declared, table.stored, table.owner, table.now)
-        due = owed(table.started(), table.now)
+        changes = schedule_changes(inventory.declared, inventory.stored, inventory.owner, inventory.now)
+        due = owed(inventory.started(), inventory.now)
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
-    return Difference(table, [*changes, *task_changes(table.specs, table.published)], due)
+    return Difference(inventory, [*changes, *task_changes(inventory.specs, inventory.published)], due)
 
 
 async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
@@ -92,7 +92,7 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     async with app.client() as client:
         await client.declare(core_of(app).registry.specs())
         await core_of(app).declare_schedules()
-        moves = [moved_tick(found.table.stored[change.id]) for change in found.changes if change.kind == "moved"]
+        moves = [moved_tick(found.inventory.stored[change.id]) for change in found.changes if change.kind == "moved"]
         await client.fire([move for move in moves if move is not None])
         if prune:
             await app.schedules.prune(
@@ -106,7 +106,7 @@ def _show_difference(show: Show, found: Difference, done: bool = False) -> None:
     if show.json:
         show.value({"changes": records, "catch_up": [owed_view(each) for each in found.owed]})
         return
-    show.records(records, COLUMNS, render=lambda: change_page(found.changes, found.owed, found.table, done))
+    show.records(records, COLUMNS, render=lambda: change_page(found.changes, found.owed, found.inventory, done))
     if not show.terminal:
         for each in found.owed:
             show.note(f"{each.schedule} would make {plural(each.runs, 'run')} at once")

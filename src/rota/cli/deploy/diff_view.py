@@ -10,7 +10,7 @@ from rota.cli.render.show import to_json
 from rota.cli.render.text import one_line, plural
 from rota.cli.schedules.view import owner_words
 from rota.domain.difference import Change, Field, Owed
-from rota.views.forecast import Timetable
+from rota.views.forecast import Inventory
 from rota.views.values import plain_value
 
 SIGN = {"added": "+", "changed": "~", "moved": "~", "undeclared": "-", "taken": "!"}
@@ -25,12 +25,12 @@ WORDS = {
 
 
 def change_page(
-    changes: Sequence[Change], owed: Sequence[Owed], table: Timetable, done: bool = False
+    changes: Sequence[Change], owed: Sequence[Owed], inventory: Inventory, done: bool = False
 ) -> RenderableType:
     """The changes that a start would make; with `done`, those that were made."""
     parts: list[RenderableType] = []
     for change in changes:
-        parts += _lines(change, table, _words(change, table, done))
+        parts += _lines(change, inventory, _words(change, inventory, done))
     if not changes:
         parts.append(Text("No changes: the store is as the code says.", style="green"))
     if owed:
@@ -39,20 +39,20 @@ def change_page(
     return Group(*parts)
 
 
-def _words(change: Change, table: Timetable, done: bool) -> str:
+def _words(change: Change, inventory: Inventory, done: bool) -> str:
     if change.kind == "taken":
-        return f"{WORDS['taken']} {owner_words(table.stored[change.id])}"
+        return f"{WORDS['taken']} {owner_words(inventory.stored[change.id])}"
     return "deleted" if done and change.kind == "undeclared" else WORDS[change.kind]
 
 
-def _lines(change: Change, table: Timetable, words: str) -> list[Text]:
+def _lines(change: Change, inventory: Inventory, words: str) -> list[Text]:
     head = Text.assemble((f"{SIGN[change.kind]} {change.of} {one_line(change.id)}", STYLE[change.kind]))
     if words:
         head.append(f"  {words}", style="dim")
     if change.kind == "taken":
         return [head]
     lines = [head, *(_field_line(field) for field in change.fields)]
-    return lines + (_next_lines(change, table) if change.of == "schedule" else [])
+    return lines + (_next_lines(change, inventory) if change.of == "schedule" else [])
 
 
 def _field_line(field: Field) -> Text:
@@ -60,9 +60,9 @@ def _field_line(field: Field) -> Text:
     return Text.assemble((f"    {field.name}  ", "dim"), (before, "red"), " → ", (after, "green"))
 
 
-def _next_lines(change: Change, table: Timetable) -> list[Text]:
+def _next_lines(change: Change, inventory: Inventory) -> list[Text]:
     """How the next tick moves; an added schedule has only a new one, an undeclared schedule only an old one."""
-    before, after = _at(change.next_before, table), _at(change.next_after, table)
+    before, after = _at(change.next_before, inventory), _at(change.next_after, inventory)
     match change.kind:
         case "added":
             return [Text.assemble(("    next  ", "dim"), after)]
@@ -74,8 +74,8 @@ def _next_lines(change: Change, table: Timetable) -> list[Text]:
             return []
 
 
-def _at(instant: float | None, table: Timetable) -> str:
-    return "never" if instant is None else clock(instant, table.now)
+def _at(instant: float | None, inventory: Inventory) -> str:
+    return "never" if instant is None else clock(instant, inventory.now)
 
 
 def _owed_words(owed: Owed) -> str:

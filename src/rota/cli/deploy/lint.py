@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rota.cli.deploy.lint_tasks import lint_tasks
 from rota.cli.forecast.cron import finding_lines
-from rota.cli.forecast.timetable import read_timetable
+from rota.cli.forecast.inventory import read_inventory
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show, columns
@@ -18,7 +18,7 @@ from rota.domain.lint import Finding, LintTarget, lint
 from rota.domain.schedule import Schedule
 from rota.domain.timing import moment
 from rota.domain.triggers import Trigger
-from rota.views.forecast import Timetable
+from rota.views.forecast import Inventory
 from rota.views.schedules import policy_of, words_of
 
 COLUMNS = columns("schedule", "level", "code", "message", "hint", "task")
@@ -38,8 +38,8 @@ def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
     done. Schedules of other apps are left out.
     """
     app = target.app() if target.reference is not None else None
-    table = target.run(read_timetable(target, app))
-    found = list(linted(table))
+    inventory = target.run(read_inventory(target, app))
+    found = list(linted(inventory))
     tasks = [] if app is None else list(lint_tasks(app))
     records = [_record(each.schedule, finding) for each in found for finding in each.findings]
     records += [_fields(finding) | {"schedule": None, "task": task, "trigger": None} for task, finding in tasks]
@@ -47,32 +47,36 @@ def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
     return int(any(finding.level == "error" for each in found for finding in each.findings))
 
 
-def linted(table: Timetable) -> Iterator[Linted]:
+def linted(inventory: Inventory) -> Iterator[Linted]:
     """The findings of each schedule. A schedule of the code replaces the stored one of the same name."""
-    declared = {schedule.id: schedule for schedule in table.declared}
-    ours = {id: known for id, known in table.stored.items() if not table.owner or known.owner in ("", table.owner)}
+    declared = {schedule.id: schedule for schedule in inventory.declared}
+    ours = {
+        id: known
+        for id, known in inventory.stored.items()
+        if not inventory.owner or known.owner in ("", inventory.owner)
+    }
     for id, schedule in sorted((ours | declared).items()):
         if id in ours and ours[id].ended and ours[id].trigger == schedule.trigger:
             continue  # it has ended and never fires again
-        yield Linted(schedule, _findings(schedule, table))
+        yield Linted(schedule, _findings(schedule, inventory))
 
 
-def _findings(schedule: Schedule, table: Timetable) -> list[Finding]:
+def _findings(schedule: Schedule, inventory: Inventory) -> list[Finding]:
     policy = policy_of(schedule)
-    now: datetime = moment(table.now)
+    now: datetime = moment(inventory.now)
     try:
         trigger = Trigger.parse(schedule.trigger)
     except ValueError as error:
         return [Finding("unreadable", "error", f"Its trigger cannot be read: {error}.", "Put it again.")]
     if schedule.deadline is not None:  # it makes no runs: only its times can be wrong
-        return lint(LintTarget(trigger=trigger, zone=table.tz), now)
+        return lint(LintTarget(trigger=trigger, zone=inventory.tz), now)
     target = LintTarget(
         trigger=trigger if schedule.anchor is None else trigger.anchored(moment(schedule.anchor)),
-        zone=table.tz,
+        zone=inventory.tz,
         overlap=schedule.overlap,
         catch_up=schedule.catch_up,
         grace=schedule.grace,
-        duration=table.durations.get(schedule.task),
+        duration=inventory.durations.get(schedule.task),
         timeout=policy.timeout,
         retry=policy.retry,
     )

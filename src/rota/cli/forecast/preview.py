@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from cyclopts import Parameter
 
-from rota.cli.forecast.timetable import read_timetable
+from rota.cli.forecast.inventory import read_inventory
 from rota.cli.forecast.view import calendar
 from rota.cli.options.parameters import OnlyTask, Shared
 from rota.cli.options.target import Target
@@ -35,18 +35,18 @@ def preview(
     """
     if not 1 <= days <= LONGEST:
         raise InvalidOptions(f"--days {days}: from 1 to {LONGEST}")
-    table = target.run(read_timetable(target, target.app() if target.reference is not None else None))
-    chosen = [each for each in table.started().values() if task is None or each.task == task]
-    end = table.now + days * DAY
-    firing = [each for each in chosen if not table.is_disabled(each)]
-    found = forecast(firing, table.durations, table.now, end, ZoneInfo(table.tz), table.flows)
+    inventory = target.run(read_inventory(target, target.app() if target.reference is not None else None))
+    chosen = [each for each in inventory.started().values() if task is None or each.task == task]
+    end = inventory.now + days * DAY
+    firing = [each for each in chosen if not inventory.is_disabled(each)]
+    found = forecast(firing, inventory.durations, inventory.now, end, ZoneInfo(inventory.tz), inventory.flows)
     if show.json:
-        show.value(forecast_view(table, found, chosen))
+        show.value(forecast_view(inventory, found, chosen))
     else:
         show.records(
-            forecast_lines(found, table),
+            forecast_lines(found, inventory),
             COLUMNS,
-            render=lambda: calendar(table, found, chosen),
+            render=lambda: calendar(inventory, found, chosen),
         )
         if not show.terminal:
             for pace in found.frequent:

@@ -14,7 +14,7 @@ from rota.domain.deadline import deadline_id
 from rota.domain.forecast import Forecast, Hour, Pace
 from rota.domain.rehearsal import PeriodStart
 from rota.domain.schedule import Schedule
-from rota.views.forecast import Timetable
+from rota.views.forecast import Inventory
 from rota.views.schedules import words_of, zone_of
 
 WIDTH = 3
@@ -26,20 +26,20 @@ FULL = 0.8
 """The share of the seats beyond which an hour is crowded."""
 
 
-def calendar(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> RenderableType:
+def calendar(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> RenderableType:
     if not chosen:
         return Text("No schedules; give a task one with @app.task(schedule=DailyAt(9)).")
-    days = _days(found, ZoneInfo(table.tz))
-    parts: list[RenderableType] = [Text(f"Fires by hour, {table.tz} time", style="bold")]
+    days = _days(found, ZoneInfo(inventory.tz))
+    parts: list[RenderableType] = [Text(f"Fires by hour, {inventory.tz} time", style="bold")]
     parts.append(_grid(days, found.counts, _count, lambda count: "cyan" if count < CROWDED else "bold cyan"))
     if any(busy >= LEAST for busy in found.seats.values()):
-        parts += [Text(), Text(f"Busy seats by hour, in the mean{_of(table.seats)}", style="bold")]
-        parts.append(_grid(days, found.seats, _seats, lambda busy: _load_style(busy, table.seats)))
-    parts += _flows(table, found)
-    parts += _expected(table, found, chosen)
+        parts += [Text(), Text(f"Busy seats by hour, in the mean{_of(inventory.seats)}", style="bold")]
+        parts.append(_grid(days, found.seats, _seats, lambda busy: _load_style(busy, inventory.seats)))
+    parts += _flows(inventory, found)
+    parts += _expected(inventory, found, chosen)
     parts += _often(found.frequent)
-    parts += _meetings(table, found)
-    parts += _remarks(table, found, chosen)
+    parts += _meetings(inventory, found)
+    parts += _remarks(inventory, found, chosen)
     return Group(*parts)
 
 
@@ -90,25 +90,25 @@ def _of(seats: int) -> str:
     return f" ({plural(seats, 'seat')} of live workers)" if seats else " (no live workers)"
 
 
-def _flows(table: Timetable, found: Forecast) -> list[RenderableType]:
+def _flows(inventory: Inventory, found: Forecast) -> list[RenderableType]:
     """For each flow, the next period with its steps, and the number of periods that follow."""
     parts: list[RenderableType] = []
     for name in dict.fromkeys(period.flow for period in found.flows):
         periods = [period for period in found.flows if period.flow == name]
-        zone = ZoneInfo(own_zone_of(table, periods[0].schedule))
+        zone = ZoneInfo(own_zone_of(inventory, periods[0].schedule))
         parts += [_under_way(period, zone) for period in periods if period.begun]
         ahead = [period for period in periods if not period.begun]
         if ahead:
-            parts += [_start(ahead[0], zone, table.now), _steps(ahead[0], zone, table.durations)]
+            parts += [_start(ahead[0], zone, inventory.now), _steps(ahead[0], zone, inventory.durations)]
         if len(ahead) > 1:
             behind = f"{ahead[1].period} to {ahead[-1].period}" if len(ahead) > 2 else ahead[1].period
             parts.append(Text(f"    and {plural(len(ahead) - 1, 'more period')}: {behind}", style="dim"))
     return [Text(), Text("Flows, by how long their steps usually take", style="bold"), *parts] if parts else []
 
 
-def own_zone_of(table: Timetable, schedule: str) -> str:
-    known = {each.id: each for each in (*table.stored.values(), *table.declared)}
-    return zone_of(known[schedule].trigger, table.tz).key
+def own_zone_of(inventory: Inventory, schedule: str) -> str:
+    known = {each.id: each for each in (*inventory.stored.values(), *inventory.declared)}
+    return zone_of(known[schedule].trigger, inventory.tz).key
 
 
 def _under_way(period: PeriodStart, zone: ZoneInfo) -> Text:
@@ -139,7 +139,7 @@ def _steps(period: PeriodStart, zone: ZoneInfo, durations: Mapping[str, float]) 
     return grid
 
 
-def _expected(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
+def _expected(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
     """Each deadline once: what should be done by then, and when its next tick is."""
     known = {schedule.id: schedule for schedule in chosen}
     first: dict[str, float] = {}
@@ -147,7 +147,7 @@ def _expected(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> 
         first.setdefault(each.schedule, each.at)
     lines = [
         f"{one_line(id.removeprefix(deadline_id('')))}  {one_line(words_of(known[id].trigger))}; "
-        f"next {wall(at, zone_of(known[id].trigger, table.tz), table.now)}"
+        f"next {wall(at, zone_of(known[id].trigger, inventory.tz), inventory.now)}"
         for id, at in first.items()
     ]
     return _section("Should be done by (deadlines make no runs)", lines[:SHOWN], len(lines) - SHOWN) if lines else []
@@ -160,12 +160,12 @@ def _often(frequent: Sequence[Pace]) -> list[RenderableType]:
     return _section("All the time, so left out above", lines, len(frequent) - SHOWN)
 
 
-def _meetings(table: Timetable, found: Forecast) -> list[RenderableType]:
+def _meetings(inventory: Inventory, found: Forecast) -> list[RenderableType]:
     if not found.collisions:
         return [Text(), Text("No two schedules meet in the same minute.", style="green")] if found.fires else []
-    zone = ZoneInfo(table.tz)
+    zone = ZoneInfo(inventory.tz)
     lines = [
-        f"{plural(len(met.minutes), 'time')}, first {wall(met.minutes[0], zone, table.now)}: "
+        f"{plural(len(met.minutes), 'time')}, first {wall(met.minutes[0], zone, inventory.now)}: "
         + ", ".join(one_line(name) for name in met.schedules[:SHOWN])
         + (f" and {len(met.schedules) - SHOWN} more" if len(met.schedules) > SHOWN else "")
         for met in found.collisions[:SHOWN]
@@ -173,7 +173,7 @@ def _meetings(table: Timetable, found: Forecast) -> list[RenderableType]:
     return _section("In the same minute", lines, len(found.collisions) - SHOWN)
 
 
-def _remarks(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
+def _remarks(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
     """What the figures are based on, and what they leave out."""
     lines: list[str] = []
     meeting = sorted({fire.schedule for fire in found.fires if fire.meets})
@@ -181,17 +181,17 @@ def _remarks(table: Timetable, found: Forecast, chosen: Sequence[Schedule]) -> l
         lines.append(f"fires before its last run has ended, by the usual duration: {_listed(meeting)}")
     working = {schedule.task for schedule in chosen if schedule.deadline is None}
     steps = {step.task for period in found.flows for step in period.steps}
-    known = {task for task in working | steps if task in table.durations}
+    known = {task for task in working | steps if task in inventory.durations}
     if known:
-        usual = sorted(known, key=lambda task: -table.durations[task])
-        lines.append("usual durations: " + _listed([f"{task} {span(table.durations[task])}" for task in usual]))
-    unknown = sorted((working | steps) - known - {*table.flows})
+        usual = sorted(known, key=lambda task: -inventory.durations[task])
+        lines.append("usual durations: " + _listed([f"{task} {span(inventory.durations[task])}" for task in usual]))
+    unknown = sorted((working | steps) - known - {*inventory.flows})
     if unknown:
         lines.append(f"no run in the last two days, so no duration and no load: {_listed(unknown)}")
     paused = sorted(schedule.id for schedule in chosen if schedule.paused)
     if paused:
         lines.append(f"paused, so not in it: {_listed(paused)}")
-    disabled = sorted(schedule.id for schedule in chosen if table.is_disabled(schedule))
+    disabled = sorted(schedule.id for schedule in chosen if inventory.is_disabled(schedule))
     if disabled:
         lines.append(f"of disabled tasks, so not in it: {_listed(disabled)}")
     if found.unreadable:

@@ -76,7 +76,7 @@ def hold_tether(on_parent_end: Callable[[], None]) -> None:
     threading.Thread(target=wait, name="rota-tether", daemon=True).start()
 
 
-class Crew:
+class Children:
     """Several worker processes, until `stop` is asked or, with `burst`, until all have ended."""
 
     def __init__(self, command: Sequence[str], count: int, burst: bool, stop: Stop) -> None:

@@ -25,7 +25,7 @@ from rota.cli.render.logs import (
 )
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
-from rota.cli.worker.children import Crew, hold_tether, worker_command
+from rota.cli.worker.children import Children, hold_tether, worker_command
 from rota.cli.worker.loops import LoopKind, check_loop, run_on
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
 from rota.cli.worker.signals import Stop, stop_signals
@@ -166,7 +166,7 @@ async def work_in_many(command: Sequence[str], count: int, burst: bool, show: Sh
             show.line(f"rota worker: {count} processes; Ctrl-C stops them all")
         async with renewing(logs) as address:
             command = [*command, "--renewer", address] if address else command
-            return 0 if await Crew(command, count, burst, stop).work() else 1
+            return 0 if await Children(command, count, burst, stop).work() else 1
 
 
 async def _start(app: Rota, only: Collection[str]) -> list[str]:

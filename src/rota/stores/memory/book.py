@@ -26,7 +26,7 @@ from rota.stores.idle import Idle
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane
-from rota.stores.memory.timetable import Timetable
+from rota.stores.memory.schedules import Schedules
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
 
@@ -41,7 +41,7 @@ class MemoryBook:
         self.leases: dict[str, float] = {}  # run id -> the earliest time of its next offer for rescue
         self.workers: dict[str, WorkerSeen] = {}
         self.specs: dict[str, TaskSpec] = {}
-        self.timetable = Timetable()
+        self.schedules = Schedules()
         self.decisions: dict[tuple[str, str, Reason], DecisionCount] = {}
         self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
@@ -274,19 +274,19 @@ class MemoryBook:
     def load_schedules(self, ids: Sequence[str]) -> None: ...
 
     def schedule(self, id: str) -> Schedule | None:
-        return self.timetable.schedules.get(id)
+        return self.schedules.by_id.get(id)
 
     def put_schedule(self, schedule: Schedule) -> None:
-        self.timetable.put(schedule)
+        self.schedules.put(schedule)
 
     def drop_schedule(self, id: str) -> None:
-        self.timetable.drop(id)
+        self.schedules.drop(id)
 
     def offer_schedules(self) -> list[Schedule]:
-        return self.timetable.offer(self.now)
+        return self.schedules.offer(self.now)
 
     def next_schedule(self) -> float | None:
-        return self.timetable.next()
+        return self.schedules.next()
 
     # -- policies --------------------------------------------------------------------------------------------------
 
@@ -350,8 +350,8 @@ class MemoryBook:
             if (mark.finished_at or self.now) > self.now - memory.get(name[0], MARK_MEMORY)
         }
         self.decisions = {k: row for k, row in self.decisions.items() if row.last_at > marks_before}
-        for id in [id for id, schedule in self.timetable.schedules.items() if over(schedule, marks_before)]:
-            self.timetable.drop(id)
+        for id in [id for id, schedule in self.schedules.by_id.items() if over(schedule, marks_before)]:
+            self.schedules.drop(id)
         self._rates = {k: (r, at) for k, (r, at) in self._rates.items() if at is not None or r.full_at > self.now}
         self._holders = {name: ids for name, ids in self._holders.items() if ids}
         if ids:

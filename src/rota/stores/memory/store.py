@@ -164,7 +164,7 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     kinds: dict[type, dict[str, Any]] = {
         TaskSpec: dict(book.specs),
         port.WorkerSeen: dict(book.workers),
-        Schedule: book.timetable.schedules,
+        Schedule: book.schedules.by_id,
     }
     found = kinds[kind]
     names = sorted(found if query.names is None else found.keys() & set(query.names))

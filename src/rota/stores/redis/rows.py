@@ -13,7 +13,7 @@ from rota.stores.redis.msgpack import Instant, Text, instant_or_none, or_false, 
 
 
 class _Schedule(Struct, frozen=True, array_like=True):
-    """As in lua/shared/timetable.lua."""
+    """As in lua/shared/schedules.lua."""
 
     id: str
     text: str

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints timetable
+-- with: clock book policies holds hints schedules
 -- twin: rota/stores/redis/store.py
 -- aside: put off what a claim returned and its version cannot read. Claimed runs are queued again and due later; nobody has
 -- worked on them, so another claim may use the same fence. Lapsed runs and schedules are offered again later.

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints timetable output gates wakes
+-- with: clock book policies holds hints schedules output gates wakes
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
@@ -260,12 +260,12 @@ end
 local function offer_schedules()
   if not has_tasks and free <= 0 then return {} end
   local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
-  local schedules, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
+  local texts, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
   for i, id in ipairs(ids) do
-    book.zput(LOOK, id, schedules[i] and after(now, OFFER_AGAIN))
-    if schedules[i] then
+    book.zput(LOOK, id, texts[i] and after(now, OFFER_AGAIN))
+    if texts[i] then
       found[#found + 1] = id
-      found[#found + 1] = schedules[i]
+      found[#found + 1] = texts[i]
     end
   end
   return found

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints timetable
+-- with: clock book policies holds hints schedules
 -- twin: rota/stores/ledger/control.py
 -- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the
 -- command in its lease when it renews.
@@ -112,15 +112,15 @@ local function control_task(item)
 end
 
 local function control_schedule(id)
-  local schedule = timetable.schedule_of(id)
+  local schedule = schedules.schedule_of(id)
   if not schedule then return 0 end
   if command == "cancel" or command == "drop" then
-    timetable.drop_schedule(id)
+    schedules.drop_schedule(id)
   else
     if schedule[SCHED_PAUSED] == (command == "pause") then return 0 end
     schedule[SCHED_PAUSED], schedule[SCHED_NOTE], schedule[SCHED_VERSION] = command == "pause", note, schedule[SCHED_VERSION] + 1
     if command == "resume" then schedule[SCHED_SINCE] = now end -- ticks of the time of the pause are not fired
-    timetable.put_schedule(schedule)
+    schedules.put_schedule(schedule)
     if command == "resume" and schedule[SCHED_FIRES] then book.arrive(false, schedule[SCHED_FIRES]) end
   end
   policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], REASONS[command], 1, false, note, by)

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints timetable
+-- with: clock book policies holds hints schedules
 -- twin: rota/stores/ledger/declare.py
 -- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed.
 local function forget_rates(task)
@@ -23,7 +23,7 @@ local function declare_task(task, spec)
 end
 
 local function declare_schedule(schedule)
-  local before = timetable.schedule_of(schedule[SCHED_ID])
+  local before = schedules.schedule_of(schedule[SCHED_ID])
   if before and before[SCHED_OWNER] ~= schedule[SCHED_OWNER] then return "taken" end
   if not before then -- a schedule with a version comes from another store and keeps its state
     if schedule[SCHED_VERSION] == 0 then schedule[SCHED_VERSION], schedule[SCHED_SINCE] = 1, now end
@@ -38,7 +38,7 @@ local function declare_schedule(schedule)
     schedule[SCHED_VERSION], schedule[SCHED_PAUSED] = before[SCHED_VERSION] + 1, before[SCHED_PAUSED]
     schedule[SCHED_NOTE], schedule[SCHED_RECENT] = before[SCHED_NOTE], before[SCHED_RECENT]
   end
-  timetable.put_schedule(schedule)
+  schedules.put_schedule(schedule)
   if schedule[SCHED_FIRES] and not schedule[SCHED_PAUSED] then book.arrive(false, schedule[SCHED_FIRES]) end
   return before and "changed" or "added"
 end

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints admit timetable
+-- with: clock book policies holds hints admit schedules
 -- twin: rota/stores/ledger/admit.py
 -- fire: advance each schedule and admit the runs of its tick, unless the schedule has changed since the tick was computed. A
 -- refused run still advances the schedule. Answers the time, then for each tick 0, or 1 with run and reason of each run.
@@ -14,7 +14,7 @@ local function remember(recent, nominal, reason, run)
 end
 
 local function fire(tick)
-  local schedule = timetable.schedule_of(tick[T_SCHEDULE])
+  local schedule = schedules.schedule_of(tick[T_SCHEDULE])
   if not schedule or schedule[SCHED_PAUSED] or schedule[SCHED_VERSION] ~= tick[T_VERSION] then return { 0 } end
   if schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then return { 0 } end
   local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
@@ -27,7 +27,7 @@ local function fire(tick)
   end
   schedule[SCHED_NEXT], schedule[SCHED_FIRES] = tick[T_THEN] or false, tick[T_FIRES] or false
   schedule[SCHED_RECENT] = #recent > 0 and recent
-  timetable.put_schedule(schedule)
+  schedules.put_schedule(schedule)
   if tick[T_MISSED] then
     policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
   end
@@ -39,7 +39,7 @@ for i, tick in ipairs(ticks) do
   ids[i] = tick[T_SCHEDULE]
   total = total + #tick[T_RUNS]
 end
-timetable.load_schedules(ids)
+schedules.load_schedules(ids)
 admit.reserve(total)
 local answer = { instant(now) }
 for i, tick in ipairs(ticks) do

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints timetable
+-- with: clock book policies holds hints schedules
 -- twin: rota/stores/retention.py
 -- sweep: expire runs that are too late to start, and forget what ended long ago; a bounded number in one script.
 local request = cmsgpack.unpack(ARGV[3])
@@ -50,7 +50,7 @@ end
 local function forget_others()
   forget_marks()
   forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
-  for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do timetable.drop_schedule(id) end
+  for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do schedules.drop_schedule(id) end
   for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
     local name = ROOT .. "rate:" .. task
     call("ZREMRANGEBYSCORE", name, "-inf", now)

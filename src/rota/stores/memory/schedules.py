@@ -7,25 +7,25 @@ from rota.domain.schedule import Schedule
 from rota.store import DUE_SCHEDULES, OFFER_AGAIN
 
 
-class Timetable:
+class Schedules:
     def __init__(self) -> None:
-        self.schedules: dict[str, Schedule] = {}
+        self.by_id: dict[str, Schedule] = {}
         self._offer_at: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
 
     def put(self, schedule: Schedule) -> None:
-        self.schedules[schedule.id] = schedule
+        self.by_id[schedule.id] = schedule
         self._offer_again_at(schedule.id, None if schedule.paused else schedule.fires_at)
 
     def drop(self, id: str) -> None:
-        self.schedules.pop(id, None)
+        self.by_id.pop(id, None)
         self._offer_again_at(id, None)
 
     def offer(self, now: float) -> list[Schedule]:
         """Return due schedules. Each is offered to one worker at a time."""
         found: list[Schedule] = []
         while len(found) < DUE_SCHEDULES and (at := self.next()) is not None and at <= now:
-            found.append(self.schedules[self._heap[0][1]])
+            found.append(self.by_id[self._heap[0][1]])
             self._offer_again_at(found[-1].id, after(now, OFFER_AGAIN))
         return found
 

@@ -12,13 +12,13 @@ from rota.domain.rehearsal import FlowShape
 from rota.domain.spec import TaskSpec
 from rota.flow import Flow, specs_of
 from rota.store import RunQuery, WorkerSeen
-from rota.views.forecast import Timetable, usual_durations
+from rota.views.forecast import Inventory, usual_durations
 
 LOOKED_BACK = 2 * 24 * 60
 """Minutes of recorded durations: all that a store keeps."""
 
 
-async def read_timetable(target: Target, app: Rota | None) -> Timetable:
+async def read_inventory(target: Target, app: Rota | None) -> Inventory:
     async with opened(target) as (stored, client):
         schedules = await stored.list()
         published = await client.rows(TaskSpec)
@@ -26,7 +26,7 @@ async def read_timetable(target: Target, app: Rota | None) -> Timetable:
         stats = await client.stats(LOOKED_BACK)
         flows = [await _shape(client, flow, workers.now) for flow in (app.flows.values() if app else ())]
     seats = sum(worker.report.seats for worker in workers.items if is_alive(worker, workers.now))
-    return Timetable(
+    return Inventory(
         now=published.now,
         tz=app.settings.tz if app else target.tz(),
         owner=app.settings.name if app else "",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rota.domain.run import NewRun, after
 from rota.domain.schedule import Tick
 from rota.store import Plan
-from storekit.model import holding
+from storekit.model import holds
 from storekit.model.book import ANY, Book, Ending, Row
 
 Answer = tuple[str, str]
@@ -19,17 +19,17 @@ def put(book: Book, news: Sequence[NewRun], plan: Plan | None = None) -> tuple[l
         return answers, set()
     kept = {run for run, _ in answers}
     gone = [row for row in book.in_group(plan.group) if row.id not in kept and row.new.unique_key not in plan.keep]
-    holding.cancel_all(book, gone, "cancelled", plan.note)
+    holds.cancel_all(book, gone, "cancelled", plan.note)
     return answers, {row.id for row in gone}
 
 
 def fire(book: Book, tick: Tick) -> list[Answer] | None:
     """Return the answers to the runs of a tick; None if the schedule has changed since the tick was computed."""
-    row = book.timetable.current(tick)
+    row = book.schedules.current(tick)
     if row is None:
         return None
     answers = [answer_to(book, run) for run in tick.runs]
-    book.timetable.advance(row, tick, [reason for _, reason in answers])
+    book.schedules.advance(row, tick, [reason for _, reason in answers])
     if missed := tick.missed:
         place = row.fields["task"], row.fields["key"]
         book.decisions.add(*place, "missed", book.now, count=missed.count, note=missed.words)
@@ -48,7 +48,7 @@ def admit(book: Book, new: NewRun) -> Answer:
         return new.id, "accepted"
     if not book.task(new.task).enabled:
         return new.id, "disabled"
-    equals = holding.equals(book, new.task, new.unique_key) if new.guards.unique else []
+    equals = holds.equals(book, new.task, new.unique_key) if new.guards.unique else []
     waiting = sorted((row for row in equals if row.waiting), key=lambda row: row.fence > 0)
     if waiting and not (new.guards.join == "wait" and waiting[0].fence):
         return waiting[0].id, join(book, waiting[0], new)
@@ -57,7 +57,7 @@ def admit(book: Book, new: NewRun) -> Answer:
     if refusal := refused(book, new):
         return new.id, refusal
     behind = [row.id for row in equals] if new.guards.behind else []
-    add(book, new, holding.unmet(book, [*new.needs, *behind]))
+    add(book, new, holds.unmet(book, [*new.needs, *behind]))
     return new.id, "accepted"
 
 
@@ -115,9 +115,9 @@ def join(book: Book, row: Row, new: NewRun) -> str:
     elif new.expires_at is not None and new.expires_at > row.due:
         row.expires = new.expires_at
     else:
-        holding.move_expiry(row, before)
+        holds.move_expiry(row, before)
     if row.body != new.body:
         start_afresh(row, new.body)
     if new.group is not None:
-        row.needs = holding.unmet(book, [need for need in new.needs if need != row.id])
+        row.needs = holds.unmet(book, [need for need in new.needs if need != row.id])
     return "joined"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rota.domain.run import after
 from rota.store import ClaimRequest
-from storekit.model import holding
+from storekit.model import holds
 from storekit.model.book import Book, Row
 
 
@@ -18,7 +18,7 @@ def claim(book: Book, request: ClaimRequest, ready: bool = False, took: str | No
     handed = kept(book, worker, lease)
     unheard = [] if handed is None or handed.id == took else [handed]
     free = request.free - len(unheard)
-    holding.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
+    holds.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
     found = unheard + take(book, worker, tasks, free, lease)
     book.batches[worker] = [(row.id, row.fence) for row in found]
     may_hand(book, worker, tasks if ready and free > 0 and not found else ())

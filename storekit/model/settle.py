@@ -3,7 +3,7 @@
 from rota.domain.run import Lease, Note, after
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 from rota.store import ID_MEMORY, Retention
-from storekit.model import holding
+from storekit.model import holds
 from storekit.model.book import ATTEMPTS_SHOWN, Book, Ending, Mark, Row
 
 
@@ -35,10 +35,10 @@ def settle(book: Book, settlement: Settlement) -> str:
     row.error = None if settlement.error is None else settlement.error.message
     keep_note(row, settlement.note)
     if isinstance(settlement.action, Finish):
-        holding.end(book, row, settlement.action.state, settlement.action.reason)
+        holds.end(book, row, settlement.action.state, settlement.action.reason)
         row.result = settlement.action.result
     elif row.command == "cancel":
-        holding.end(book, row, "cancelled", "cancelled")
+        holds.end(book, row, "cancelled", "cancelled")
     else:
         requeue(book, row, settlement.action, settlement.called)
     if row.final:
@@ -58,13 +58,13 @@ def is_known(row: Row | None, settlement: Settlement) -> bool:
 def requeue(book: Book, row: Row, action: Requeue, called: bool) -> None:
     row.due = after(book.now, action.delay) if action.delay else row.due
     row.expires = None if called else row.expires
-    others = holding.equals(book, row.new.task, row.new.unique_key)
+    others = holds.equals(book, row.new.task, row.new.unique_key)
     heir = next((other for other in others if other.waiting and row.id not in other.needs), None)
     row.state, row.command = "paused" if row.command == "pause" else "queued", None
     if heir is not None:
         if heir.body == row.body:
             heir.due, heir.failures = min(heir.due, row.due), max(heir.failures, row.failures)
-        holding.end(book, row, "cancelled", "superseded")
+        holds.end(book, row, "cancelled", "superseded")
         book.count_decision(row, "superseded", run=heir.id)
 
 
@@ -72,9 +72,9 @@ def finish(book: Book, row: Row, settlement: Settlement) -> None:
     """Write the mark first, then release the waiting runs: they are checked against the mark."""
     if row.marks and settlement.mark:
         write_mark(book, row)
-    holding.release(book, row)
+    holds.release(book, row)
     if settlement.stops is not None:
-        holding.cancel_all(book, book.in_group(settlement.stops), "stopped", f"{row.new.task} {row.state}")
+        holds.cancel_all(book, book.in_group(settlement.stops), "stopped", f"{row.new.task} {row.state}")
 
 
 def write_mark(book: Book, row: Row) -> None:

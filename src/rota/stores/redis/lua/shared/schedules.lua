@@ -1,7 +1,7 @@
 -- twin: rota/domain/schedule.py
 -- Schedules: the declaration of each as a JSON text, which scripts only compare, and its state. LOOK has the time at which
 -- a claim offers a schedule; OVER the time of the last firing of those put at run time that have no next tick.
-local timetable = {}
+local schedules = {}
 
 local SCHED_ID, SCHED_TEXT, SCHED_TIMES, SCHED_OWNER, SCHED_TASK, SCHED_KEY, SCHED_ANCHOR = 1, 2, 3, 4, 5, 6, 7
 local SCHED_NEXT, SCHED_FIRES, SCHED_VERSION, SCHED_SINCE, SCHED_PAUSED, SCHED_NOTE, SCHED_RECENT = 8, 9, 10, 11, 12, 13, 14
@@ -9,31 +9,31 @@ local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over
 local known = {}
 
 -- A schedule that cannot be read counts as missing: it does not disturb the others, and a declaration replaces it.
-function timetable.parse(text)
+function schedules.parse(text)
   local readable, schedule = pcall(cmsgpack.unpack, text)
   return readable and type(schedule) == "table" and schedule
 end
 
-function timetable.schedule_of(id)
+function schedules.schedule_of(id)
   local schedule = known[id]
   if schedule == nil then
-    schedule = timetable.parse(call("HGET", SCHEDULES, id))
+    schedule = schedules.parse(call("HGET", SCHEDULES, id))
     known[id] = schedule
   end
   return schedule
 end
 
-function timetable.load_schedules(ids)
+function schedules.load_schedules(ids)
   for first = 1, #ids, ARGUMENTS do
     local last = math.min(#ids, first + ARGUMENTS - 1)
     local texts = call("HMGET", SCHEDULES, unpack(ids, first, last))
     for i = first, last do
-      known[ids[i]] = timetable.parse(texts[i - first + 1])
+      known[ids[i]] = schedules.parse(texts[i - first + 1])
     end
   end
 end
 
-function timetable.put_schedule(schedule)
+function schedules.put_schedule(schedule)
   local id, recent = schedule[SCHED_ID], schedule[SCHED_RECENT]
   known[id] = schedule
   book.hput(SCHEDULES, id, cmsgpack.pack(schedule))
@@ -42,7 +42,7 @@ function timetable.put_schedule(schedule)
   book.zput(OVER, id, schedule[SCHED_OWNER] == "" and not schedule[SCHED_NEXT] and math.max(last, schedule[SCHED_SINCE]))
 end
 
-function timetable.drop_schedule(id)
+function schedules.drop_schedule(id)
   known[id] = false
   book.hput(SCHEDULES, id, false)
   book.zput(LOOK, id, false)
