@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from rota.domain.run import NewRun
+from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 
 Kind = Literal["text", "integer", "small", "big", "float", "flag", "bytes", "json", "list"]
 """How a value is stored. `json` is a value as JSON; `list` is a tuple, and an empty tuple is stored as nothing."""
@@ -150,26 +151,45 @@ KEPT = tuple(
 )
 """The stored fields of a put that the form "p" of a Redis record does not have."""
 
-SETTLEMENT: dict[str, Kind] = {
-    "id": "text",
-    "fence": "integer",
-    "worker": "text",
-    "state": "text",
-    "reason": "text",
-    "result": "bytes",
-    "delay": "float",
-    "charge": "text",
-    "error": "json",
-    "attempt": "json",
-    "lost": "flag",
-    "called": "flag",
-    "mark": "flag",
-    "progress": "json",
-    "saved": "bytes",
-    "stops": "text",
-}
+
+class SettlementField(Struct, frozen=True):
+    """A field of a settlement. `get` reads the value from a Settlement; `default` is the most frequent value."""
+
+    name: str
+    kind: Kind
+    get: Callable[[Settlement], Any]
+    default: Any = None
+
+
+def _of_finish(name: str) -> Callable[[Settlement], Any]:
+    return lambda settlement: getattr(settlement.action, name) if isinstance(settlement.action, Finish) else None
+
+
+def _of_note(name: str) -> Callable[[Settlement], Any]:
+    return lambda settlement: settlement.note and getattr(settlement.note, name)
+
+
+SETTLEMENT_FIELDS = (
+    SettlementField("id", "text", attrgetter("run")),
+    SettlementField("fence", "integer", attrgetter("fence")),
+    SettlementField("worker", "text", attrgetter("worker")),
+    SettlementField("state", "text", _of_finish("state")),
+    SettlementField("reason", "text", _of_finish("reason")),
+    SettlementField("result", "bytes", _of_finish("result")),
+    SettlementField("delay", "float", lambda s: s.action.delay if isinstance(s.action, Requeue) else 0.0, 0.0),
+    SettlementField("charge", "text", attrgetter("charge"), Charge.NONE),
+    SettlementField("error", "json", attrgetter("error")),
+    SettlementField("attempt", "json", attrgetter("seconds", "error", "warnings")),
+    SettlementField("lost", "flag", attrgetter("lost"), False),
+    SettlementField("called", "flag", attrgetter("called"), True),
+    SettlementField("mark", "flag", attrgetter("mark"), True),
+    SettlementField("progress", "json", _of_note("progress")),
+    SettlementField("saved", "bytes", _of_note("saved")),
+    SettlementField("stops", "text", attrgetter("stops")),
+)
 """The fields of a settlement, in the order in which Redis and PostgreSQL get them. A settlement without a `state` is a
-requeue."""
+requeue. `attempt` is what the worker knows of the attempt; each store writes it in its own form."""
+SETTLEMENT: dict[str, Kind] = {field.name: field.kind for field in SETTLEMENT_FIELDS}
 
 LEASE = ("fence", "worker", "n", "claimed_at", "until", "cancel", "pause")
 """The fields of a lease in Redis: the claim that took the run, and the commands that the run got since."""

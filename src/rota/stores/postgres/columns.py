@@ -9,10 +9,10 @@ from msgspec import Struct
 from rota.domain.guards import Mark
 from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.settlement import Charge, Finish, Requeue, Settlement
+from rota.domain.settlement import Settlement
 from rota.domain.spec import TaskSpec
 from rota.store import MarkRow, Plan, Tally
-from rota.stores.fields import PUT, SETTLEMENT, PutField
+from rota.stores.fields import PUT, SETTLEMENT_FIELDS, PutField, SettlementField
 from rota.stores.retention import mark_memory
 
 Column = list[Any]
@@ -111,30 +111,28 @@ def _attempt(settlement: Settlement) -> str:
 
 
 def of_settlements(settlements: Sequence[Settlement]) -> list[Any]:
-    """Whether the batch is simple (see the function `settle`), then a column for each field of SETTLEMENT."""
-    ids = [settlement.run for settlement in settlements]
-    finishes = [s.action if isinstance(s.action, Finish) else None for s in settlements]
-    stops = _thin([settlement.stops for settlement in settlements])
-    columns: dict[str, Column] = {
-        "id": ids,
-        "fence": [settlement.fence for settlement in settlements],
-        "worker": [settlement.worker for settlement in settlements],
-        "state": [None if finish is None else finish.state.value for finish in finishes],
-        "reason": _thin([finish and finish.reason and finish.reason.value for finish in finishes]),
-        "result": _thin([finish and finish.result for finish in finishes]),
-        "delay": _thin([s.action.delay if isinstance(s.action, Requeue) else 0.0 for s in settlements], 0.0),
-        "charge": _thin([settlement.charge.value for settlement in settlements], Charge.NONE.value),
-        "error": _thin([settlement.error and to_json(settlement.error) for settlement in settlements]),
-        "attempt": [_attempt(settlement) for settlement in settlements],
-        "lost": _thin([settlement.lost for settlement in settlements], False),
-        "called": _thin([settlement.called for settlement in settlements], True),
-        "mark": _thin([settlement.mark for settlement in settlements], True),
-        "progress": _thin([s.note and s.note.progress and to_json(s.note.progress) for s in settlements]),
-        "saved": _thin([settlement.note and settlement.note.saved for settlement in settlements]),
-        "stops": stops,
-    }
-    simple = len(set(ids)) == len(ids) and not any(stops)
-    return [simple, *(columns[name] for name in SETTLEMENT)]
+    """Whether the batch is simple (see the function `settle`), then a column for each field of a settlement."""
+    ids = {settlement.run for settlement in settlements}
+    simple = len(ids) == len(settlements) and not any(settlement.stops for settlement in settlements)
+    return [simple, *(_settled(field, settlements) for field in SETTLEMENT_FIELDS)]
+
+
+def _settled(field: SettlementField, settlements: Sequence[Settlement]) -> Column:
+    if field.name == "attempt":
+        return [_attempt(settlement) for settlement in settlements]
+    values: Column = list(map(field.get, settlements))
+    if field.kind == "json":
+        values = [None if value is None else to_json(value) for value in values]
+    if field.name in _ENUMS:  # drivers get plain texts
+        values = [None if value is None else value.value for value in values]
+    if field.name in _ALWAYS_SETTLED:
+        return values
+    return _thin(values, field.default)
+
+
+_ENUMS = ("state", "reason", "charge")
+_ALWAYS_SETTLED = ("id", "fence", "worker", "state")
+"""Fields of a settlement that differ from one to the next: their columns are sent in full."""
 
 
 def of_leases(leases: Sequence[Lease]) -> list[Column]:

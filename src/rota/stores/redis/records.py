@@ -14,12 +14,14 @@ from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
+from rota.domain.settlement import Settlement
 from rota.stores import fields
 from rota.stores.redis.msgpack import (
     Instant,
     Text,
     bytes_or_none,
     instant_or_none,
+    json_text,
     opaque,
     or_false,
     pack,
@@ -259,20 +261,9 @@ def new_item(new: NewRun) -> list[Any]:
         new.priority,
         False if apart else body,
     )
-    item: list[Any] = [
-        new.id,
-        new.task,
-        new.priority,
-        opaque(pack(tail)[1:]),
-        new.delay or None,
-        new.at,
-        new.expires_after,
-        new.expires_at,
-        new.key,
-        new.unique_key,
-        new.needs or None,
-        new.group,
-    ]
+    item: list[Any] = [*_first(new)]
+    item.insert(_TAIL, opaque(pack(tail)[1:]))
+    item[_DELAY], item[_NEEDS] = new.delay or None, new.needs or None
     if apart or new.guards != _UNGUARDED or (fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)):
         item += [None if (value := get(new)) == default else value for get, default in _REST]
         if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default
@@ -285,4 +276,30 @@ def new_item(new: NewRun) -> list[Any]:
 
 _REST = [(field.get, field.default) for field in fields.PUT if field.name in ITEM[len(FIRST_IN_ITEM) :]]
 """How to read each field of an item that most runs do not have, and the value that is not sent."""
-_COOLDOWNS = ITEM.index("cooldowns")
+_first = attrgetter(*(name for name in FIRST_IN_ITEM if name != "tail"))
+_TAIL, _DELAY, _NEEDS, _COOLDOWNS = map(ITEM.index, ("tail", "delay", "needs", "cooldowns"))
+
+
+def settlement_item(settlement: Settlement) -> list[Any]:
+    """Return `settlement` in the order of `scripts.SETTLEMENT`, without the empty fields at the end."""
+    item: list[Any] = [settlement.outcome]
+    for get, write, default in _SETTLEMENT:
+        value = get(settlement)
+        item.append(None if value is None or value == default else write(value))
+    while item[-1] is None:
+        item.pop()
+    return item
+
+
+def _write_settled(field: fields.SettlementField) -> Callable[[Any], Any]:
+    if field.name == "state":
+        return LETTERS.__getitem__
+    writers: dict[fields.Kind, Callable[[Any], Any]] = {"json": json_text, "bytes": bytes.decode}
+    return writers.get(field.kind, _as_it_is)
+
+
+_SETTLEMENT = [
+    (field.get, _write_settled(field), None if field.kind == "flag" else field.default)
+    for field in fields.SETTLEMENT_FIELDS
+]
+"""How to read and write each field of a settlement, and the value that is not sent. Flags are always sent."""

@@ -34,8 +34,11 @@ ITEM = (
 """The fields of a put as the scripts get it. `tail` is packed already: the last fields of form "p". `apart` is a body
 that is too long for the record. Fields that most runs do not have come last, because empty fields at the end are not
 sent."""
-ENDING = ("outcome", *fields.SETTLEMENT)
+SETTLEMENT = ("outcome", *fields.SETTLEMENT)
 """The fields of a settlement as the scripts get it; `attempt` is JSON that no script reads."""
+
+BUCKET = 92
+"""So many runs have their ids in one key o:<bucket>, by arrival number: 4 KiB, which is a size of allocators."""
 
 
 class Script(Struct, frozen=True):
@@ -81,10 +84,11 @@ def words() -> dict[str, str]:
     """All names in capitals that a Lua file may use without defining them, with their values."""
     return {
         **bounds.constants(bounds.REDIS),
+        "BUCKET": str(BUCKET),
         **_places("", fields.names(fields.RECORD), 2),
         **_places("L_", fields.LEASE),
         **_places("I_", ITEM),
-        **_places("E_", ENDING),
+        **_places("E_", SETTLEMENT),
         **_statements(),
     }
 

@@ -13,14 +13,14 @@ from rota import store as port
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.settlement import Finish, Requeue, Settlement, Verdict
+from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
-from rota.stores.redis.records import LETTERS, new_item, read_runs
+from rota.stores.redis.records import new_item, read_runs, settlement_item
 from rota.stores.redis.rows import mark_item, read_schedule, schedule_item
 from rota.stores.redis.subscriber import Subscriber
 from rota.stores.redis.tallies import counted
@@ -146,7 +146,7 @@ class RedisStore:
         return await self._settles.add(settlements)
 
     async def _settle_part(self, settlements: Sequence[Settlement]) -> port.Reply[Verdict]:
-        now, *verdicts = await self.run("settle", pack([_ending_item(ending) for ending in settlements]))
+        now, *verdicts = await self.run("settle", pack([settlement_item(settlement) for settlement in settlements]))
         return port.Reply(now, [_VERDICTS[verdict] for verdict in verdicts])
 
     async def control(
@@ -250,35 +250,6 @@ def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
         return [lease.run, lease.fence, lease.worker]
     saved = None if note.saved is None else note.saved.decode()
     return [lease.run, lease.fence, lease.worker, True, json_text(note.progress), saved]
-
-
-def _ending_item(settlement: Settlement) -> list[Any]:
-    """Return `settlement` in the order of `scripts.ENDING`, without the empty fields at the end."""
-    action, note = settlement.action, settlement.note
-    finish = action if isinstance(action, Finish) else None
-    saved = None if note is None or note.saved is None else note.saved.decode()
-    item: list[Any] = [
-        settlement.outcome,
-        settlement.run,
-        settlement.fence,
-        settlement.worker,
-        None if finish is None else LETTERS[finish.state],
-        None if finish is None else finish.reason,
-        None if finish is None or finish.result is None else finish.result.decode(),
-        action.delay if isinstance(action, Requeue) else None,
-        settlement.charge,
-        json_text(settlement.error),
-        to_json((settlement.seconds, settlement.error, settlement.warnings)).decode(),
-        settlement.lost,
-        settlement.called,
-        settlement.mark,
-        None if note is None else json_text(note.progress),
-        saved,
-        settlement.stops,
-    ]
-    while item[-1] is None:
-        item.pop()
-    return item
 
 
 def _spec(spec: TaskSpec) -> list[Any]:

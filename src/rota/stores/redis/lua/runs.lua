@@ -5,7 +5,6 @@
 local request = cmsgpack.unpack(ARGV[3])
 local ids, states, task, key, limit, before, group =
   request[1], request[2], request[3], request[4], request[5], request[6] or math.huge, request[7]
-local BUCKET, FEW = 92, 2000
 local LEASES = ROOT .. "leases"
 local answer = {}
 
@@ -77,7 +76,7 @@ if ids then
   output.add_all(answer, ids)
 elseif group then
   next_ = read_group()
-elseif states == "r" and call("HLEN", LEASES) <= FEW then
+elseif states == "r" and call("HLEN", LEASES) <= READ_AT_ONCE then
   next_ = read_running()
 else
   next_ = read_back()

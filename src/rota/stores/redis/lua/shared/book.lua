@@ -14,8 +14,6 @@
 -- was due at its put.
 local book = {}
 
--- o:<bucket> has the ids of so many runs, by arrival number: they fill 4 KiB, which is a size that allocators have.
-local BUCKET = 92
 -- The most arguments of one call: unpack of Lua gives no more than 8,000 values.
 local ARGUMENTS = 4000
 
