@@ -62,7 +62,8 @@ async def move(source: Store, target: Store, by: str | None = None, on_part: Cal
         await source.control(Command.DROP, gone[first : first + PAGE], NOTE, by)
     moved.runs = len(gone)
     await target.declare(specs)
-    moved.marks = await _copy_marks(source, target)  # again: runs there may need marks written meanwhile
+    # Copy marks again: moved runs may need marks that were written during the move.
+    moved.marks = await _copy_marks(source, target)
     moved.running = sum(depth.running for depth in (await source.depths()).items)
     return moved
 
@@ -82,7 +83,7 @@ async def _move_schedules(source: Store, target: Store, schedules: list[Schedule
     ids = [schedule.id for schedule in schedules]
     await source.control(Command.PAUSE, ids, NOTE, by, Scope.SCHEDULES)
     paused = {row.id: row for row in (await source.rows(Schedule, RowQuery(names=ids, limit=len(ids)))).items}
-    # Paused, they fire no more. A schedule that somebody else paused has another note.
+    # A paused schedule does not fire. A schedule that somebody else paused has another note.
     now = [replace(row, paused=False, note=None) if row.note == NOTE else row for row in paused.values()]
     answers = (await target.declare(now)).items
     if Declared.TAKEN in answers:
@@ -154,8 +155,7 @@ def _was_tried(run: Run) -> bool:
 
 
 def _again(run: Run) -> NewRun:
-    """Return the same run for a put. Its guards were judged when it was first put, except that two runs of one unique
-    key never wait."""
+    """Return `run` as a NewRun. Only the unique guard stays; the others were checked at the first put."""
     return NewRun(
         id=run.id,
         task=run.task,

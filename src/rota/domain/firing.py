@@ -176,8 +176,8 @@ def _tick(
 
 
 def _chain(schedule: Schedule, timing: Timing, nominals: list[float]) -> list[NewRun]:
-    """Return the runs of the nominal times. A single run keeps its guards. Of several runs, each waits for the end of
-    the one before instead: their guards would refuse all but one."""
+    """Return the runs of the nominal times. A single run keeps its guards. If there are several, each run needs the end
+    of the run before; their guards would refuse all but one."""
     runs: list[NewRun] = []
     for nominal in nominals:
         run = _run(schedule, tick_id(schedule.id, nominal), Origin("schedule", schedule.id, nominal))

@@ -21,7 +21,7 @@ from rota.engine.waiters import Waiters, serving
 log = logging.getLogger("rota")
 
 CLEANUP, THREAD_CLEANUP = 6.0, 0.5
-"""Seconds that handlers told to stop have for their cleanup, and that handlers in threads have."""
+"""Seconds of cleanup for a handler that was asked to stop; THREAD_CLEANUP: for a handler in a thread."""
 
 Left = Callable[[Seat], None]
 """Called when the run of a seat is no longer in hand."""
@@ -63,8 +63,8 @@ class Calls:
 
     async def _serve(self, seat: Seat, left: Left) -> None:
         started = self._runner.stopwatch()
-        serving.set((self._waiters, seat.lease))  # in the context of this asyncio task alone, as the next line
-        run_here.set(seat.run)
+        serving.set((self._waiters, seat.lease))
+        run_here.set(seat.run)  # both variables are set for this asyncio task only
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()

@@ -97,7 +97,7 @@ class Announcer:
         self._hooks.emit(in_hand("stuck", run, "overdue"))
 
     def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
-        """The store has recorded the ending of a call at `now`: only now does it count."""
+        """Count and announce an ending that the store recorded at `now`."""
         self.tallies.ended(run, settlement)
         event = ended(run, settlement, now)
         if self._hooks.wanted(event.name):

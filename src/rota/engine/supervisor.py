@@ -273,7 +273,7 @@ class Supervisor:
 
     async def _keep_alive(self, loop: Loop, run: Callable[[], Awaitable[None]]) -> None:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
-        worker_here.set(self.name)  # of this asyncio task, and of those that it starts
+        worker_here.set(self.name)  # for this asyncio task and the tasks that it starts
         while True:
             began = self._world.monotonic()
             try:

@@ -41,7 +41,7 @@ flows = App(name="flows", help="Look at flows; start, rerun, reset and backfill 
 
 @flows.command
 def ls(*, target: Shared[Target], show: Shared[Show]) -> None:
-    """List the app's flows, each with how its period of now stands."""
+    """List the app's flows, each with the state of its current period."""
 
     async def read() -> list[FlowPeriod]:
         async with opened_app(target) as (app, client):

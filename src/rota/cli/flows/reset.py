@@ -99,7 +99,7 @@ def _of_steps(flow: Flow, steps: Iterable[str], period: str) -> Iterator[MarkRow
 
 
 async def _then(app: Rota, client: Client, cleared: list[MarkRow], name: str, period: str) -> list[str]:
-    """What runs the work again: for each flow with cleared steps, its recheck or a start; else the next submit."""
+    """Return sentences that say what runs the cleared work again: the flow's recheck, a start, or the next submit."""
     sentences: list[str] = []
     async with app.client():
         for flow in app.flows.values():

@@ -95,7 +95,7 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
 
 @runs.command
 def retry(id: RunId, /, *ids: More, target: Shared[Target], show: Shared[Show]) -> None:
-    """Do ended runs again, each as a new run; twice gives the same new run."""
+    """Retry ended runs, each as a new run. Repeating the command makes no second one."""
 
     async def put() -> list[dict[str, object]]:
         async with target.client() as client:

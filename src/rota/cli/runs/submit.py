@@ -115,7 +115,7 @@ def _unchecked(name: str, given: Given, options: Options) -> Call:
 
 
 async def _put(client: Client, call: Call, wait: Show | None, timeout: float | None) -> Submitted:
-    """Durable when this returns; with the ended run if it was waited for, after `wait` was told whose end it is."""
+    """Put the run; it is durable on return. With `wait`, show its id and return the ended run."""
     check_shared(client.backend)
     try:
         new = call.to_run_at(0.0 if call.once is None else await client.now())

@@ -188,7 +188,7 @@ def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
 
 
 def origin_brief(run: "Run") -> str:
-    """The same in short, for a column."""
+    """Return the origin of `run` in short, for a table column."""
     return run.origin.of or "" if run.origin.kind in ("schedule", "run_now", "flow", "plan") else run.origin.kind
 
 

@@ -35,7 +35,7 @@ def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: 
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
-    """Let a paused schedule fire again from now on; ticks missed meanwhile are not made up."""
+    """Resume a schedule. Ticks that passed during the pause make no runs."""
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.resume(id, note, who())))
     _show_change(show, schedule, changed, "fires again" if changed else "was not paused")
 

@@ -29,7 +29,7 @@ def disabled_by(app: Rota, task: str) -> str:
 
 
 async def compared(answer: Why, task: str, store: Reads, target: Target) -> Why:
-    """`answer`; if only the settings here disable the task, with that as the first fact."""
+    """Return `answer`. If only the settings of this process disable the task, that is the first fact."""
     if target.reference is None or target.url is not None:  # a store that --url names is read without the app
         return answer
     app = target.app()

@@ -27,7 +27,7 @@ def check_importable(fn: Callable[..., Any]) -> None:
 
 
 def _main_can_be_run_again() -> bool:
-    """The rule of multiprocessing: not a prompt or `-c`, and not a `__main__.py`, which has no guard against it."""
+    """Return whether a child can run `__main__` again: not a prompt, not `-c`, not a `__main__.py`."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     again = getattr(main, "__file__", None) is not None

@@ -266,7 +266,8 @@ class Child(asyncio.Protocol):
 def _popen(connection: int, crash: int, path: list[str]) -> "subprocess.Popen[bytes]":
     """Start the interpreter with the options of multiprocessing, without the three words that it puts at the end."""
     options = spawn.get_command_line()[:-3]
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until it can hear them
+    # Block both signals until the child can handle them.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     try:
         return subprocess.Popen(
             [*options, "-c", BOOT, str(connection), str(crash), *path],
