@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount, Reason
-from rota.domain.firing import due_tick, with_first_tick
+from rota.domain.ticks import due_tick, with_first_tick
 from rota.store import Command, Declared, Scope
 from storekit.contract.stage import GREET, Stage, Staged
 from storekit.contract.timetable import MINUTE, REPORT, Timetable, new_schedule, new_tick, tick_run

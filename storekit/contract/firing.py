@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain.decision import Decision, DecisionCount, Reason
-from rota.domain.firing import due_tick, tick_id, with_first_tick
 from rota.domain.guards import Cooldown, Guards, Unique
 from rota.domain.lifecycle import Cancelled
 from rota.domain.run import Origin, State
 from rota.domain.schedule import FIRINGS_KEPT, Firing, Missed, Schedule
+from rota.domain.ticks import due_tick, tick_id, with_first_tick
 from rota.store import Backend, Command, Declared, Depth, Fired, RowQuery
 from storekit.contract.stage import GREET, Stage, Staged, ids, new_run
 from storekit.contract.timetable import MINUTE, REPORT, Timetable, new_schedule, new_tick, tick_run

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Join
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.lifecycle import Failed, Lost, Outcome, Paused, Released, Snoozed, Succeeded, settlement_of
 from rota.domain.policy import Limit, Policy, Retry
 from rota.domain.run import Attempt, Member, NewRun, Note, Progress, Run, State, after

@@ -3,7 +3,7 @@
 from itertools import combinations, pairwise
 from typing import Any
 
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.run import Run
 from rota.domain.settlement import Charge, Finish
 from storekit.walk.acting import Event

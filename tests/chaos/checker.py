@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rota.domain.decision import DecisionCount, Reason
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.run import ATTEMPTS_KEPT, Attempt, Run, State
 from tests.chaos.history import Event
 from tests.chaos.tasks import PER_KEY, RETRY, TOTAL

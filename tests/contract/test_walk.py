@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain import settlement as rules
-from rota.domain.joining import REPLACED, afresh
+from rota.domain.joins import REPLACED, afresh
 from rota.domain.run import Attempt, RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.stores.ledger import admit, claim, holds, settle

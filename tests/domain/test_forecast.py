@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
-from rota.domain.firing import with_first_tick
 from rota.domain.forecast import DAY, HOUR, MOST, Collision, Pace, forecast
 from rota.domain.guards import Guards
 from rota.domain.intake import Options, Timed, new_schedule
 from rota.domain.policy import Policy
 from rota.domain.schedule import Overlap, Schedule
+from rota.domain.ticks import with_first_tick
 from rota.domain.triggers import Trigger
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC).timestamp()

@@ -6,13 +6,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota.domain.deadline import Deadline
-from rota.domain.firing import with_first_tick
 from rota.domain.flow import StepSpec
 from rota.domain.forecast import DAY, HOUR, Fire, forecast
 from rota.domain.once import Once
 from rota.domain.period import Period
 from rota.domain.rehearsal import FlowShape, rehearse
 from rota.domain.schedule import Schedule
+from rota.domain.ticks import with_first_tick
 from rota.domain.triggers import Trigger
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC).timestamp()

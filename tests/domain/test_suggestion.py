@@ -1,6 +1,6 @@
 """A mistyped name is answered with the known one that it resembles."""
 
-from rota.domain.suggestion import closest, did_you_mean
+from rota.domain.text import closest, did_you_mean
 
 TASKS = ["resize", "report", "mail"]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from rota.domain import codec
 from rota.domain.decision import Decision, Reason
-from rota.domain.firing import due_tick, with_first_tick
 from rota.domain.policy import Policy
 from rota.domain.run import Origin
 from rota.domain.schedule import Schedule, Tick, advanced, declared
+from rota.domain.ticks import due_tick, with_first_tick
 
 BODY = codec.encode(b'{"name":"Ada"}', Origin(), Policy()).decode()
 DAY = 86_400.0

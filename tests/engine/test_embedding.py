@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Rota, Run, RunCancelled, State
-from rota.app.turns import Turns
+from rota.app.any_loop_lock import AnyLoopLock
 from rota.errors import NotRunning
 
 
@@ -170,13 +170,13 @@ def test_each_method_of_a_handle_has_a_form_for_synchronous_code() -> None:
 
 
 async def test_a_turn_that_is_no_longer_wanted_goes_to_the_next() -> None:
-    turns, order = Turns(), list[int]()
+    lock, order = AnyLoopLock(), list[int]()
 
     async def take(number: int) -> None:
-        async with turns:
+        async with lock:
             order.append(number)
 
-    async with turns:
+    async with lock:
         waiting = [asyncio.create_task(take(number)) for number in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()

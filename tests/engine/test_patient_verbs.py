@@ -9,7 +9,7 @@ import pytest
 
 from rota import Every, Period, Reason, Rota, RunHandle, State
 from rota.app.core import core_of
-from rota.client.retrying import PAUSES
+from rota.client.retries import PAUSES
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import RowQuery, RunQuery

@@ -194,7 +194,7 @@ async def test_work_follows_a_failover(redis_sentinel: RedisSentinel, namespace:
 
 
 async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.client.retrying.PAUSES", ())
+    monkeypatch.setattr("rota.client.retries.PAUSES", ())
     with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
         ran: list[int] = []
 
@@ -230,7 +230,7 @@ async def test_a_new_worker_works_off_the_backlog_of_a_full_server(monkeypatch: 
 async def test_a_worker_starts_although_a_full_server_refuses_its_schedules(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rota.client.retrying.PAUSES", ())
+    monkeypatch.setattr("rota.client.retries.PAUSES", ())
     monkeypatch.setattr("rota.engine.supervisor.DECLARE_AGAIN", 0.01)
     with RedisServer(valkey_of_wheel(), {"maxmemory": "200mb", "maxmemory-policy": "noeviction"}) as server:
         app = Rota(at(server.url, "n"), name="shop")

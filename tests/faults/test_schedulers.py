@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Every, Rota, Run, State
-from rota.domain.firing import tick_id
+from rota.domain.ticks import tick_id
 from rota.store import RunQuery, Store
 from tests.faults.schedulers import define
 from tests.processes import Process

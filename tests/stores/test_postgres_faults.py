@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from rota.client.retrying import patiently
+from rota.client.retries import patiently
 from rota.domain.decision import Decision, Reason
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Run, State

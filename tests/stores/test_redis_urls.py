@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from rota import InvalidOptions
-from rota.domain.masking import masked
+from rota.domain.text import masked
 from rota.errors import MissingExtra
 from rota.stores import connect
 from rota.stores.redis.address import RedisAddress, parse

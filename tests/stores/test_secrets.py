@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.domain.masking import masked
+from rota.domain.text import masked
 from rota.errors import RotaError
 from rota.stores import connect
 

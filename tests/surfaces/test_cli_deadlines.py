@@ -7,8 +7,8 @@ import pytest
 
 from rota import DailyAt, Every, Period, Rota, Trigger
 from rota.app.core import core_of
-from rota.domain.firing import deadline_tick, late
 from rota.domain.schedule import Schedule
+from rota.domain.ticks import deadline_tick, late
 from rota.store import Store, bucket
 from rota.task import definition_of
 from tests.surfaces.called import Called

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.domain.firing import tick_id
 from rota.domain.intake import Timed
+from rota.domain.ticks import tick_id
 from tests.surfaces.called import Called
 from tests.surfaces.timetables import HOUR, declare, fire, made, on_terminal
 

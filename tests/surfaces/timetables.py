@@ -6,11 +6,11 @@ from types import ModuleType
 import pytest
 
 from rota import Rota
-from rota.domain.firing import due_tick, with_first_tick
 from rota.domain.guards import Guards
 from rota.domain.intake import Options, Timed, new_schedule
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
+from rota.domain.ticks import due_tick, with_first_tick
 from rota.domain.triggers import Trigger
 from rota.store import ClaimRequest, Declared, Report, Store, Tally
 from tests.surfaces.called import Called

@@ -2,9 +2,9 @@
 
 from rota import Activity, Breaker, Every, Limit, Rate, Retry, Rota
 from rota.app.core import core_of
-from rota.domain.firing import due_tick
 from rota.domain.lifecycle import Failed, Outcome, Succeeded, settlement_of
 from rota.domain.run import Failure
+from rota.domain.ticks import due_tick
 from rota.store import ClaimRequest, Report, Store
 from rota.stores.memory import MemoryBackend
 from rota.stores.memory.book import MemoryBook

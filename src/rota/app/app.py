@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from rota.app.core import Core
-from rota.app.life import AsyncOnly
+from rota.app.engine_lifecycle import AsyncOnly
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
@@ -229,17 +229,17 @@ class Rota(Planning, AsyncOnly):
 
     async def start(self) -> None:
         """Start the engine on this event loop, unless it runs already. With `enabled=False`, the app stays a client."""
-        await self._core.life.start(self._started)
+        await self._core.lifecycle.start(self._started)
 
     def start_sync(self) -> None:
         """`start` from synchronous code (Django, Flask, a script): the engine runs on a thread of its own, until
         `stop_sync` or the end of the process. Call `start_sync` after a fork: a forked child has no engine."""
-        self._core.life.start_sync(self.start)
+        self._core.lifecycle.start_sync(self.start)
 
     def stop_sync(self, grace: float | None = None) -> None:
         """`stop` from synchronous code, from any thread; also stops an engine that another thread's event loop
         started."""
-        self._core.life.stop_sync(grace)
+        self._core.lifecycle.stop_sync(grace)
 
     @contextmanager
     def running(self, grace: float | None = None) -> Generator[Self]:
@@ -268,7 +268,7 @@ class Rota(Planning, AsyncOnly):
         `stop` may be called twice, and from another event loop than the engine's. If `resources` or a store fails to
         close, the app is stopped all the same, and `stop` raises that error.
         """
-        await self._core.life.stop(grace)
+        await self._core.lifecycle.stop(grace)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -282,11 +282,11 @@ class Rota(Planning, AsyncOnly):
     def status(self) -> Status:
         """The state of this process: its engine, its running tasks, its loops, and the next ticks of its schedules."""
         seen = dict(self.schedules.seen)  # a copy, because another thread may add to it
-        return status_of(self._core.life.engine, self.tasks, seen)
+        return status_of(self._core.lifecycle.engine, self.tasks, seen)
 
     async def health(self) -> Health:
         """The health of this process: true if the store answers and the engine, if started, has claimed lately."""
-        return await health_of(self._core.life.engine, self._core.client)
+        return await health_of(self._core.lifecycle.engine, self._core.client)
 
     async def why(self, subject: str, key: str | None = None) -> Why:
         """Why a task (or one `key` of the task), a schedule or a run does not run; print the answer to read it."""

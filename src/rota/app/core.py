@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rota.app.life import Life
+from rota.app.engine_lifecycle import EngineLifecycle
 from rota.app.registry import Registry
 from rota.client.client import Client
 from rota.client.leftovers import log_leftovers
@@ -58,7 +58,7 @@ class Core:
         self.registry = Registry(settings, self.submitter, fail_on)
         self.backend = connect(settings.store_url) if backend is None else backend
         self.client = self._new_client(self.backend)
-        self.life = Life(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
+        self.lifecycle = EngineLifecycle(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
         self.schedules = Schedules(self.noticing_client, settings.tz)
 
     def _new_client(self, backend: Backend) -> Client:
@@ -68,13 +68,13 @@ class Core:
 
     def noticing_client(self) -> Client:
         """The client; in a forked child, the first call also logs what became of the parent's engine."""
-        self.life.notice_forks()
+        self.lifecycle.notice_forks()
         return self.client
 
     @property
     def engine(self) -> Supervisor:
         """The engine that runs in this process; raises NotRunning if none runs."""
-        engine = self.life.running
+        engine = self.lifecycle.running
         if engine is None:
             raise NotRunning("the engine is not running; use `async with app:` or `await app.start()`")
         return engine
@@ -87,7 +87,7 @@ class Core:
     def bound_to(self, url: str | Backend) -> Generator[None]:
         """Use another store until the block ends, with a client and a portal of its own."""
         backend = connect(url) if isinstance(url, str) else url
-        if self.life.running is not None:
+        if self.lifecycle.running is not None:
             raise UsageError("the engine is running; bind the app to another store before it starts")
         before = self.backend, self.client, self.portal
         self.backend, self.portal = backend, Portal()

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from rota.domain.flow import OnFailure
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
+from rota.domain.period_formats import Formats
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
-from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.errors import DuplicateTask, InvalidOptions
 from rota.flow import Flow, StepArgs, handler_of

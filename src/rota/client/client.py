@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 from rota.client.fleet import late_words, unknown_run
 from rota.client.portal import Portal
-from rota.client.retrying import patiently
+from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.domain.decision import Decision, Reason
 from rota.domain.run import NewRun, Run

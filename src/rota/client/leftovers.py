@@ -7,7 +7,7 @@ from rota.client.client import Client
 from rota.client.fleet import is_alive
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import StoreUnavailable
 from rota.store import Reads, RowQuery, WorkerSeen
 from rota.store.paging import all_rows

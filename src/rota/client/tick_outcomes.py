@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from rota.domain.decision import Reason
-from rota.domain.firing import run_of
 from rota.domain.run import Run, State
 from rota.domain.schedule import Firing, Schedule
+from rota.domain.ticks import run_of
 from rota.store import Reads, RunQuery
 
 

@@ -6,10 +6,10 @@ from typing import Literal
 from msgspec import Struct
 
 from rota.domain import codec
-from rota.domain.firing import due_tick, moved_tick, with_first_tick
 from rota.domain.policy import Policy
 from rota.domain.schedule import Missed, Schedule, declared
 from rota.domain.spec import TaskSpec
+from rota.domain.ticks import due_tick, moved_tick, with_first_tick
 
 Kind = Literal["added", "changed", "moved", "undeclared", "taken"]
 """moved: unchanged, but the rules of its zone have changed since its next tick was computed. undeclared: this app

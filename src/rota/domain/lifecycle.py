@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from rota.domain.decision import Reason
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.policy import Retry
 from rota.domain.run import Failure, Note, Run, State
 from rota.domain.settlement import LOST, Charge, Finish, Requeue, Settlement

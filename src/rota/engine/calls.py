@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
-from rota.domain.plain import plural
 from rota.domain.run import Failure, Run
+from rota.domain.text import plural
 from rota.engine.context import Context
 from rota.engine.endings import log_ending
 from rota.engine.events import Announcer

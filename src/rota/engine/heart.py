@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from rota.domain.plain import plural
+from rota.domain.text import plural
 from rota.domain.tuning import Tuning
 from rota.engine.seats import Seats
 from rota.engine.slate import Slate

@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rota.domain.plain import clean
 from rota.domain.run import Run
+from rota.domain.text import clean
 
 LogForm = Literal["text", "json"]
 COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31;1m"}

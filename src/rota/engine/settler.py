@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from rota.domain.backoff import Backoff
 from rota.domain.decision import Reason
-from rota.domain.plain import plural
 from rota.domain.run import Failure, Lease, Run, State
 from rota.domain.settlement import Finish, Settlement, Verdict
+from rota.domain.text import plural
 from rota.engine.seats import Seats
 from rota.errors import StoreUnavailable, Unstorable
 from rota.store import Reply, Store

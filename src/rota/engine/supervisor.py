@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from rota.domain.backoff import Backoff
-from rota.domain.plain import plural
 from rota.domain.spec import TaskSpec
+from rota.domain.text import plural
 from rota.domain.tuning import Tuning
 from rota.engine.calls import Calls
 from rota.engine.events import Announcer

@@ -8,10 +8,10 @@ from functools import partial
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
-from rota.domain.firing import deadline_tick, due_tick, late, moved_tick
-from rota.domain.plain import plural
 from rota.domain.run import State
 from rota.domain.schedule import Schedule, Tick
+from rota.domain.text import plural
+from rota.domain.ticks import deadline_tick, due_tick, late, moved_tick
 from rota.domain.timing import missed_words, shown
 from rota.engine.hooks import Event, Hooks
 from rota.errors import StoreError

@@ -26,10 +26,10 @@ from rota.domain.guards import Mark
 from rota.domain.intake import check_name
 from rota.domain.once import Once, check_period, memory_of, period_at
 from rota.domain.period import Period
+from rota.domain.period_formats import Formats
 from rota.domain.results import FailOn
 from rota.domain.run import NewRun, Run, State
 from rota.domain.triggers import Trigger
-from rota.domain.written import Formats
 from rota.engine.context import Context
 from rota.engine.steps import Answer, Inputs, StepCode
 from rota.errors import InvalidOptions

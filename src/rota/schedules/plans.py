@@ -16,9 +16,9 @@ from rota.domain.flow import check_flow_name
 from rota.domain.guards import Guards
 from rota.domain.intake import FIRST_DAY, LAST_DAY, Span, check_name, seconds
 from rota.domain.once import check_period, named
+from rota.domain.period_formats import Formats
 from rota.domain.run import Member, NewRun, Origin, Run, State, after
 from rota.domain.triggers.zones import find_zone
-from rota.domain.written import Formats
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.store import Plan, RunQuery
 from rota.task import Bound, Submitter, call_of

@@ -14,11 +14,11 @@ from rota.client.handle import RunHandle, accept
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
-from rota.domain.firing import backfill, passed_tick, run_now, tick_id, ticks_between, with_first_tick
 from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
 from rota.domain.run import State
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule, Tick
+from rota.domain.ticks import backfill, passed_tick, run_now, tick_id, ticks_between, with_first_tick
 from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken

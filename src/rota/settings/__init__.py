@@ -1,7 +1,7 @@
 """Settings: keyword > `ROTA_*` > rota.toml > `[tool.rota]` in pyproject.toml > default, each with its source."""
 
-from rota.domain.masking import masked
-from rota.settings.loading import (
+from rota.domain.text import masked
+from rota.settings.loader import (
     app_reference,
     default_url,
     explain,

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
-from rota.domain.masking import masked
 from rota.domain.policy import FAR
+from rota.domain.text import masked
 from rota.domain.triggers.zones import find_zone
 from rota.domain.tuning import Retention, Tuning, check_tuning
 from rota.errors import InvalidOptions
 from rota.settings.overrides import TaskOverride
-from rota.settings.reading import Seconds, says
+from rota.settings.readers import Seconds, says
 from rota.settings.urls import in_namespace, sqlite_url
 from rota.store import ID_MEMORY, RETRY_WINDOW
 

@@ -12,7 +12,7 @@ from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
 from rota.errors import InvalidOptions
-from rota.settings.reading import Seconds, says
+from rota.settings.readers import Seconds, says
 
 S = TypeVar("S", bound=Mapping[str, object])
 

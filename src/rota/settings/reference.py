@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields
 
-from rota.settings.loading import explain
+from rota.settings.loader import explain
 from rota.settings.model import Path, Settings
 from rota.settings.overrides import PARTS, TaskOverride
 from rota.settings.project import PROJECT_FILES, project_folder

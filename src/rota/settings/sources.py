@@ -8,12 +8,12 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride
 from rota.settings.project import PROJECT_FILES, files_to_obey, project_folder, table_of
-from rota.settings.reading import RawValue
+from rota.settings.readers import RawValue
 from rota.settings.trust import TRUST
 from rota.settings.urls import REDIS_PARTS, redis_url
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, urlsplit
 
-from rota.domain.masking import masked
+from rota.domain.text import masked
 from rota.errors import InvalidOptions
 from rota.settings.project import DATABASE, project_folder
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from rota.domain.activity import Activity
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.errors import InvalidOptions

@@ -8,9 +8,9 @@ from msgspec.structs import asdict
 
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain import codec
-from rota.domain.firing import ON_TIME
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
+from rota.domain.ticks import ON_TIME
 from rota.domain.timing import Timing
 from rota.domain.triggers import Cron, DailyAt, Excluding, Monthly, Trigger, Weekly
 from rota.store import Reads

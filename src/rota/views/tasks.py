@@ -7,9 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.activity import Activity
-from rota.domain.plain import one_line
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
+from rota.domain.text import one_line
 from rota.flow import Flow
 from rota.store import Depth, Reads
 from rota.task import Task, definition_of

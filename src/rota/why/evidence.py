@@ -12,7 +12,7 @@ from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
-from rota.why.trail import Awaited, follow
+from rota.why.needs import Awaited, follow
 
 T = TypeVar("T")
 

@@ -2,18 +2,19 @@
 
 from rota.client.fleet import is_stranded, stranded_words
 from rota.domain.decision import Reason
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.run import Attempt, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import UnknownTask
 from rota.store import Reads, RowQuery, RunQuery
-from rota.why import facts, ticking
+from rota.why import facts
 from rota.why.answer import Fact, Why, at, away, first_hold
 from rota.why.evidence import Evidence, gather
-from rota.why.heads import ended_words, head_of_schedule, head_of_task
-from rota.why.trail import again
+from rota.why.headlines import ended_words, head_of_schedule, head_of_task
+from rota.why.needs import again
+from rota.why.schedules import about_schedule, about_schedules
 
 WHOLE = 4_000
 """Characters of an error: all that a run keeps of it."""
@@ -47,7 +48,7 @@ def _of_task(seen: Evidence) -> Why:
         *facts.about_key(seen),
         *facts.about_seats(seen, seen.waiting),
         *facts.about_queue(seen),
-        *ticking.about_schedules(seen),
+        *about_schedules(seen),
         *facts.about_decisions(seen),
         *facts.about_last(seen),
     ]
@@ -59,7 +60,7 @@ async def _of_schedule(store: Reads, schedule: Schedule) -> Why:
     seen = await gather(store, schedule.task, schedule.key)
     ended = schedule.next_at is None and not seen.waiting and not seen.stranded
     found = [
-        *ticking.about_schedule(schedule, seen),
+        *about_schedule(schedule, seen),
         *facts.about_stranded(seen),
         facts.about_workers(seen, not ended),
         *facts.about_task(seen),

@@ -6,14 +6,14 @@ from rota.client.fleet import is_blocked, nobody, stranded_words
 from rota.domain.activity import touch_guards
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import cooldown_reason
-from rota.domain.joining import REPLACED
+from rota.domain.joins import REPLACED
 from rota.domain.once import period_of
-from rota.domain.plain import plural
 from rota.domain.run import Run, State
+from rota.domain.text import plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
 from rota.why.evidence import DECISIONS_TOLD, Evidence
-from rota.why.trail import about_needs
+from rota.why.needs import about_needs
 
 SOON = 1.0
 """Seconds for which a due run may wait although nothing is wrong."""

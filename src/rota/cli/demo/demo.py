@@ -18,7 +18,7 @@ from rota.cli.options.target import Target
 from rota.cli.render.logs import route
 from rota.cli.render.show import Show
 from rota.cli.worker.children import either
-from rota.cli.worker.signals import Stop, stop_signals
+from rota.cli.worker.event_loop import Stop, stop_signals
 from rota.client.client import Client
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions

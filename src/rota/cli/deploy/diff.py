@@ -16,7 +16,7 @@ from rota.cli.options.user import who
 from rota.cli.render.show import Show, columns
 from rota.cli.render.text import plural
 from rota.domain.difference import Change, Owed, owed, schedule_changes, task_changes
-from rota.domain.firing import moved_tick
+from rota.domain.ticks import moved_tick
 from rota.errors import InvalidOptions
 from rota.views.changes import change_view, owed_view
 from rota.views.forecast import Inventory

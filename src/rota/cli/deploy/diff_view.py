@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rota.cli.options.instants import clock
+from rota.cli.options.times import clock
 from rota.cli.render.show import to_json
 from rota.cli.render.text import one_line, plural
 from rota.cli.schedules.view import owner_words

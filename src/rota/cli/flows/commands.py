@@ -7,9 +7,9 @@ from cyclopts import App, Parameter
 
 from rota.cli.flows.find import FlowName, PeriodName, StepName, find_flow, find_step, opened_app
 from rota.cli.flows.view import Grid, flow_columns, healed_words, period_page, step_columns
-from rota.cli.options.confirm import confirm
 from rota.cli.options.parameters import LOOK, Flag, Shared, Yes
 from rota.cli.options.target import Target, check_shared
+from rota.cli.options.user import confirm
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural
 from rota.cli.runs.why import show_why

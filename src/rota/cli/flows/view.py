@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.options.instants import wall
+from rota.cli.options.times import wall
 from rota.cli.render.show import Column, Record, console, table_of
 from rota.cli.render.text import coarse, one_line, plural, relative, span
 from rota.cli.runs.view import outcome, short_id

@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.options.instants import read_instant
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
+from rota.cli.options.times import read_instant
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, span
 from rota.domain.lint import Finding, LintTarget, lint

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.options.instants import wall
+from rota.cli.options.times import wall
 from rota.cli.render.text import one_line, plural, span
 from rota.domain.deadline import deadline_id
 from rota.domain.forecast import Forecast, Hour, Pace

@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from rota.domain.arguments import type_hints
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidArguments
 from rota.task import Task, definition_of
 

@@ -6,7 +6,7 @@ from rota.app.core import core_of
 from rota.cli.options.target import Target
 from rota.client.client import Client
 from rota.domain.spec import TaskSpec
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import UnknownTask
 
 

@@ -14,7 +14,7 @@ import rota
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.client.client import Client
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions, RotaError
 from rota.settings import (
     app_reference,

@@ -3,7 +3,7 @@
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from rota.cli.render.text import one_line
-from rota.domain.suggestion import closest
+from rota.domain.text import closest
 
 
 def words_for(error: CycloptsError) -> str | None:

@@ -4,7 +4,7 @@ import re
 
 from rich.cells import cell_len
 
-from rota.domain.plain import HIDDEN, clean, one_line, plural
+from rota.domain.text import HIDDEN, clean, one_line, plural
 from rota.views.values import iso
 
 __all__ = ["clean", "coarse", "iso", "one_line", "plural", "relative", "size", "span", "wrapped"]

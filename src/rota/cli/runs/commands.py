@@ -7,11 +7,10 @@ from zoneinfo import ZoneInfo
 from cyclopts import App, Parameter
 
 from rota.cli.flows.find import find_flow, opened_app
-from rota.cli.options.durations import seconds_of
-from rota.cli.options.instants import read_instant
 from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import LOOK, Flag, More, OnlyTask, Shared
 from rota.cli.options.target import Target
+from rota.cli.options.times import read_instant, seconds_of
 from rota.cli.options.user import who
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import plural

@@ -11,10 +11,10 @@ from msgspec import Struct
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.options.arguments import Document, Given, gather, gather_for
-from rota.cli.options.durations import seconds_of
 from rota.cli.options.names import unknown
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target, check_shared
+from rota.cli.options.times import seconds_of
 from rota.cli.render.show import Show
 from rota.cli.runs.endings import judge, show_result, too_late
 from rota.cli.tasks.disabled import refused_words

@@ -8,9 +8,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
-from rota.cli.options.durations import seconds_of
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
+from rota.cli.options.times import seconds_of
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line
 from rota.cli.runs.endings import judge, result_text, show_result, too_late

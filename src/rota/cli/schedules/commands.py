@@ -6,9 +6,9 @@ from rota.cli.options.parameters import LOOK, OnlyTask, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
+from rota.cli.schedules.control import backfill, delete, pause, resume, run_now
 from rota.cli.schedules.find import ScheduleId, find_schedule, opened
 from rota.cli.schedules.put import put
-from rota.cli.schedules.steer import backfill, delete, pause, resume, run_now
 from rota.cli.schedules.view import schedule_columns, schedule_page
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.schedule import FIRINGS_KEPT

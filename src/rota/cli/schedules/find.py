@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rota.cli.options.target import Target
 from rota.client.client import Client
 from rota.domain.schedule import Schedule
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean
 from rota.errors import ScheduleNotFound
 from rota.schedules.schedules import Schedules
 

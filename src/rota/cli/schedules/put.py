@@ -11,11 +11,10 @@ from msgspec import Struct
 from rota.app.app import Rota
 from rota.app.core import core_of
 from rota.cli.options.arguments import Document, gather, gather_for
-from rota.cli.options.durations import seconds_of
-from rota.cli.options.instants import clock, read_instant
 from rota.cli.options.names import unknown
 from rota.cli.options.parameters import Flag, Shared, TaskName
 from rota.cli.options.target import Target, check_shared
+from rota.cli.options.times import clock, read_instant, seconds_of
 from rota.cli.render.show import Show
 from rota.cli.schedules.find import ScheduleId, opened
 from rota.client.client import Client

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.options.instants import clock, wall
+from rota.cli.options.times import clock, wall
 from rota.cli.render.show import Column, to_json
 from rota.cli.render.text import clean, coarse, one_line, relative, span
 from rota.cli.runs.view import STATE_STYLE, outcome, short_id

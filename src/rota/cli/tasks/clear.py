@@ -5,11 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rota.cli.options.confirm import confirm
 from rota.cli.options.names import check_known_somewhere
 from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
-from rota.cli.options.user import who
+from rota.cli.options.user import confirm, who
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
 from rota.store import Command, Scope

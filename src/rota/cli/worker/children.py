@@ -12,7 +12,7 @@ from typing import Self
 
 from rota.cli import USAGE
 from rota.cli.options.target import Target
-from rota.cli.worker.signals import Stop
+from rota.cli.worker.event_loop import Stop
 from rota.domain.backoff import Backoff
 
 log = logging.getLogger("rota")

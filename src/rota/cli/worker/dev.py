@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 
-from rota.cli.options.durations import seconds_of
 from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
+from rota.cli.options.times import seconds_of
 from rota.cli.render.logs import LogFormat, LogLevel, Quiet, Verbose, chosen_level, log_options
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
 from rota.cli.worker.changes import Changes, watchfiles_installed
 from rota.cli.worker.children import Child, ending, graceful, worker_command
-from rota.cli.worker.signals import Stop, stop_signals
+from rota.cli.worker.event_loop import Stop, stop_signals
 from rota.cli.worker.worker import Concurrency, Grace, Lease, Tasks, split
 from rota.errors import InvalidOptions
 from rota.settings import project_folder

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.cli.options.durations import seconds_of
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
+from rota.cli.options.times import seconds_of
 from rota.cli.render.logs import (
     LogFormat,
     LogLevel,
@@ -26,9 +26,8 @@ from rota.cli.render.logs import (
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
 from rota.cli.worker.children import Children, hold_tether, worker_command
-from rota.cli.worker.loops import LoopKind, check_loop, run_on
+from rota.cli.worker.event_loop import LoopKind, Stop, check_loop, run_on, stop_signals
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
-from rota.cli.worker.signals import Stop, stop_signals
 from rota.client.drain import drained
 from rota.domain.tuning import Tuning
 from rota.errors import InvalidOptions

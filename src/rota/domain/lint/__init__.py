@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from rota.domain.lint import bounds, clocks, days, pace, steps
+from rota.domain.lint import bounds, clocks, cron_steps, days, pace
 from rota.domain.lint.finding import LEVELS, Finding, Level
 from rota.domain.lint.target import LintTarget
 
 __all__ = ["Finding", "Level", "LintTarget", "lint"]
 
-RULES = (*bounds.RULES, *pace.RULES, *days.RULES, *steps.RULES, *clocks.RULES)
+RULES = (*bounds.RULES, *pace.RULES, *days.RULES, *cron_steps.RULES, *clocks.RULES)
 
 
 def lint(target: LintTarget, now: datetime) -> list[Finding]:

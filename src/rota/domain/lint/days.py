@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from rota.domain.lint.cron_text import CronText, cron_text
 from rota.domain.lint.finding import Finding
-from rota.domain.lint.spelled import Spelled, spelled
 from rota.domain.lint.target import View
 from rota.domain.triggers import Monthly
 from rota.domain.triggers.cron_fields import DAY, HOUR, MINUTE, SECOND, WEEKDAY, DayRule, bits
@@ -20,7 +20,7 @@ def day_or_weekday(view: View) -> Iterator[Finding]:
     with a star."""
     if view.cron is None:
         return
-    cron = spelled(view.cron)
+    cron = cron_text(view.cron)
     rule, day, weekday = cron.clock.fields.days, cron.of(DAY), cron.of(WEEKDAY)
     if not rule.both:
         if cron.clock.days.every_day or rule.days == ALL_DAYS or rule.weekdays == ALL_WEEKDAYS:
@@ -40,7 +40,7 @@ def day_or_weekday(view: View) -> Iterator[Finding]:
         )
 
 
-def _both(cron: Spelled, rule: DayRule) -> str:
+def _both(cron: CronText, rule: DayRule) -> str:
     """Return the advice for an author who wants days that match both fields."""
     days, weekdays = bits(rule.days), bits(rule.weekdays)
     if not weekdays or rule.last_weekdays or rule.nth_weekdays:
@@ -57,7 +57,7 @@ def _both(cron: Spelled, rule: DayRule) -> str:
 def short_months(view: View) -> Iterator[Finding]:
     if view.cron is None:
         return
-    cron = spelled(view.cron)
+    cron = cron_text(view.cron)
     months = bits(cron.clock.fields.months)
     for item in cron.items(DAY):
         day = item.upper().removesuffix("W")
@@ -80,7 +80,7 @@ def short_months(view: View) -> Iterator[Finding]:
 def weekday_numbers(view: View) -> Iterator[Finding]:
     if view.cron is None:
         return
-    cron = spelled(view.cron)
+    cron = cron_text(view.cron)
     days = NUMBERED.get(cron.of(WEEKDAY))
     if days:
         yield Finding(
@@ -95,7 +95,7 @@ def six_fields(view: View) -> Iterator[Finding]:
     """Yield a finding if an expression of six fields looks like five fields and one star too many."""
     if view.cron is None:
         return
-    cron = spelled(view.cron)
+    cron = cron_text(view.cron)
     if not cron.with_seconds or cron.of(WEEKDAY) not in ("*", "?"):
         return
     second, minute, hour = cron.of(SECOND), cron.of(MINUTE), cron.of(HOUR)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from rota.domain.suggestion import closest
+from rota.domain.text import closest
 
 DAY = 86_400
 BLOCK = 31_556_952  # a Gregorian year in the mean

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from rota.domain.run import Failure
 from rota.engine.context import Context
+from rota.engine.executors.child_process import DEATH, Child, ChildDied, ChildError, ChildTimeout
 from rota.engine.executors.importable import check_importable, locate
 from rota.engine.executors.messages import Answer, BadResult, Call, Cancelled, Raised, Returned, Unbindable
-from rota.engine.executors.offspring import DEATH, Child, ChildDied, ChildError, ChildTimeout
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.handler import Handler
 

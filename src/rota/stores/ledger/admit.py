@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import cooldown_reason
-from rota.domain.joining import afresh, joined
+from rota.domain.joins import afresh, joined
 from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan

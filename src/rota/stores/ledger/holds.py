@@ -15,7 +15,7 @@ from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
 from rota.domain.guards import cooled_down_at
-from rota.domain.joining import moved_expiry
+from rota.domain.joins import moved_expiry
 from rota.domain.run import RunHead, State, after
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from msgspec import Struct
 
-from rota.domain.masking import masked
+from rota.domain.text import masked
 from rota.errors import InvalidOptions
 
 SCHEMA_LIMIT = 48

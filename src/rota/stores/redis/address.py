@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
 
-from rota.domain.masking import masked
+from rota.domain.text import masked
 from rota.errors import InvalidOptions
 
 Kind = Literal["server", "socket", "sentinel", "cluster"]

@@ -7,7 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from rota.domain import codec
-from rota.domain.firing import (
+from rota.domain.guards import Cooldown, Guards
+from rota.domain.run import NewRun, Origin
+from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, declared, paused, resumed
+from rota.domain.ticks import (
     BACKFILL_CAP,
     ON_TIME,
     backfill,
@@ -19,9 +22,6 @@ from rota.domain.firing import (
     ticks_between,
     with_first_tick,
 )
-from rota.domain.guards import Cooldown, Guards
-from rota.domain.run import NewRun, Origin
-from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, declared, paused, resumed
 from rota.domain.timing import COUNTED
 from rota.domain.triggers import Cron, Every, Trigger
 from tests.domain.timetables import DAY, NOON, fired, instant, known, new

@@ -6,18 +6,17 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from rota.cli.options.confirm import confirm
-from rota.cli.options.instants import clock, read_end, read_instant
 from rota.cli.options.parameters import Shared, Yes
 from rota.cli.options.target import Target
-from rota.cli.options.user import who
+from rota.cli.options.times import clock, read_end, read_instant
+from rota.cli.options.user import confirm, who
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import iso, one_line, plural
 from rota.cli.schedules.find import ScheduleId, find_schedule, opened
 from rota.client.handle import RunHandle
-from rota.domain.firing import ticks_between
 from rota.domain.intake import instant
 from rota.domain.schedule import Schedule
+from rota.domain.ticks import ticks_between
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import Schedules, check_working
 from rota.views.schedules import zone_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from rota.domain.lint.cron_text import FIELDS, CronText, cron_text
 from rota.domain.lint.finding import Finding
-from rota.domain.lint.spelled import FIELDS, Spelled, spelled
 from rota.domain.lint.target import View
 from rota.domain.triggers.cron_fields import DAY, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, Field, bits
 from rota.domain.triggers.words import ALL_DAYS, ALL_WEEKDAYS, listed
@@ -17,7 +17,7 @@ LETTERS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 def steps(view: View) -> Iterator[Finding]:
     if view.cron is None:
         return
-    cron = spelled(view.cron)
+    cron = cron_text(view.cron)
     for field in FIELDS:
         for item in cron.items(field):
             span, slash, step = item.partition("/")
@@ -41,7 +41,7 @@ def _too_long(field: Field, item: str, step: int, only: int) -> Finding:
     )
 
 
-def _uneven(cron: Spelled, field: Field, item: str, step: int, reached: list[int]) -> Iterator[Finding]:
+def _uneven(cron: CronText, field: Field, item: str, step: int, reached: list[int]) -> Iterator[Finding]:
     around = AROUND[field.name]
     gap = around - reached[-1] + reached[0]
     if gap >= step or not _goes_on(cron, field):
@@ -71,7 +71,7 @@ def _number(field: Field, word: str) -> int:
     return field.names.index(word.lower()) + field.low if word.lower() in field.names else int(word)
 
 
-def _goes_on(cron: Spelled, field: Field) -> bool:
+def _goes_on(cron: CronText, field: Field) -> bool:
     """Return whether the next minute, hour, day or month also matches. If not, nothing follows the last value
     closely."""
     fields = cron.clock.fields

@@ -6,10 +6,9 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import Run
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.timing import Timing
-from rota.why.answer import Fact, at, away
+from rota.why.answer import Fact, at, away, refusal
 from rota.why.evidence import Evidence
 from rota.why.facts import LATE, decided, noted
-from rota.why.words import refusal
 
 MADE = (Reason.ACCEPTED, Reason.JOINED)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota import Period
-from rota.domain.written import Formats
+from rota.domain.period_formats import Formats
 
 
 def formats(*periods: Period) -> Formats:

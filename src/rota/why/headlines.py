@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from rota.domain.decision import DecisionCount
-from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
-from rota.why.answer import LONG, Fact, at, away, first_hold, quoted
+from rota.domain.text import plural
+from rota.why.answer import LONG, REFUSALS, Fact, at, away, first_hold, quoted, refusal
 from rota.why.evidence import Evidence
 from rota.why.facts import about_stranded
-from rota.why.ticking import deadline_words, next_words, refused_ticks, refused_words
-from rota.why.words import REFUSALS, refusal
+from rota.why.schedules import deadline_words, next_words, refused_ticks, refused_words
 
 
 def head_of_task(seen: Evidence, found: Sequence[Fact]) -> str:

@@ -1,4 +1,4 @@
-"""Life: how the engine of an app starts and stops, from any event loop and any thread, and at the end of the
+"""EngineLifecycle: how the engine of an app starts and stops, from any event loop and any thread, and at the end of the
 process."""
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
-from rota.app.turns import Turns
+from rota.app.any_loop_lock import AnyLoopLock
 from rota.client.client import Client
 from rota.client.portal import Portal, refuse_on_a_loop
 from rota.engine.supervisor import Supervisor
@@ -40,11 +40,11 @@ class _Here:
 
     def __init__(self) -> None:
         self.engine: Supervisor | None = None
-        self.turns = Turns()  # start and stop, one after the other
+        self.lock = AnyLoopLock()  # start and stop, one after the other
         self.calls = threading.Lock()  # serialises calls from synchronous code
 
 
-class Life:
+class EngineLifecycle:
     """`grace` returns how many seconds running handlers have at a stop, if the caller does not say."""
 
     def __init__(self, portal: Callable[[], Portal], client: Callable[[], Client], grace: Callable[[], float]) -> None:
@@ -82,7 +82,7 @@ class Life:
     async def start(self, started: Callable[[], Awaitable[Supervisor | None]]) -> None:
         """Start an engine, unless one is alive. Clear away the rest of an engine that died."""
         here = self._here.get()
-        async with here.turns:
+        async with here.lock:
             if here.engine is not None and here.engine.alive:
                 return
             if here.engine is not None:
@@ -93,7 +93,7 @@ class Life:
         """Stop the engine. The app is stopped afterwards even if a part of it failed to stop; then that error is
         raised, once."""
         here = self._here.get()
-        async with here.turns:
+        async with here.lock:
             try:
                 if here.engine is not None:
                     await self._end(here, here.engine, self._grace() if grace is None else grace)
@@ -184,10 +184,10 @@ class Life:
             log.exception("worker %s did not stop well at the end of its process", engine.name)
 
 
-_exiting: list[Life] = []  # keeps them alive: an engine that nobody refers to still holds runs
+_exiting: list[EngineLifecycle] = []  # keeps them alive: an engine that nobody refers to still holds runs
 
 
-def _stop_at_exit(life: Life) -> None:
+def _stop_at_exit(lifecycle: EngineLifecycle) -> None:
     """Stop this engine with its process.
 
     An engine needs threads in order to stop, and `atexit` comes too late: `concurrent.futures` takes no more work by
@@ -199,10 +199,10 @@ def _stop_at_exit(life: Life) -> None:
         register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
         with suppress(RuntimeError):  # the process is ending now
             register(_at_exit)
-    if life not in _exiting:
-        _exiting.append(life)
+    if lifecycle not in _exiting:
+        _exiting.append(lifecycle)
 
 
 def _at_exit() -> None:
-    for life in _exiting:
-        life.at_exit()
+    for lifecycle in _exiting:
+        lifecycle.at_exit()

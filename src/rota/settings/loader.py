@@ -6,12 +6,11 @@ from typing import Any, get_type_hints
 
 from msgspec import Struct
 
-from rota.domain.masking import masked
-from rota.domain.suggestion import did_you_mean
+from rota.domain.text import did_you_mean, masked
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
 from rota.settings.overrides import PARTS, TaskOverride, fields_set
-from rota.settings.reading import RawValue, read
+from rota.settings.readers import RawValue, read
 from rota.settings.sources import FIELDS, gather
 from rota.settings.urls import from_environment
 

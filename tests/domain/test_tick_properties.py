@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rota.domain.firing import moved_tick
 from rota.domain.schedule import CATCH_UP_CAP, CatchUp, Missed, Schedule, paused, resumed
+from rota.domain.ticks import moved_tick
 from rota.domain.timing import COUNTED, Timing, moment, stored
 from rota.domain.triggers import At, Cron, Every, Trigger
 from tests.domain.timetables import NOON, fired, known

@@ -10,7 +10,7 @@ from rota.domain.triggers.wallclock import WallClock, wall_clock
 FIELDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 
-class Spelled(Struct, frozen=True):
+class CronText(Struct, frozen=True):
     """The texts of the six fields. Without `with_seconds`, the author wrote five."""
 
     texts: list[str]
@@ -29,7 +29,7 @@ class Spelled(Struct, frozen=True):
         return " ".join(texts if self.with_seconds else texts[1:])
 
 
-def spelled(cron: Cron) -> Spelled:
+def cron_text(cron: Cron) -> CronText:
     texts = split_cron(cron.expr)
     with_seconds = len(texts) == 6
-    return Spelled(texts if with_seconds else ["0", *texts], with_seconds, wall_clock(cron.expr))
+    return CronText(texts if with_seconds else ["0", *texts], with_seconds, wall_clock(cron.expr))

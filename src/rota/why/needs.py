@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from rota.domain import needs
 from rota.domain.decision import Reason
 from rota.domain.flow import CHAIN
-from rota.domain.plain import plural
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
+from rota.domain.text import plural
 from rota.store import Reads, RowQuery, RunQuery
 from rota.store.paging import first_run
 from rota.why.answer import Fact, at, away

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rota import Activity, InvalidOptions, Reason, Rota, StoreUnavailable
-from rota.client.retrying import PAUSES, patiently
+from rota.client.retries import PAUSES, patiently
 from rota.store import ID_MEMORY, RETRY_WINDOW
 from rota.stores.memory import MemoryBackend
 from rota.testing.virtual_loop import VirtualLoop

@@ -1,4 +1,4 @@
-"""Turns: a lock for callers on any thread and any event loop."""
+"""AnyLoopLock: a lock for callers on any thread and any event loop."""
 
 import asyncio
 import threading
@@ -6,8 +6,8 @@ from collections import deque
 from concurrent.futures import Future
 
 
-class Turns:
-    """`async with turns:` waits for those who came first. An `asyncio.Lock` belongs to a single event loop."""
+class AnyLoopLock:
+    """`async with lock:` waits for those who came first. An `asyncio.Lock` belongs to a single event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
