@@ -92,7 +92,7 @@ class Rota(Planning, AsyncOnly):
 
     @classmethod
     def current(cls) -> "Rota":
-        """The app of this process: the app that was created or started last."""
+        """Return the app of this process: the app that was created or started last."""
         if cls._current is None:
             raise NotRunning("no app has been made in this process; create one with Rota()")
         return cls._current
@@ -192,8 +192,8 @@ class Rota(Planning, AsyncOnly):
         return await known.touch(*args, **kwargs)
 
     async def _remote(self, store: Reads, task: str) -> RemoteTask:
-        """The task by its published spec, which is read again after SPEC_MEMORY seconds, so that most touches cost one
-        round trip."""
+        """Return the task by its published spec, which is read again after SPEC_MEMORY seconds, so that most touches
+        cost one round trip."""
         spec, known_at = self._specs_seen.get(task, (None, -math.inf))
         if spec is None or time.monotonic() - known_at > SPEC_MEMORY:
             found = (await store.rows(TaskSpec, RowQuery(names=[task]))).items
@@ -222,7 +222,8 @@ class Rota(Planning, AsyncOnly):
         return self._core.registry.names()[task].handle(id)
 
     def client(self) -> Client:
-        """A client that submits and reads: `async with app.client():` opens the store here, without an engine."""
+        """Return a client that submits and reads: `async with app.client():` opens the store here, without an
+        engine."""
         return self._core.noticing_client()
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -280,21 +281,24 @@ class Rota(Planning, AsyncOnly):
     # -- seeing and steering ---------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """The state of this process: its engine, its running tasks, its loops, and the next ticks of its schedules."""
+        """Return the state of this process: its engine, its running tasks, its loops, and the next ticks of its
+        schedules."""
         seen = dict(self.schedules.seen)  # a copy, because another thread may add to it
         return status_of(self._core.lifecycle.engine, self.tasks, seen)
 
     async def health(self) -> Health:
-        """The health of this process: true if the store answers and the engine, if started, has claimed lately."""
+        """Return the health of this process: true if the store answers and the engine, if started, has claimed
+        lately."""
         return await health_of(self._core.lifecycle.engine, self._core.client)
 
     async def why(self, subject: str, key: str | None = None) -> Why:
-        """Why a task (or one `key` of the task), a schedule or a run does not run; print the answer to read it."""
+        """Return why a task (or one `key` of the task), a schedule or a run does not run; print the answer to read
+        it."""
         return await why(self._core.client, subject, key)
 
     async def depths(self) -> dict[str, Depth]:
-        """The exact numbers of unfinished runs of every task that this app defines, a worker published or the store
-        has runs of."""
+        """Return the exact numbers of unfinished runs of every task that this app defines, a worker published or the
+        store has runs of."""
         known = {*self.tasks, *(spec.name for spec in (await self._core.client.rows(TaskSpec)).items)}
         found = {depth.task: depth for depth in (await self._core.client.depths()).items}
         return {name: found.get(name) or Depth(name, 0, 0) for name in sorted({*known, *found})}

@@ -34,7 +34,7 @@ log = logging.getLogger("rota")
 
 
 def core_of(app: "Rota") -> "Core":
-    """The core of an app. Users have no use for it, so `Rota` shows it to no one but rota's own packages."""
+    """Return the core of an app. Users have no use for it, so `Rota` shows it to no one but rota's own packages."""
     return app._core  # pyright: ignore[reportPrivateUsage]
 
 
@@ -67,7 +67,7 @@ class Core:
         return client
 
     def noticing_client(self) -> Client:
-        """The client; in a forked child, the first call also logs what became of the parent's engine."""
+        """Return the client; in a forked child, the first call also logs what became of the parent's engine."""
         self.lifecycle.notice_forks()
         return self.client
 
@@ -138,7 +138,7 @@ class Core:
         resources: Resources | None = None,
         world: World = REAL,
     ) -> Supervisor:
-        """An engine for the tasks of the app, not started. Each argument that is not given is the app's own."""
+        """Return an engine for the tasks of the app, not started. Each argument that is not given is the app's own."""
         registry = self.registry
         return Supervisor(
             name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",

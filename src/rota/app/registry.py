@@ -118,23 +118,23 @@ class Registry:
         return task
 
     def names(self) -> dict[str, AnyTask]:
-        """The tasks by their names and by their aliases."""
+        """Return the tasks by their names and by their aliases."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
     def is_disabled(self, name: str) -> bool:
-        """Whether the task of this name is defined here, and its code or settings disable it."""
+        """Return whether the task of this name is defined here, and its code or settings disable it."""
         task = self.tasks.get(name)
         if task is None:
             task = next((known for known in self.tasks.values() if name in known.aliases), None)
         return task is not None and not task.enabled
 
     def declared(self) -> list[Schedule]:
-        """The schedules and deadlines that the code declares, without their next ticks."""
+        """Return the schedules and deadlines that the code declares, without their next ticks."""
         tz, owner = self._settings.tz, self._settings.name
         found = (definition_of(task).schedule(tz, owner) for task in self.tasks.values())
         declared = [schedule for schedule in found if schedule is not None]
         return [*declared, *deadlines(self.tasks.values(), self.flows.values(), tz, owner)]
 
     def specs(self) -> list[TaskSpec]:
-        """The specs that a worker publishes when it starts: one for each name and alias of a task."""
+        """Return the specs that a worker publishes when it starts: one for each name and alias of a task."""
         return [replace(definition_of(task).spec, name=name) for name, task in self.names().items()]

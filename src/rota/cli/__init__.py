@@ -53,7 +53,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _argument_hint(arguments: Sequence[str], option: str) -> str | None:
-    """The hint `name=Ada` for a user who wrote `--name Ada`; None if `option` cannot be an argument of a task."""
+    """Return the hint `name=Ada` for a user who wrote `--name Ada`; None if `option` cannot be an argument of a
+    task."""
     command = next((word for word in arguments if word in CALLS), None)
     if command is None or not option.startswith("--"):
         return None

@@ -106,13 +106,13 @@ class Context:
         self._stopping = True
 
     def note(self) -> Note | None:
-        """All that the handler noted, for the ending."""
+        """Return all that the handler noted, for the ending."""
         if self._progress is None and self._saved is None:
             return None
         return Note(self._progress, self._saved)
 
     def fresh_note(self) -> tuple[Note, int] | None:
-        """The note that no renewal has carried yet, and its number."""
+        """Return the note that no renewal has carried yet, and its number."""
         note = self.note() if self._noted > self._carried else None
         return None if note is None else (note, self._noted)
 

@@ -55,7 +55,7 @@ def log_lost(run: Run, settlement: Settlement) -> None:
 
 
 def _trace(error: Failure) -> str:
-    """The traceback of `error`; for an exception raised on purpose, only if another exception caused it."""
+    """Return the traceback of `error`; for an exception raised on purpose, only if another exception caused it."""
     if not error.traceback or (error.type in VERDICTS and CHAINED not in error.traceback):
         return ""
     return f"\n{error.traceback}"

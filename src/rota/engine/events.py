@@ -20,12 +20,13 @@ HOOK_PATIENCE = 5.0
 
 
 def in_hand(name: str, run: Run, reason: str = "") -> Event:
-    """The event about a run that a worker has in hand."""
+    """Return the event about a run that a worker has in hand."""
     return Event(name, run.task, run, reason, key=run.key, attempt=_calls(run))
 
 
 def ended(run: Run, settlement: Settlement, now: float) -> Event:
-    """The event about a call whose ending was recorded at `now`; without a name if the run was only given back."""
+    """Return the event about a call whose ending was recorded at `now`; without a name if the run was only given
+    back."""
     if isinstance(settlement.action, Finish):
         name, reason = str(settlement.action.state), str(settlement.action.reason or "")
     else:
@@ -45,7 +46,7 @@ def ended(run: Run, settlement: Settlement, now: float) -> Event:
 
 
 def unstarted(run: Run) -> Event:
-    """The event about a run that ended while it waited: it expired or was cancelled."""
+    """Return the event about a run that ended while it waited: it expired or was cancelled."""
     reason, called = str(run.reason or ""), run.failures + run.losses
     return Event(
         "cancelled", run.task, run, reason, note=run.note or "", key=run.key, attempt=called, ended_at=run.finished_at
@@ -116,5 +117,5 @@ class Announcer:
 
 
 def _calls(run: Run) -> int:
-    """The number of this call. `run` has the counts of the time of its claim."""
+    """Return the number of this call. `run` has the counts of the time of its claim."""
     return run.failures + run.losses + 1

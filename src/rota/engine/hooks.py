@@ -65,7 +65,7 @@ class Hooks:
         return event in self._hooks
 
     def adapted(self, adapt: Callable[[Hook], Hook]) -> "Hooks":
-        """The same hooks, each wrapped by `adapt`."""
+        """Return the same hooks, each wrapped by `adapt`."""
         others = Hooks()
         others._hooks = {event: [adapt(hook) for hook in hooks] for event, hooks in self._hooks.items()}
         return others

@@ -57,7 +57,7 @@ def configure(setup: LogSetup, replace: bool = False) -> None:
 
 
 def about(run: Run) -> dict[str, object]:
-    """The `extra` of a log line about `run`, outside the call of its handler."""
+    """Return the `extra` of a log line about `run`, outside the call of its handler."""
     return {"rota_task": run.task, "rota_run": run.id}
 
 

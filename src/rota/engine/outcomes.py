@@ -19,7 +19,8 @@ VERDICTS: dict[str, type[HandlerVerdict]] = {kind.__name__: kind for kind in (Re
 
 
 def returned(result: object, reader: FailOn | None, warn: Callable[[str], None]) -> Outcome:
-    """The outcome of a call that returned `result`. `reader` judges the result; `warn` is called with its warnings."""
+    """Return the outcome of a call that returned `result`. `reader` judges the result; `warn` is called with its
+    warnings."""
     try:
         report = judged(result, reader)
         for note in report.notes:
@@ -32,7 +33,7 @@ def returned(result: object, reader: FailOn | None, warn: Callable[[str], None])
 
 
 def reported(report: StatusReport) -> Outcome:
-    """The outcome of a result that reports its own failure: the same as for a TaskError with these words."""
+    """Return the outcome of a result that reports its own failure: the same as for a TaskError with these words."""
     if report.status == "skipped":
         return Skipped(storable(report.words, MESSAGE_LIMIT))
     return Failed(Failure("TaskError", storable(report.words, MESSAGE_LIMIT)), partial=report.status == "partial")
@@ -59,7 +60,7 @@ def raised(error: BaseException, retry: Retry) -> Outcome:
 
 
 def verdict(error: HandlerVerdict, failure: Failure) -> Outcome:
-    """The outcome that an exception raised on purpose asks for."""
+    """Return the outcome that an exception raised on purpose asks for."""
     match error:
         case RetryAfter():
             return RetryAsked(failure, error.seconds)
@@ -75,7 +76,7 @@ def verdict(error: HandlerVerdict, failure: Failure) -> Outcome:
 
 
 def verdict_from(name: str, arguments: Sequence[Any], failure: Failure) -> Outcome | None:
-    """The outcome that an exception `name` of a child process asks for; None if it is not one of VERDICTS."""
+    """Return the outcome that an exception `name` of a child process asks for; None if it is not one of VERDICTS."""
     kind = VERDICTS.get(name)
     return None if kind is None else verdict(kind(*arguments), failure)
 
@@ -93,7 +94,7 @@ def failure(error: BaseException) -> Failure:
 
 
 def _users_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of rota's engine that come before the handler."""
+    """Return the traceback without the frames of rota's engine that come before the handler."""
     at = trace
     while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
         at = at.tb_next

@@ -78,7 +78,7 @@ class Client:
         return True
 
     def backend(self) -> "Backend":
-        """The backend of the worker's store; the first call imports rota."""
+        """Return the backend of the worker's store; the first call imports rota."""
         from importlib import import_module
 
         module, _, function = self.opener.partition(":")
@@ -116,7 +116,7 @@ class Client:
         return bool(poll.poll(0))
 
     def works(self) -> bool:
-        """Whether the worker is not stopped and has used the processor since the last look."""
+        """Return whether the worker is not stopped and has used the processor since the last look."""
         try:
             with open(f"/proc/{self.pid}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
@@ -128,8 +128,8 @@ class Client:
         return fields[0] not in STOPPED and self.cpu > before
 
     def wanted(self, now: float) -> dict[str, int]:
-        """The leases to renew now: run and fence. A worker that renews in time has no lease that ends soon. A worker
-        that could not renew for half a lease has such leases, although it is not silent: a call may hold its
+        """Return the leases to renew now: run and fence. A worker that renews in time has no lease that ends soon. A
+        worker that could not renew for half a lease has such leases, although it is not silent: a call may hold its
         interpreter from now on."""
         if now - self.looked_at < 0.9 * self.lease / LOOKS:
             return {}

@@ -28,7 +28,7 @@ class Reports:
         self._sent_at = -math.inf
 
     def next(self) -> Report | None:
-        """The report for the next claim: the same one again until `sent`."""
+        """Return the report for the next claim: the same one again until `sent`."""
         if self._unsent is None and self._clock() - self._sent_at > REPORT_EVERY:
             self._unsent = Report(
                 host=socket.gethostname(),

@@ -154,13 +154,13 @@ class Runner:
         return returned(result, self._reader(handler, seat), seat.context.warn)
 
     def _reader(self, handler: Handler, seat: Seat) -> FailOn | None:
-        """What judges the result: the task's `fail_on`, or else that of the run's flow."""
+        """Return what judges the result: the task's `fail_on`, or else that of the run's flow."""
         of_flow = None if self._steps is None else self._steps.fail_on(seat.run)
         return chosen(of_flow, handler.fail_on)
 
 
 def _decoded(handler: Handler, result: bytes) -> Any:
-    """The result of a child as its annotation says, or as plain JSON: a failure often has another shape."""
+    """Return the result of a child as its annotation says, or as plain JSON: a failure often has another shape."""
     try:
         return handler.signature.decode_result(result)
     except Exception:  # a type of the user's own may raise anything while it is read
@@ -168,9 +168,9 @@ def _decoded(handler: Handler, result: bytes) -> Any:
 
 
 def _is_abandoned(seat: Seat) -> bool:
-    """Whether the coroutine of this call is being closed because nobody runs it any more: its loop ended under it, or
-    a simulation crashed. Such a close throws GeneratorExit into the handler, which says nothing about the handler; it
-    comes from the garbage collector, outside the task of the seat."""
+    """Return whether the coroutine of this call is being closed because nobody runs it any more: its loop ended under
+    it, or a simulation crashed. Such a close throws GeneratorExit into the handler, which says nothing about the
+    handler; it comes from the garbage collector, outside the task of the seat."""
     try:
         return asyncio.current_task() is not seat.task
     except RuntimeError:  # no event loop runs here
@@ -183,7 +183,8 @@ class _Raised:
 
 
 async def _caught(call: Awaitable[Any]) -> Any:
-    """The result of `call`, or its exception as a value: a SystemExit that leaves its task would end the event loop."""
+    """Return the result of `call`, or its exception as a value: a SystemExit that leaves its task would end the event
+    loop."""
     try:
         return await call
     except asyncio.CancelledError:
@@ -202,7 +203,7 @@ def _too_late(handler: Handler, seat: Seat) -> TimedOut:
 
 
 async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None) -> Any:
-    """The result of `call`, awaited for at most `timeout`. A call that does not end by then outlives its run."""
+    """Return the result of `call`, awaited for at most `timeout`. A call that does not end by then outlives its run."""
     on_loop = isinstance(call, asyncio.Task)
     try:
         done, _ = await asyncio.wait((call,), timeout=timeout)
@@ -229,7 +230,7 @@ async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None)
 
 
 def bind(handler: Handler, seat: Seat) -> Arguments:
-    """The stored arguments as this version of the handler takes them."""
+    """Return the stored arguments as this version of the handler takes them."""
     if not seat.args:
         codec.decode(seat.run.body)  # raises with the reason why it could not be read
     args, kwargs = handler.signature.decode(seat.args)

@@ -119,7 +119,7 @@ class Seats:
         return True
 
     def running(self) -> dict[str, int]:
-        """How many runs of each task are in hand."""
+        """Return how many runs of each task are in hand."""
         return dict(Counter(seat.run.task for seat in self))
 
     # -- for the settler -------------------------------------------------------------------------------------------
@@ -138,17 +138,17 @@ class Seats:
     # -- for the heart ---------------------------------------------------------------------------------------------
 
     def leases(self) -> list[Lease]:
-        """The leases of the runs in hand; safe from any thread."""
+        """Return the leases of the runs in hand; safe from any thread."""
         return list(self._taken)
 
     def unsettled(self) -> list[Lease]:
-        """The leases to renew: of the runs in hand, and of the endings that the store has not answered yet. Safe from
-        any thread."""
+        """Return the leases to renew: of the runs in hand, and of the endings that the store has not answered yet. Safe
+        from any thread."""
         taken = list(self._taken)  # first: an ending is in `_unrecorded` before its run leaves `_taken`
         return list(dict.fromkeys([*taken, *self._unrecorded]))
 
     def notes(self) -> Notes:
-        """What handlers noted and no renewal has carried yet; safe from any thread."""
+        """Return what handlers noted and no renewal has carried yet; safe from any thread."""
         mine = (seat for seat in self if seat.stop is not Stop.LOST)
         return {seat.lease: note for seat in mine if (note := seat.context.fresh_note())}
 

@@ -143,7 +143,7 @@ class Settler:
         return True
 
     async def _settle(self, endings: Sequence[Ending]) -> Reply[Verdict]:
-        """The store's answer. An unavailable store says nothing about these endings: try until it answers."""
+        """Return the store's answer. An unavailable store says nothing about these endings: try until it answers."""
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             try:

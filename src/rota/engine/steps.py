@@ -78,8 +78,8 @@ class Steps:
         self._flows = code
 
     async def arguments(self, run: Run, signature: Signature) -> bytes:
-        """The arguments of the call of `run`. Raises NotWanted if it should not be called at all, NotKnown if it should
-        not be called by this worker."""
+        """Return the arguments of the call of `run`. Raises NotWanted if it should not be called at all, NotKnown if it
+        should not be called by this worker."""
         member = run.member
         if member is None:
             return run.args
@@ -106,7 +106,7 @@ class Steps:
         return msgspec.json.encode(given)
 
     def fail_on(self, run: Run) -> FailOn | None:
-        """The `fail_on` of the run's flow, if it has one."""
+        """Return the `fail_on` of the run's flow, if it has one."""
         return None if run.member is None else self._code(run.member).fail_on
 
     def _code(self, member: Member) -> StepCode:
@@ -121,7 +121,7 @@ class Steps:
             raise Unread(f"the results of the steps before {member.step} cannot be read: {error}") from error
 
     async def _result(self, member: Member, need: str) -> bytes:
-        """The result of the last success of a step; null if the step failed or was cancelled."""
+        """Return the result of the last success of a step; null if the step failed or was cancelled."""
         name = needs.named(need)
         assert name is not None
         query = RunQuery(group=member.group, task=name.task, key=name.key, states=[State.SUCCEEDED], limit=1)

@@ -164,7 +164,7 @@ class Supervisor:
         log.info("worker %s started on %s", self.name, self._backend.url)
 
     def _share_leases(self) -> Slate | None:
-        """Where the renewer sees the leases of this worker, if there is a renewer."""
+        """Return where the renewer sees the leases of this worker, if there is a renewer."""
         if self._renewer is None:
             return None
         try:

@@ -32,7 +32,7 @@ class Tallies:
         counts.durations[bucket(settlement.seconds or 0.0)] += 1
 
     def take(self) -> tuple[Tally, ...]:
-        """What was counted since the last call of `take`."""
+        """Return what was counted since the last call of `take`."""
         tallies = tuple(
             Tally(task, **counts.endings, waits=dict(counts.waits), durations=dict(counts.durations))
             for task, counts in sorted(self._tasks.items())
@@ -42,7 +42,7 @@ class Tallies:
 
 
 def _word(settlement: Settlement) -> str:
-    """The field of Tally that counts this settlement."""
+    """Return the field of Tally that counts this settlement."""
     if isinstance(settlement.action, Finish):
         return _WORDS.get(settlement.action.state, "other")
     return "retried" if settlement.error is not None else "other"

@@ -103,7 +103,7 @@ class Ticks:
             log.warning("%s more missed ticks; `rota why` tells of each", plural(missed - LOGGED, "schedule"))
 
     def _computed(self, schedule: Schedule, compute: Callable[[], Tick | None]) -> Tick | None:
-        """The tick of `schedule`; None if `compute` finds none, or this version cannot read the trigger."""
+        """Return the tick of `schedule`; None if `compute` finds none, or this version cannot read the trigger."""
         try:
             return compute()
         except ValueError as error:
@@ -111,7 +111,7 @@ class Ticks:
             return None
 
     async def _look(self, schedule: Schedule, deadline: Deadline, now: float) -> Tick | None:
-        """The tick of a deadline: late, unless the task succeeded in time."""
+        """Return the tick of a deadline: late, unless the task succeeded in time."""
         try:
             found = deadline_tick(schedule, now)
             if found is None:
@@ -127,7 +127,7 @@ class Ticks:
         return None
 
     async def _is_done(self, schedule: Schedule, deadline: Deadline, nominal: float, before: float | None) -> bool:
-        """Whether the task succeeded for the time `nominal`; without a period, since the deadline `before`."""
+        """Return whether the task succeeded for the time `nominal`; without a period, since the deadline `before`."""
         key = deadline.key(nominal)
         since = before or 0.0 if deadline.period is None else 0.0
         rows = (await self._store.rows(MarkRow, RowQuery(task=schedule.task, key=key))).items
@@ -186,5 +186,5 @@ class Ticks:
 
 
 def _position(schedule: Schedule) -> tuple[str, int, float | None]:
-    """The next tick of a declared schedule; it changes when the tick is fired."""
+    """Return the next tick of a declared schedule; it changes when the tick is fired."""
     return schedule.id, schedule.version, schedule.next_at

@@ -71,6 +71,6 @@ class Watchdog:
                 log.warning("the event loop has been blocked for %.1f s, by:\n%s", late, self._stack())
 
     def _stack(self) -> str:
-        """The innermost frames of the loop's thread now."""
+        """Return the innermost frames of the loop's thread now."""
         frame = sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]
         return "(its thread has ended)" if frame is None else "".join(traceback.format_stack(frame, FRAMES)).rstrip()

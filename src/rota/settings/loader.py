@@ -19,7 +19,7 @@ OTHERS_URLS = ("REDIS_URL", "DATABASE_URL")
 
 
 def load(**keywords: object) -> Settings:
-    """The settings of this process: keyword (not None) > `ROTA_*` > rota.toml > `[tool.rota]` > default."""
+    """Return the settings of this process: keyword (not None) > `ROTA_*` > rota.toml > `[tool.rota]` > default."""
     raw = gather(keywords)
     hints = _hints(Settings)
     sources = {path: each.source for path, each in raw.items()}
@@ -44,7 +44,7 @@ def explain(settings: Settings) -> list[tuple[str, object, str]]:
 
 
 def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
-    """A warning for each override that changes nothing, because no task has its name."""
+    """Return a warning for each override that changes nothing, because no task has its name."""
     return [
         f"{' and '.join(settings.sources_of(task))}: {words}"
         for task, words in unknown_overrides(settings, known_names).items()
@@ -52,7 +52,8 @@ def unknown_tasks(settings: Settings, known_names: Iterable[str]) -> list[str]:
 
 
 def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[str, str]:
-    """The names in overrides that no task has. Each comes with a sentence that suggests the nearest task name."""
+    """Return the names in overrides that no task has. Each comes with a sentence that suggests the nearest task
+    name."""
     known = set(known_names)
     folded = {fold(name) for name in known}
     there = f"; there are: {', '.join(sorted(known))}" if known else "; no tasks are defined"
@@ -64,7 +65,7 @@ def unknown_overrides(settings: Settings, known_names: Iterable[str]) -> dict[st
 
 
 def passed_over(settings: Settings) -> list[str]:
-    """A sentence for each variable in OTHERS_URLS that is set but not used, because the default store is."""
+    """Return a sentence for each variable in OTHERS_URLS that is set but not used, because the default store is."""
     if settings.source("url") != "default":
         return []
     return [
@@ -75,12 +76,12 @@ def passed_over(settings: Settings) -> list[str]:
 
 
 def default_url() -> str:
-    """The URL of the store that an app without a `url` uses."""
+    """Return the URL of the store that an app without a `url` uses."""
     return load().store_url
 
 
 def app_reference() -> str | None:
-    """The app that the environment or the project names, as module:attribute."""
+    """Return the app that the environment or the project names, as module:attribute."""
     return load().app
 
 

@@ -93,21 +93,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         return Tuning(**{name: getattr(self, name) for name in names}, retention=keep)
 
     def override(self, task: str) -> TaskOverride:
-        """The override of a task. A file names the task exactly; a variable names it as `fold` writes it."""
+        """Return the override of a task. A file names the task exactly; a variable names it as `fold` writes it."""
         for name in (task, fold(task)):
             if name in self.tasks and (name == task or self.is_folded(name)):
                 return self.tasks[name]
         return TaskOverride()
 
     def is_folded(self, name: str) -> bool:
-        """Whether only variables name this task, so that `name` stands for every task name that folds to it."""
+        """Return whether only variables name this task, so that `name` stands for every task name that folds to it."""
         return all(source.startswith("ROTA_") for source in self.sources_of(name))
 
     def sources_of(self, task: str) -> list[str]:
         return sorted({source for path, source in self.sources.items() if path[:2] == ("tasks", task)})
 
     def source(self, *path: str) -> str:
-        """`keyword`, the variable, the file, or `default`."""
+        """Return `keyword`, the variable, the file, or `default`."""
         return self.sources.get(path, "default")
 
     def _quote(self, name: str) -> str:
@@ -145,5 +145,6 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def fold(task: str) -> str:
-    """A task's name as a variable can spell it: lower-case, with `_` for every character but letters and digits."""
+    """Return a task's name as a variable can spell it: lower-case, with `_` for every character but letters and
+    digits."""
     return re.sub(r"[^a-z0-9_]", "_", task.lower())

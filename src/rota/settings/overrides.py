@@ -18,7 +18,7 @@ S = TypeVar("S", bound=Mapping[str, object])
 
 
 def fields_set(part: Struct) -> dict[str, Any]:
-    """The fields of `part` that are set."""
+    """Return the fields of `part` that are set."""
     fields = ((name, getattr(part, name)) for name in part.__struct_fields__)
     return {name: value for name, value in fields if value is not UNSET}
 
@@ -130,7 +130,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
             raise ValueError(f"max_pending={self.max_pending!r}: at least 1")
 
     def over(self, options: S) -> S:
-        """The options of a task, changed by what this override sets."""
+        """Return the options of a task, changed by what this override sets."""
         changes = fields_set(self)
         try:
             for name in PARTS.keys() & changes.keys():
@@ -154,7 +154,7 @@ def _combined(name: str, base: object, part: Struct) -> object:
 
 
 def _activity(base: object, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an Activity: `breaker` and `cool_down` become one Breaker."""
+    """Return the fields of an Activity: `breaker` and `cool_down` become one Breaker."""
     known = base.breaker if isinstance(base, Activity) else None
     failures = given.pop("breaker", known and known.failures)
     cool_down = given.pop("cool_down", known and known.cool_down)

@@ -20,7 +20,8 @@ _warned: set[Path] = set()
 
 
 def project_folder() -> Path:
-    """The nearest folder, from the current one upwards, with a project file; else with a store; else the current."""
+    """Return the nearest folder, from the current one upwards, with a project file; else with a store; else the
+    current."""
     here = Path.cwd()
     folders = (here, *here.parents)
     with_file = (folder for folder in folders if files_to_obey(folder))
@@ -29,7 +30,7 @@ def project_folder() -> Path:
 
 
 def files_to_obey(folder: Path) -> list[Path]:
-    """The project files in `folder` that no other user can have written."""
+    """Return the project files in `folder` that no other user can have written."""
     files = [folder / name for name in PROJECT_FILES if _is_there(folder / name)]
     return files if is_trusted(folder) else [file for file in files if _is_safe(file)]
 
@@ -44,7 +45,8 @@ def _is_safe(file: Path) -> bool:
 
 
 def _holds_store_of_ours(folder: Path) -> bool:
-    """Whether `folder` holds a default store that no other user can have put there; rota imports code from it."""
+    """Return whether `folder` holds a default store that no other user can have put there; rota imports code from
+    it."""
     database = folder / DATABASE
     if not _is_there(database):
         return False
@@ -59,7 +61,8 @@ def _is_there(file: Path) -> bool:
 
 
 def table_of(file: Path) -> dict[str, Any]:
-    """The settings in a project file: all of rota.toml, `[tool.rota]` of pyproject.toml; empty if there is no file."""
+    """Return the settings in a project file: all of rota.toml, `[tool.rota]` of pyproject.toml; empty if there is no
+    file."""
     if not file.is_file():
         return {}
     found: object = _parsed(file)

@@ -16,7 +16,7 @@ Seconds = Annotated[float, "seconds"]
 
 
 def says(text: str) -> Meta:
-    """The meaning of a setting, for the command line and docs/settings.md."""
+    """Return the meaning of a setting, for the command line and docs/settings.md."""
     return Meta(description=text)
 
 
@@ -35,7 +35,7 @@ class RawValue(Struct, frozen=True):
 
 
 def read(annotation: Any, raw: RawValue) -> Any:
-    """The value of `raw` as the type of `annotation`."""
+    """Return the value of `raw` as the type of `annotation`."""
     kind = _kind(annotation)
     if get_origin(kind) is Literal:
         choices = get_args(kind)
@@ -53,7 +53,7 @@ def read(annotation: Any, raw: RawValue) -> Any:
 
 
 def _kind(annotation: Any) -> Any:
-    """The type in `annotation`, without None, UNSET and metadata."""
+    """Return the type in `annotation`, without None, UNSET and metadata."""
     origin = get_origin(annotation)
     if origin is Annotated:
         base, *remarks = get_args(annotation)

@@ -45,7 +45,7 @@ def task_table() -> list[Row]:
 
 
 def effective(settings: Settings) -> list[Effective]:
-    """The settings of this process, each with the line of the file that sets it; secrets are masked."""
+    """Return the settings of this process, each with the line of the file that sets it; secrets are masked."""
     meant = {row.name: row.meaning for row in settings_table()}
     of_task = {row.name: row.meaning for row in task_table()}
     return [
@@ -60,7 +60,7 @@ def page() -> str:
 
 
 def line_of(text: str, path: Path) -> int | None:
-    """The line of a TOML file that sets `path`; None if `line_of` does not find it."""
+    """Return the line of a TOML file that sets `path`; None if `line_of` does not find it."""
     table: Path = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[([^\[\]]+)\]\s*(#.*)?$", line):
@@ -126,7 +126,7 @@ def _default(value: object) -> str:
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
-    """The rows as a Markdown table; without a column for defaults if no row has one."""
+    """Yield the rows as a Markdown table; without a column for defaults if no row has one."""
     defaults = any(row.default for row in rows)
     yield "| Setting | Variable |" + (" Default |" if defaults else "") + " |"
     yield "|---|---|" + ("---|" if defaults else "") + "---|"

@@ -46,7 +46,7 @@ class Layer(Struct, frozen=True):
 
 
 def gather(keywords: Mapping[str, object]) -> dict[Path, RawValue]:
-    """Every setting that is set anywhere, with the value of its strongest source."""
+    """Return every setting that is set anywhere, with the value of its strongest source."""
     raw = _in_files()
     code = dict(_in_tree(keywords, Layer("keyword", "", "=", "keyword")))
     named = {path[1] for path in (*raw, *code) if path[0] == "tasks"}
@@ -113,7 +113,8 @@ def _in_task(task: str, table: Mapping[str, object], layer: Layer) -> Iterator[t
 
 
 def _in_environment() -> Iterator[tuple[Path, RawValue]]:
-    """The variables that start with ROTA_. An empty variable counts as not set: shells and compose files make them."""
+    """Yield the variables that start with ROTA_. An empty variable counts as not set: shells and compose files make
+    them."""
     for name, text in sorted(os.environ.items()):
         if not name.startswith(PREFIX) or not text or _is_foreign(name, text) or name in (*REDIS_PARTS, TRUST):
             continue
@@ -127,7 +128,7 @@ def _in_environment() -> Iterator[tuple[Path, RawValue]]:
 
 
 def _task_variable(name: str) -> Path:
-    """The path of ROTA_TASKS__SEND_MAIL__RETRY__LIMIT. It is read from the end: a task name may contain `__`."""
+    """Return the path of ROTA_TASKS__SEND_MAIL__RETRY__LIMIT. It is read from the end: a task name may contain `__`."""
     task, _, field = name.removeprefix(TASKS).lower().rpartition("__")
     outer, _, part = task.rpartition("__")
     if outer and part in PARTS and field in PARTS[part][0].__struct_fields__:
@@ -143,12 +144,12 @@ def _redis_parts() -> dict[str, str]:
 
 
 def _spelled(parts: Mapping[str, str]) -> str | None:
-    """The URL that the ROTA_REDIS_* variables make; None without a host."""
+    """Return the URL that the ROTA_REDIS_* variables make; None without a host."""
     return redis_url(parts) if "ROTA_REDIS_HOST" in parts else None
 
 
 def _is_foreign(name: str, text: str) -> bool:
-    """Whether a variable is not a setting: it is for tests, or Kubernetes set it. A service rota-redis sets
+    """Return whether a variable is not a setting: it is for tests, or Kubernetes set it. A service rota-redis sets
     ROTA_REDIS_PORT=tcp://10.0.0.1:6379."""
     linked = name.endswith("_PORT") and re.match(r"(tcp|udp|sctp)://", text) is not None
     return linked or name.startswith("ROTA_TEST_") or _KUBERNETES.fullmatch(name) is not None

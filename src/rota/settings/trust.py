@@ -16,19 +16,19 @@ MOST_LINKS = 40
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether ROTA_TRUST names this folder."""
+    """Return whether ROTA_TRUST names this folder."""
     named = os.environ.get(TRUST, "").split(os.pathsep)
     return any(name and Path(name).resolve() == folder.resolve() for name in named)
 
 
 def trusted_users() -> set[int]:
-    """The ids of this user and of root; if this is root, also the user who became root by sudo."""
+    """Return the ids of this user and of root; if this is root, also the user who became root by sudo."""
     sudo = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
     return {0, os.geteuid()} | ({int(sudo)} if sudo.isdecimal() else set())
 
 
 def suspicion(file: Path) -> str | None:
-    """Why another user can have written `file`; None if no other user can, or if the system has no user ids.
+    """Return why another user can have written `file`; None if no other user can, or if the system has no user ids.
 
     A link is judged, and then what it leads to: a link of another user may lead to a file of this user, and lies
     beside the other user's code.
@@ -44,7 +44,7 @@ def suspicion(file: Path) -> str | None:
 
 
 def imports_first(folder: Path) -> bool:
-    """Whether `folder` may be first on sys.path: only if no other user can have put modules there."""
+    """Return whether `folder` may be first on sys.path: only if no other user can have put modules there."""
     if not hasattr(os, "geteuid") or is_trusted(folder):
         return True
     try:
@@ -54,7 +54,7 @@ def imports_first(folder: Path) -> bool:
 
 
 def _steps(file: Path) -> Iterator[Path]:
-    """The file; if the file is a link, also its target, and so on."""
+    """Yield the file; if the file is a link, also its target, and so on."""
     for _ in range(MOST_LINKS):
         yield file
         if not file.is_symlink():

@@ -21,12 +21,13 @@ _OPTION = {
 
 
 def sqlite_url() -> str:
-    """An SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
+    """Return an SQLite file in `.rota/` beside the project's pyproject.toml or rota.toml."""
     return f"sqlite:///{quote(str(project_folder() / DATABASE))}"
 
 
 def from_environment(url: str, quoted: str) -> str:
-    """The value of the variable NAME for `env:NAME`; any other URL as it is. Errors quote the URL as `quoted`."""
+    """Return the value of the variable NAME for `env:NAME`; any other URL as it is. Errors quote the URL as
+    `quoted`."""
     if not url.startswith("env:"):
         return url
     name = url.removeprefix("env:")
@@ -37,14 +38,14 @@ def from_environment(url: str, quoted: str) -> str:
 
 
 def lacks_namespace(url: str) -> bool:
-    """Whether the store of `url` has namespaces and `url` names none."""
+    """Return whether the store of `url` has namespaces and `url` names none."""
     parts = urlsplit(url)
     option = _OPTION.get(parts.scheme)
     return option is not None and option not in parse_qs(parts.query, keep_blank_values=True)
 
 
 def in_namespace(url: str, namespace: str, quoted: str) -> str:
-    """The URL with the namespace in it. Errors quote the namespace as `quoted`."""
+    """Return the URL with the namespace in it. Errors quote the namespace as `quoted`."""
     parts = urlsplit(url)
     option = _OPTION.get(parts.scheme)
     if option is None:
@@ -60,7 +61,8 @@ def in_namespace(url: str, namespace: str, quoted: str) -> str:
 
 
 def redis_url(parts: Mapping[str, str]) -> str | None:
-    """The URL that ROTA_REDIS_HOST, _PORT, _USERNAME, _PASSWORD and _DB make; None if `parts` has none of them."""
+    """Return the URL that ROTA_REDIS_HOST, _PORT, _USERNAME, _PASSWORD and _DB make; None if `parts` has none of
+    them."""
     if not parts:
         return None
     host = parts.get("ROTA_REDIS_HOST")

@@ -26,7 +26,7 @@ class HandsOver(Protocol):
     """
 
     async def hears(self, worker: str) -> bool:
-        """Whether a `Handed` hint for `worker` would arrive at this open store now."""
+        """Return whether a `Handed` hint for `worker` would arrive at this open store now."""
         ...
 
     async def claim_ready(self, request: ClaimRequest, token: str | None, took: str | None) -> Claim:

@@ -47,15 +47,15 @@ class Reads(Protocol):
         ...
 
     async def stats(self, minutes: int = 60) -> Reply[Stat]:
-        """What workers counted in each of the last `minutes`, per task, oldest minute first."""
+        """Return what workers counted in each of the last `minutes`, per task, oldest minute first."""
         ...
 
     async def runs(self, query: RunQuery) -> Page:
-        """One page of the runs that `query` describes."""
+        """Return one page of the runs that `query` describes."""
         ...
 
     async def depths(self) -> Reply[Depth]:
-        """How many unfinished runs each task has."""
+        """Return how many unfinished runs each task has."""
         ...
 
 
@@ -183,5 +183,5 @@ class Backend(Protocol):
         return None
 
     def open(self) -> AbstractAsyncContextManager[Store]:
-        """An open store, closed at the end of the `with`."""
+        """Return an open store, closed at the end of the `with`."""
         ...

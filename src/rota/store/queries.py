@@ -58,7 +58,7 @@ ALL_ROWS = RowQuery()
 
 
 def after_cursor(cursor: str | None) -> int | None:
-    """The place in the order of arrival at which a page ended; None for the first page."""
+    """Return the place in the order of arrival at which a page ended; None for the first page."""
     if cursor is None:
         return None
     if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 18:

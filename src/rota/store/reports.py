@@ -65,10 +65,10 @@ class Stat(Struct, frozen=True):
 
 
 def bucket(seconds: float) -> int:
-    """The histogram bucket of `seconds`: two buckets for every doubling, from a millisecond up."""
+    """Return the histogram bucket of `seconds`: two buckets for every doubling, from a millisecond up."""
     return 0 if seconds <= 0.001 else min(80, 1 + int(2 * math.log2(seconds / 0.001)))
 
 
 def bucket_seconds(index: int) -> float:
-    """The upper end of the bucket `index`, in seconds."""
+    """Return the upper end of the bucket `index`, in seconds."""
     return 0.001 * math.pow(2.0, index / 2)

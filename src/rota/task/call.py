@@ -27,7 +27,7 @@ class Call(Struct, frozen=True):
     once: Once | NamedByCode | None = None
 
     def to_run(self) -> NewRun:
-        """A new run of this call, in no period; every `to_run` makes another run."""
+        """Return a new run of this call, in no period; every `to_run` makes another run."""
         spec = self.spec
         try:
             return new_run(new_id(), spec.name, self.args, spec.policy, self.options, spec.priority, spec.guards)
@@ -37,7 +37,8 @@ class Call(Struct, frozen=True):
             raise InvalidOptions(str(error)) from None
 
     def to_run_at(self, now: float) -> NewRun:
-        """A new run of this call; if the task has `once=`, in the period that `now`, the store's time, belongs to."""
+        """Return a new run of this call; if the task has `once=`, in the period that `now`, the store's time, belongs
+        to."""
         run = self.to_run()
         if self.once is None:
             return run
@@ -49,14 +50,15 @@ class Call(Struct, frozen=True):
             raise InvalidOptions(f"{self.spec.name}: once: {error}") from None
 
     def to_touch(self) -> NewRun:
-        """The run that a touch asks for. Its options come from the task's activity, so only arguments can be wrong."""
+        """Return the run that a touch asks for. Its options come from the task's activity, so only arguments can be
+        wrong."""
         try:
             return self.to_run()
         except InvalidOptions as error:
             raise InvalidArguments(f"{self.spec.name}: {error}") from None
 
     def to_schedule(self, id: str, trigger: Trigger, timed: Timed, owner: str = "") -> Schedule:
-        """A schedule that makes this call, without its first tick: the store's clock decides when that is."""
+        """Return a schedule that makes this call, without its first tick: the store's clock decides when that is."""
         spec = self.spec
         try:
             if self.once == "code":
@@ -71,7 +73,8 @@ class Call(Struct, frozen=True):
 
 
 def touch_terms(spec: TaskSpec, activity: Activity) -> tuple[TaskSpec, Options]:
-    """The spec and the options of a touch: the activity's key, guards, delay and expiry in place of the task's own."""
+    """Return the spec and the options of a touch: the activity's key, guards, delay and expiry in place of the task's
+    own."""
     key = spec.key if activity.key is None else activity.key
     options = Options(delay=activity.after, expires=activity.expires, origin="touch")
     return replace(spec, key=key, guards=touch_guards(activity, spec.guards)), options

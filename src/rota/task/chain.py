@@ -88,7 +88,7 @@ class ChainHandle:
         return f"<ChainHandle {' '.join(self.steps)}>"
 
     async def result(self, timeout: float | None = None) -> Any:
-        """The result of the last call; a list of results if the last stage has several calls.
+        """Return the result of the last call; a list of results if the last stage has several calls.
 
         Raises RunFailed or RunCancelled as soon as a call of the chain has failed or was cancelled. Raises TimeoutError
         after `timeout` seconds; the chain continues then.
@@ -131,7 +131,7 @@ def _free_name(name: str, taken: Mapping[str, object]) -> str:
 def bind_step(
     call: Call, given: Mapping[str, Any], parents: Sequence[str], filled_later: bool = False
 ) -> tuple["Bound[Any]", tuple[str, ...]]:
-    """The bound call of a step, and the parents whose results it takes: those that a parameter is named after.
+    """Return the bound call of a step, and the parents whose results it takes: those that a parameter is named after.
 
     A bound call takes no results. `filled_later`: a function gives the missing arguments when the step starts.
     """

@@ -34,12 +34,13 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def definition_of(task: "Task[..., ..., Any, Any]") -> "Definition":
-    """The definition of a task. Users have no use for it, so `Task` shows it to no one but rota's own packages."""
+    """Return the definition of a task. Users have no use for it, so `Task` shows it to no one but rota's own
+    packages."""
     return task._definition  # pyright: ignore[reportPrivateUsage]
 
 
 def call_of(bound: "Bound[Any]") -> Call:
-    """The call that a bound task stands for, for the packages that make runs and schedules of it."""
+    """Return the call that a bound task stands for, for the packages that make runs and schedules of it."""
     return bound._call  # pyright: ignore[reportPrivateUsage]
 
 
@@ -115,25 +116,26 @@ class Definition:
         self.spec = replace(self.spec, memory=max(self.spec.memory, seconds))
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """The arguments as JSON; raises InvalidArguments if the function cannot be called with them."""
+        """Return the arguments as JSON; raises InvalidArguments if the function cannot be called with them."""
         try:
             return self.signature.encode(args, kwargs)
         except (TypeError, ValueError) as error:
             raise InvalidArguments(str(error)) from None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Call:  # noqa: B008
-        """A call with these arguments, which are checked here. Without `options.key`, the arguments make the key."""
+        """Return a call with these arguments, which are checked here. Without `options.key`, the arguments make the
+        key."""
         return Call(self.spec, self.encode(args, kwargs), self._keyed(self._key, args, kwargs, options), self.once)
 
     def partial_call(self, given: dict[str, Any]) -> Call:
-        """A call that has some of its arguments; a flow adds the others before the run starts."""
+        """Return a call that has some of its arguments; a flow adds the others before the run starts."""
         try:
             return Call(self.spec, self.signature.encode_some(given))
         except (TypeError, ValueError) as error:
             raise InvalidArguments(str(error)) from None
 
     def touch_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-        """The call that a touch with these arguments makes; None if the task has no activity."""
+        """Return the call that a touch with these arguments makes; None if the task has no activity."""
         if self.activity is None:
             return None
         spec, options = touch_terms(self.spec, self.activity)
@@ -150,11 +152,11 @@ class Definition:
             raise InvalidArguments(f"{self.name}: {error}") from None
 
     def handle(self, decision: Decision) -> RunHandle[Any]:
-        """The handle of the run that a submit of this task made or joined."""
+        """Return the handle of the run that a submit of this task made or joined."""
         return RunHandle(self.submitter.client(), decision.run, self.signature.decode_result, decision)
 
     def schedule(self, tz: str, owner: str) -> Schedule | None:
-        """The schedule that the code declares for the task, or None. Its id is the task's name."""
+        """Return the schedule that the code declares for the task, or None. Its id is the task's name."""
         if self.trigger is None:
             return None
         try:
@@ -167,7 +169,7 @@ class Definition:
         return call.to_schedule(self.name, self.trigger.in_zone(tz), self.timed, owner)
 
     def handler(self) -> Handler:
-        """What the engine needs in order to call the task."""
+        """Return what the engine needs in order to call the task."""
         return Handler(
             name=self.name,
             fn=self.fn,
@@ -180,7 +182,7 @@ class Definition:
 
 
 def trigger_of(schedule: object) -> Trigger | None:
-    """`schedule` as a trigger: a text is parsed, None stays None."""
+    """Return `schedule` as a trigger: a text is parsed, None stays None."""
     if schedule is None or isinstance(schedule, Trigger):
         return schedule
     if not isinstance(schedule, str):
@@ -189,7 +191,7 @@ def trigger_of(schedule: object) -> Trigger | None:
 
 
 def takes_context(fn: Callable[..., Any]) -> bool:
-    """Whether the first parameter of `fn` is the Context.
+    """Return whether the first parameter of `fn` is the Context.
 
     Raises ValueError for a Context at another place, or a parameter `ctx` without an annotation: a caller would have to
     give it as an argument.
@@ -217,7 +219,7 @@ def _in_zone(once: Once | None, tz: str) -> Once | None:
 
 
 def _key_of(key: str | UserKey | None, signature: Signature) -> KeyTemplate | UserKey | None:
-    """The key, checked against the parameters that it names."""
+    """Return the key, checked against the parameters that it names."""
     parameters = signature.parameters.parameters
     if isinstance(key, UserKey):
         key.check(parameters)

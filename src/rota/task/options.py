@@ -81,7 +81,7 @@ class TaskOptions(TypedDict, total=False):
 
 
 def timed_by(options: TaskOptions) -> Timed:
-    """What the options say about the schedule, beside its trigger."""
+    """Return what the options say about the schedule, beside its trigger."""
     return Timed(
         overlap=options.get("overlap"),
         catch_up=options.get("catch_up", "latest"),
@@ -92,7 +92,8 @@ def timed_by(options: TaskOptions) -> Timed:
 
 
 def guards_of(options: TaskOptions) -> Guards:
-    """The guards of the task's runs. A run writes a mark if an activity or a deadline reads the marks of the task."""
+    """Return the guards of the task's runs. A run writes a mark if an activity or a deadline reads the marks of the
+    task."""
     join = options.get("join", "keep")
     if join not in ("keep", "push", "set", "refuse"):
         raise ValueError(f"join={join!r}: choose keep, push, set or refuse")

@@ -43,7 +43,8 @@ def call_by_spec(
     kwargs: Mapping[str, Any],
     options: Options = Options(),  # noqa: B008
 ) -> Call:
-    """A call of a task whose code is not here. The arguments are encoded as they are; the worker checks their types."""
+    """Return a call of a task whose code is not here. The arguments are encoded as they are; the worker checks their
+    types."""
     if args and not spec.executor:
         raise UnknownTask(f"nothing is known of a task {spec.name}, so its arguments need names")
     try:
@@ -57,7 +58,7 @@ def call_by_spec(
 
 
 def _named(spec: TaskSpec, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by the names of the task's parameters."""
+    """Return the arguments by the names of the task's parameters."""
     if len(args) > len(spec.parameters):
         raise TypeError(f"it takes {len(spec.parameters)} arguments, {len(args)} were given")
     named = {**dict(zip(spec.parameters, args, strict=False)), **kwargs}

@@ -68,6 +68,6 @@ class Submitter(Struct, frozen=True):
 
 
 def unavailable(task: str, error: StoreError, run: str = "") -> Decision:
-    """The decision about a touch that did not reach the store."""
+    """Return the decision about a touch that did not reach the store."""
     log.warning("a touch of %s is lost, the store cannot be reached: %s", task, error)
     return Decision(run, Reason.UNAVAILABLE)

@@ -73,7 +73,7 @@ class Using(Generic[P, R_co]):
         return self._definition.handle(submitter.put_sync(call, self._wait))
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
-        """The task with these arguments and these options, for `app.submit_many`, schedules, plans and flows."""
+        """Return the task with these arguments and these options, for `app.submit_many`, schedules, plans and flows."""
         return Bound(self._task, self._definition.call(args, kwargs, self._options))
 
 
@@ -108,7 +108,7 @@ class Task(Generic[C, P, T_co, R_co]):
         return self._plain.submit_sync(*args, **kwargs)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R_co]:
-        """The task with these arguments, for `app.submit_many`, schedules, plans and flows."""
+        """Return the task with these arguments, for `app.submit_many`, schedules, plans and flows."""
         return self._plain.bind(*args, **kwargs)
 
     def __rshift__(self, following: Link) -> Chain:
@@ -153,5 +153,5 @@ class Task(Generic[C, P, T_co, R_co]):
         return Using(self, self._definition, options, wait, connection)
 
     def handle(self, id: str) -> RunHandle[R_co]:
-        """The handle of a run of this task that was submitted elsewhere."""
+        """Return the handle of a run of this task that was submitted elsewhere."""
         return RunHandle(self._definition.submitter.client(), id, self._definition.signature.decode_result)

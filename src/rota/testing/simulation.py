@@ -122,12 +122,12 @@ class Simulation:
         return self._backend.store.history() if self._over is None else list(self._over)
 
     def of(self, task: AnyTask | str) -> list[Run]:
-        """The runs of one task."""
+        """Return the runs of one task."""
         name = _name(task)
         return [run for run in self.runs if run.task == name]
 
     def starts(self, task: AnyTask | str | None = None) -> list[datetime]:
-        """The instants at which handlers were called: of one task, or of all tasks."""
+        """Return the instants at which handlers were called: of one task, or of all tasks."""
         return [at for name, at in self._starts if task is None or name == _name(task)]
 
     @property
@@ -261,7 +261,7 @@ class Simulation:
         return uuid7(int(self._wall() * 1000), self._ids.randbytes(10))
 
     def _adapt_handler(self, handler: Handler) -> Handler:
-        """The handler as a coroutine on the virtual loop; a plain function takes no time there."""
+        """Return the handler as a coroutine on the virtual loop; a plain function takes no time there."""
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             doing.set(f"task {handler.name}")
@@ -295,7 +295,7 @@ async def _called(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _at_once(work: Callable[[], Awaitable[T]]) -> T:
-    """The result of async work that never waits, like a call of the memory store."""
+    """Return the result of async work that never waits, like a call of the memory store."""
     steps = work().__await__()
     try:
         next(steps)

@@ -38,7 +38,7 @@ async def assert_not_submitted(app: Rota, task: AnyTask | str, *args: Any, **kwa
 
 
 async def _runs(app: Rota) -> list[Run]:
-    """All runs, newest first."""
+    """Return all runs, newest first."""
     async with app.client() as client:
         return [run async for run in client.all_runs(RunQuery(limit=PAGE))]
 
@@ -80,7 +80,7 @@ def _instead(app: Rota, runs: list[Run], task: AnyTask | str) -> str:
 
 
 def _listed(app: Rota, runs: list[Run]) -> str:
-    """The runs as text, the oldest first, in the form of calls."""
+    """Return the runs as text, the oldest first, in the form of calls."""
     lines = [f"  {_written(app, run)}  ({run.state})" for run in reversed(runs[:LISTED])]
     if len(runs) > LISTED:
         lines.insert(0, f"  … {len(runs) - LISTED} earlier ones")

@@ -54,7 +54,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.stranded()
 
     def stranded(self) -> set[asyncio.Task[Any]]:
-        """The tasks of workers that were cut off."""
+        """Return the tasks of workers that were cut off."""
         tasks = asyncio.all_tasks(self)
         return {task for task in tasks if isinstance(task, OwnedTask) and task.owner in self._cut_off}
 

@@ -51,7 +51,7 @@ class VirtualStore(MemoryStore):
         return replace(claim, wake=min(waits, default=None))
 
     def history(self) -> list[Run]:
-        """All runs that the store ever had, in the order of arrival."""
+        """Return all runs that the store ever had, in the order of arrival."""
         return list(self._book.runs.values())
 
     def gone(self, worker: str) -> None:
@@ -61,7 +61,7 @@ class VirtualStore(MemoryStore):
         self._rouse()
 
     def _orphans(self) -> bool:
-        """Whether a worker that was cut off still has leases."""
+        """Return whether a worker that was cut off still has leases."""
         return bool(self._cut_off) and any(self._book.runs[id].worker in self._cut_off for id in self._book.leases)
 
     def _rouse(self, besides: str | None = None) -> None:
@@ -77,7 +77,8 @@ class VirtualBook(MemoryBook):
         self.history = _Everything()
 
     def idle(self) -> Sequence[Idle]:
-        """The idle workers, all seen just now: a worker that sleeps in virtual time is never taken for silent."""
+        """Return the idle workers, all seen just now: a worker that sleeps in virtual time is never taken for
+        silent."""
         return [replace(idle, seen_at=self.now) for idle in super().idle()]
 
 

@@ -28,7 +28,7 @@ def decision_view(decision: DecisionCount) -> DecisionView:
 
 
 def why_view(why: Why) -> Record:
-    """The answer, whether something holds the work back (`held`), and the facts in the order of the answer."""
+    """Return the answer, whether something holds the work back (`held`), and the facts in the order of the answer."""
     return {
         "subject": why.subject,
         "kind": why.kind,

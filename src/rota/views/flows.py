@@ -74,7 +74,7 @@ class FlowPeriod(Struct, frozen=True):
 
 
 async def flow_period(store: Reads, flow: Flow, tz: str, period: str | None = None) -> FlowPeriod:
-    """`flow` in `period`, or in the current one. `tz` is the zone of a flow that names none."""
+    """Return `flow` in `period`, or in the current one. `tz` is the zone of a flow that names none."""
     rows = (await store.rows(Schedule, RowQuery(names=[flow.name]))).items
     rechecks = [row for row in rows if row.task == flow.name]
     zone = (flow.once.tz if isinstance(flow.once, Period) else None) or tz
@@ -82,7 +82,7 @@ async def flow_period(store: Reads, flow: Flow, tz: str, period: str | None = No
 
 
 async def last_periods(store: Reads, flow: Flow, count: int) -> list[str]:
-    """The last `count` periods, oldest first; if a function names the periods, those that have runs."""
+    """Return the last `count` periods, oldest first; if a function names the periods, those that have runs."""
     newest = await flow.period()
     if isinstance(flow.once, Period):
         names = [newest]
@@ -116,7 +116,7 @@ def flow_view(found: FlowPeriod) -> FlowView:
 
 
 def flow_detail(found: FlowPeriod, statuses: Sequence[FlowStatus]) -> Record:
-    """The flow with the steps of each period in `statuses`."""
+    """Return the flow with the steps of each period in `statuses`."""
     periods = [{"period": each.period, "done": each.done, "steps": step_records([each])} for each in statuses]
     return record(flow_view(found)) | {"zone": found.zone, "periods": periods}
 
@@ -143,7 +143,7 @@ def step_view(status: FlowStatus, step: StepStatus) -> StepView:
 
 
 def start_records(flow: str, period: str, answers: Mapping[str, Decision]) -> list[Record]:
-    """What a start or a rerun of `period` answered for each step."""
+    """Return what a start or a rerun of `period` answered for each step."""
     return [
         {"flow": flow, "period": period, "step": step, "reason": str(answer.reason), "run": answer.run}
         for step, answer in answers.items()
@@ -151,7 +151,7 @@ def start_records(flow: str, period: str, answers: Mapping[str, Decision]) -> li
 
 
 def backfill_record(flow: str, period: str, answers: Mapping[str, Decision]) -> Record:
-    """How many steps of `period` a backfill put, how many it joined, and how many were done before."""
+    """Return how many steps of `period` a backfill put, how many it joined, and how many were done before."""
     reasons = [answer.reason for answer in answers.values()]
     return {
         "flow": flow,

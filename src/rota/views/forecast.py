@@ -34,13 +34,13 @@ class Inventory(Struct, frozen=True):
     flows: Mapping[str, FlowShape]
 
     def is_disabled(self, schedule: Schedule) -> bool:
-        """Whether the task of `schedule` is disabled, by the app's code or else by the published spec."""
+        """Return whether the task of `schedule` is disabled, by the app's code or else by the published spec."""
         specs = {**self.published, **{spec.name: spec for spec in self.specs}}
         spec = specs.get(schedule.task)
         return schedule.deadline is None and spec is not None and not spec.enabled
 
     def started(self) -> dict[str, Schedule]:
-        """All schedules as they are once this code has started."""
+        """Return all schedules as they are once this code has started."""
         try:
             return started(self.declared, self.stored, self.now)
         except ValueError as error:

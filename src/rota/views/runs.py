@@ -28,7 +28,7 @@ SCHEDULED = ("schedule", "run_now")
 
 
 def run_view(run: Run) -> Record:
-    """All fields of `run`; a new field of `Run` appears here without a change."""
+    """Return all fields of `run`; a new field of `Run` appears here without a change."""
     found = record(run)
     del found["body"]
     return {name: found[name] for name in FIRST} | found
@@ -40,7 +40,7 @@ async def find_runs(store: Reads, given: Sequence[str]) -> list[str]:
 
 
 async def find_run(store: Reads, given: str) -> str:
-    """The id of the one recent run whose id equals `given`, begins or ends with it.
+    """Return the id of the one recent run whose id equals `given`, begins or ends with it.
 
     Ids begin with the time, so runs that were submitted together differ at the end.
     """
@@ -60,7 +60,7 @@ async def find_run(store: Reads, given: str) -> str:
 
 
 async def matching(store: Reads, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:
-    """The newest runs of `query` that `schedule` made and that were created at or after `since`.
+    """Return the newest runs of `query` that `schedule` made and that were created at or after `since`.
 
     The second value says whether there are more than `query.limit`.
     """
@@ -77,7 +77,7 @@ async def matching(store: Reads, query: RunQuery, schedule: str | None, since: f
 
 
 async def next_runs(store: Reads, task: str | None, count: int) -> Page:
-    """The `count` runs that workers claim next, in the order of claims.
+    """Return the `count` runs that workers claim next, in the order of claims.
 
     Due runs come first, by priority and then by due time; then runs that are not due yet, by due time. Runs of paused
     and disabled tasks are left out, and runs that wait for other runs or for a limit.
@@ -105,7 +105,7 @@ def _order(entry: tuple[tuple[float, ...], int, Run]) -> tuple[tuple[float, ...]
 
 
 async def _each(store: Reads, query: RunQuery) -> AsyncIterator[tuple[Run, float]]:
-    """Every run of `query`, each with the store's time at which it was read."""
+    """Yield every run of `query`, each with the store's time at which it was read."""
     async for page in pages(store, replace(query, limit=SCAN)):
         for run in page.runs:
             yield run, page.now

@@ -95,7 +95,7 @@ class Facts(Struct, frozen=True):
 
 
 async def facts_of(store: Reads, schedules: Sequence[Schedule], tz: str, now: float, most: int) -> list[Facts]:
-    """The facts of each schedule with its last `most` firings; one read fetches the runs of all of them."""
+    """Return the facts of each schedule with its last `most` firings; one read fetches the runs of all of them."""
     found = await outcomes_of(store, schedules, most)
     return [
         Facts(schedule, outcomes, zone_of(schedule.trigger, tz).key, now)
@@ -104,7 +104,7 @@ async def facts_of(store: Reads, schedules: Sequence[Schedule], tz: str, now: fl
 
 
 def own_zone(trigger: Trigger) -> str | None:
-    """The zone that `trigger` names; None if it names none."""
+    """Return the zone that `trigger` names; None if it names none."""
     match trigger:
         case Excluding(trigger=inner):
             return own_zone(inner)
@@ -115,7 +115,7 @@ def own_zone(trigger: Trigger) -> str | None:
 
 
 def zone_of(trigger: str, otherwise: str) -> ZoneInfo:
-    """The zone that the text of `trigger` names, else the zone `otherwise`."""
+    """Return the zone that the text of `trigger` names, else the zone `otherwise`."""
     try:
         return ZoneInfo(own_zone(Trigger.parse(trigger)) or otherwise)
     except ValueError:  # a trigger of a newer version
@@ -123,7 +123,7 @@ def zone_of(trigger: str, otherwise: str) -> ZoneInfo:
 
 
 def words_of(trigger: str) -> str:
-    """The text of `trigger` in words; the text itself if this version cannot read it."""
+    """Return the text of `trigger` in words; the text itself if this version cannot read it."""
     try:
         return Trigger.parse(trigger).describe()
     except ValueError:
@@ -131,7 +131,7 @@ def words_of(trigger: str) -> str:
 
 
 def about_of(schedule: Schedule) -> str:
-    """The task or flow whose success the deadline of `schedule` checks."""
+    """Return the task or flow whose success the deadline of `schedule` checks."""
     deadline = schedule.deadline
     if deadline is None or not (deadline.about or deadline.period):
         return schedule.task
@@ -140,7 +140,7 @@ def about_of(schedule: Schedule) -> str:
 
 
 def coming(facts: Facts, count: int = NEXT_SHOWN) -> list[float]:
-    """The next `count` ticks; the first may be overdue."""
+    """Return the next `count` ticks; the first may be overdue."""
     schedule = facts.schedule
     found = [] if schedule.next_at is None else [schedule.next_at]
     try:

@@ -51,7 +51,7 @@ class TaskView(Struct, frozen=True):
 
 
 async def task_rows(store: Reads) -> dict[str, TaskRow]:
-    """All tasks that are published in `store` or have unfinished runs there, by name."""
+    """Return all tasks that are published in `store` or have unfinished runs there, by name."""
     depths = {depth.task: depth for depth in (await store.depths()).items}
     specs = {spec.name: spec for spec in (await store.rows(TaskSpec)).items}
     return {name: TaskRow(depths.get(name) or Depth(name, 0, 0), specs.get(name)) for name in sorted({*depths, *specs})}
@@ -88,7 +88,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
 
 
 def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
-    """The spec that a worker published, because that spec is in force; else the spec of the code here.
+    """Return the spec that a worker published, because that spec is in force; else the spec of the code here.
 
     The store keeps only the pause of a task that was paused before a worker published it.
     """
@@ -99,5 +99,5 @@ def _spec(name: str, task: AnyTask | None, stored: TaskSpec | None) -> TaskSpec:
 
 
 def _parameters(signature: inspect.Signature) -> str:
-    """The parameters as in the code, without parentheses and without the type of the result."""
+    """Return the parameters as in the code, without parentheses and without the type of the result."""
     return one_line(str(signature.replace(return_annotation=inspect.Signature.empty))[1:-1])

@@ -24,7 +24,7 @@ def iso(instant: float) -> str: ...
 @overload
 def iso(instant: None) -> None: ...
 def iso(instant: float | None) -> str | None:
-    """`instant` as ISO 8601 in UTC; None stays None."""
+    """Return `instant` as ISO 8601 in UTC; None stays None."""
     if instant is None:
         return None
     try:
@@ -35,12 +35,12 @@ def iso(instant: float | None) -> str | None:
 
 
 def record(struct: Struct) -> Record:
-    """The fields of `struct` in their order, as JSON has them."""
+    """Return the fields of `struct` in their order, as JSON has them."""
     return {name: plain_value(name, getattr(struct, name)) for name in struct.__struct_fields__}
 
 
 def plain_value(name: str, value: object) -> object:
-    """`value` of the field `name` as JSON has it."""
+    """Return `value` of the field `name` as JSON has it."""
     match value:
         case bytes():
             return from_json(value)

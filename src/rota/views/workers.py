@@ -29,7 +29,7 @@ class WorkerView(Struct, frozen=True):
 
 
 async def worker_views(store: Reads) -> list[WorkerView]:
-    """The workers that `store` has seen in the last hour, the last seen first."""
+    """Return the workers that `store` has seen in the last hour, the last seen first."""
     seen, running = await store.rows(WorkerSeen), await all_running(store)
     claimed = Counter(run.worker for run in running)
     leaving = {worker.name for worker in stopping(seen.items, running, seen.now)}

@@ -138,7 +138,7 @@ class Demo:
 
 
 def report(board: Board, ended: list[Run]) -> str:
-    """The state of the demo in one line."""
+    """Return the state of the demo in one line."""
     tasks = Counter(f"{run.task} {run.state}" for run in ended)
     what = ", ".join(f"{count} {task}" for task, count in sorted(tasks.items()))
     return (

@@ -26,7 +26,7 @@ TASK_STYLE = {"quick": "cyan", "slow": "magenta", "flaky": "yellow", "delayed": 
 
 
 def scene(demo: "Demo", width: int, height: int) -> RenderableType:
-    """One frame that fits the terminal."""
+    """Return one frame that fits the terminal."""
     board = demo.board
     tasks, seats = len(board.tallies), core_of(demo.app).tuning.concurrency
     head = _head(demo, width)
@@ -157,7 +157,7 @@ def _ended(board: Board, rows: int, width: int) -> Table:
 
 
 def _answer(run: Run, now: float) -> str:
-    """The result of a run, or the reason why it has none."""
+    """Return the result of a run, or the reason why it has none."""
     if run.state is State.SUCCEEDED and run.result:
         return one_line(run.result.decode(errors="replace"))
     return outcome(run, now)
@@ -168,7 +168,7 @@ def _log(lines: Sequence[str]) -> Group:
 
 
 def _pulse(board: Board, width: int) -> Text:
-    """The totals, and the ended runs per second as small bars."""
+    """Return the totals, and the ended runs per second as small bars."""
     line = Text(" ", no_wrap=True)
     succeeded, failed = board.total(State.SUCCEEDED), board.total(State.FAILED)
     line.append(f"{succeeded:,} succeeded", style="green")
@@ -183,5 +183,5 @@ def _pulse(board: Board, width: int) -> Text:
 
 
 def short(run: Run) -> str:
-    """The end of an id. Ids begin with the time, so neighbours differ at the end."""
+    """Return the end of an id. Ids begin with the time, so neighbours differ at the end."""
     return f"…{run.id[-8:]}"

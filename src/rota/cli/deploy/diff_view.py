@@ -27,7 +27,7 @@ WORDS = {
 def change_page(
     changes: Sequence[Change], owed: Sequence[Owed], inventory: Inventory, done: bool = False
 ) -> RenderableType:
-    """The changes that a start would make; with `done`, those that were made."""
+    """Return the changes that a start would make; with `done`, those that were made."""
     parts: list[RenderableType] = []
     for change in changes:
         parts += _lines(change, inventory, _words(change, inventory, done))
@@ -61,7 +61,7 @@ def _field_line(field: Field) -> Text:
 
 
 def _next_lines(change: Change, inventory: Inventory) -> list[Text]:
-    """How the next tick moves; an added schedule has only a new one, an undeclared schedule only an old one."""
+    """Return how the next tick moves; an added schedule has only a new one, an undeclared schedule only an old one."""
     before, after = _at(change.next_before, inventory), _at(change.next_after, inventory)
     match change.kind:
         case "added":

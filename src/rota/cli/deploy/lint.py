@@ -48,7 +48,7 @@ def lint_schedules(*, target: Shared[Target], show: Shared[Show]) -> int:
 
 
 def linted(inventory: Inventory) -> Iterator[Linted]:
-    """The findings of each schedule. A schedule of the code replaces the stored one of the same name."""
+    """Yield the findings of each schedule. A schedule of the code replaces the stored one of the same name."""
     declared = {schedule.id: schedule for schedule in inventory.declared}
     ours = {
         id: known

@@ -14,7 +14,7 @@ from rota.task import definition_of
 
 
 def lint_tasks(app: Rota) -> Iterator[tuple[str, Finding]]:
-    """The names of tasks whose success is remembered although they may return a failure, with the finding."""
+    """Yield the names of tasks whose success is remembered although they may return a failure, with the finding."""
     for name, remembered in sorted(_remembered(app)):
         if returns_status(app.tasks[name].fn):
             yield name, unread_status(name, remembered)
@@ -37,7 +37,7 @@ def _how_often(once: Once) -> str:
 
 
 def unread_status(task: str, of: str) -> Finding:
-    """The finding about a task done once `of` (a period, a flow) whose returned status nothing reads."""
+    """Return the finding about a task done once `of` (a period, a flow) whose returned status nothing reads."""
     return Finding(
         "unread-status",
         "warning",
@@ -49,7 +49,8 @@ def unread_status(task: str, of: str) -> Finding:
 
 
 def returns_status(fn: Callable[..., Any]) -> bool:
-    """Whether the function is annotated with a TypedDict that has a status, or its source returns such a dict."""
+    """Return whether the function is annotated with a TypedDict that has a status, or its source returns such a
+    dict."""
     kind = type_hints(fn).get("return")
     if is_typeddict(kind) and "status" in kind.__annotations__:
         return True

@@ -105,7 +105,7 @@ async def _check_nobody_works(old: Store, source: str) -> None:
 
 
 def _left(source: str) -> Backend:
-    """The store to move from; a missing SQLite file is not created."""
+    """Return the store to move from; a missing SQLite file is not created."""
     backend = connect(source)
     if isinstance(backend, SqliteBackend):
         backend.create = False

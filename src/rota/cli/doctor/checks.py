@@ -51,7 +51,7 @@ def good(name: str, detail: str) -> Check:
 
 
 async def trip_times(trip: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """The median and the longest time of a few round trips, in seconds."""
+    """Return the median and the longest time of a few round trips, in seconds."""
     times: list[float] = []
     for _ in range(TRIPS):
         began = time.perf_counter()
@@ -69,7 +69,7 @@ async def latency(trip: Callable[[], Awaitable[object]]) -> Check:
 
 
 def program_checks() -> Iterator[Check]:
-    """The versions of Python and rota."""
+    """Yield the versions of Python and rota."""
     python = platform.python_version()
     if sys.version_info >= PYTHON:
         yield good("python", f"{python} on {platform.system()} {platform.machine()}")
@@ -79,7 +79,7 @@ def program_checks() -> Iterator[Check]:
 
 
 def app_check(target: Target) -> Check:
-    """Whether the app can be imported and has tasks."""
+    """Return whether the app can be imported and has tasks."""
     try:
         if target.reference is None:
             cure = 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'

@@ -53,7 +53,7 @@ def doctor(
 
 
 def examine(target: Target) -> Iterator[Check]:
-    """All checks; a check comes after those that it depends on."""
+    """Yield all checks; a check comes after those that it depends on."""
     yield from program_checks()
     app = app_check(target)
     yield app
@@ -105,7 +105,7 @@ def place_checks(backend: Backend) -> list[Check]:
 
 
 def _lines(checks: Sequence[Check]) -> RenderableType:
-    """The verdict, name and finding of each check; its advice, if any, on a line below."""
+    """Return the verdict, name and finding of each check; its advice, if any, on a line below."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="bold")

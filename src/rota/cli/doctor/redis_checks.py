@@ -180,7 +180,7 @@ async def _hints(client: RedisClient) -> Check:
 
 
 def _doubt(backend: RedisBackend) -> Verdict:
-    """An error if `strict=true` makes a store refuse the server, else a warning."""
+    """Return an error if `strict=true` makes a store refuse the server, else a warning."""
     return Verdict.FAIL if backend.address.strict else Verdict.WARN
 
 
@@ -191,7 +191,7 @@ async def _facts(client: RedisClient, part: str) -> Mapping[str, str]:
 
 
 async def _setting(client: RedisClient, name: str) -> str | None:
-    """A server setting; None if CONFIG is forbidden, as on managed servers."""
+    """Return a server setting; None if CONFIG is forbidden, as on managed servers."""
     try:
         answer: Any = await client.send("CONFIG", "GET", name)
     except StoreError:

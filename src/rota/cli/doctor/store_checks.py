@@ -106,7 +106,7 @@ async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
 
 
 async def _active(store: Store) -> str:
-    """The names of some schedules that have a tick ahead; empty if there is none."""
+    """Return the names of some schedules that have a tick ahead; empty if there is none."""
     found = (await store.rows(Schedule, RowQuery(limit=MOST))).items
     names = [one_line(each.id) for each in found if each.next_at is not None and not each.paused]
     more = f" and {plural(len(names) - NAMED, 'other')}" if len(names) > NAMED else ""

@@ -112,7 +112,7 @@ async def _then(app: Rota, client: Client, cleared: list[MarkRow], name: str, pe
 
 
 def _has(flow: Flow, period: str) -> bool:
-    """Whether `period` is a name of one of the flow's periods."""
+    """Return whether `period` is a name of one of the flow's periods."""
     try:
         return not isinstance(flow.once, Period) or bool(flow.once.check(period))
     except ValueError:

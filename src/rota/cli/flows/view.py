@@ -130,7 +130,7 @@ class Grid:
 
 
 def depths(status: FlowStatus) -> dict[str, int]:
-    """The number of steps in the longest chain before each step."""
+    """Return the number of steps in the longest chain before each step."""
     found: dict[str, int] = {}
     for name, step in status.steps.items():
         found[name] = max((found[parent] + 1 for parent in step.after), default=0)
@@ -138,7 +138,7 @@ def depths(status: FlowStatus) -> dict[str, int]:
 
 
 def period_label(flow_period: FlowPeriod, period: str) -> str:
-    """The name of a period in two short lines."""
+    """Return the name of a period in two short lines."""
     once = flow_period.flow.once
     if not isinstance(once, Period):
         return f"\n{one_line(period)[-CELL:]}"
@@ -155,7 +155,7 @@ def period_label(flow_period: FlowPeriod, period: str) -> str:
 
 
 def step_words(step: StepStatus, now: float) -> Text:
-    """The text beside the glyph of a step."""
+    """Return the text beside the glyph of a step."""
     since = "" if step.since is None else coarse(max(0.0, now - step.since))
     match step.state:
         case "done":
@@ -182,14 +182,14 @@ def step_words(step: StepStatus, now: float) -> Text:
 
 
 def legend(states: Iterable[StepState]) -> Text:
-    """The meaning of each glyph that the grid shows."""
+    """Return the meaning of each glyph that the grid shows."""
     seen = set(states)
     parts = [state_text(state) for state in LOOK if state in seen]
     return Text("   ").join(parts)
 
 
 def closing(flow_period: FlowPeriod) -> list[Text]:
-    """What to do next; empty if there is nothing to do."""
+    """Return what to do next; empty if there is nothing to do."""
     flow, period, healed = flow_period.flow.name, flow_period.status.period, flow_period.healing
     bad = [step for step in flow_period.status.steps.values() if step.state in ("failed", "cancelled")]
     lines: list[str] = []
@@ -203,7 +203,7 @@ def closing(flow_period: FlowPeriod) -> list[Text]:
 
 
 def healed_words(flow_period: FlowPeriod) -> str:
-    """What starts the missing steps of a period, and when."""
+    """Return what starts the missing steps of a period, and when."""
     flow, period = flow_period.flow.name, flow_period.status.period
     start = f"`rota flows start {flow} --period {period}`"
     if (healed := flow_period.healing) is not None:
@@ -216,7 +216,7 @@ def _clock(at: float, flow_period: FlowPeriod) -> str:
 
 
 def step_columns(flow_period: FlowPeriod | None = None) -> list[Column]:
-    """The steps of one period, or of several in a pipe."""
+    """Return the steps of one period, or of several in a pipe."""
     steps = {} if flow_period is None else flow_period.status.steps
     levels = {} if flow_period is None else depths(flow_period.status)
 
@@ -242,7 +242,7 @@ def blocking(record: Record) -> list[str]:
 
 
 def period_page(flow_period: FlowPeriod, records: Sequence[Record]) -> RenderableType:
-    """One period with a line per step."""
+    """Return one period with a line per step."""
     status = flow_period.status
     head = Text.assemble((one_line(status.flow), "bold"), f"  {status.period}", (f"  {flow_period.zone} time", "dim"))
     done = Text(f"{flow_period.count('done', 'skipped')} of {len(status.steps)} done", style="dim")
@@ -251,7 +251,7 @@ def period_page(flow_period: FlowPeriod, records: Sequence[Record]) -> Renderabl
 
 
 def wall_time(at: float | None, flow_period: FlowPeriod | None) -> str:
-    """The time of day; with the date if it is not today by the store's clock."""
+    """Return the time of day; with the date if it is not today by the store's clock."""
     if at is None or flow_period is None:
         return ""
     zone = ZoneInfo(flow_period.zone)

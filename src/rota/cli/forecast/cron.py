@@ -90,7 +90,7 @@ def cron(
 
 
 def _read(text: str, tz: str | None) -> tuple[Trigger, ZoneInfo]:
-    """The trigger in its zone, and the zone to show it in."""
+    """Return the trigger in its zone, and the zone to show it in."""
     try:
         zone = zone_name(tz)
         trigger = Trigger.parse(text)

@@ -41,7 +41,7 @@ async def read_inventory(target: Target, app: Rota | None) -> Inventory:
 
 
 async def _shape(client: Client, flow: Flow, now: float) -> FlowShape:
-    """The flow's steps, and its current period if that has begun."""
+    """Return the flow's steps, and its current period if that has begun."""
     period = period_at(flow.once, now)
     runs = (await client.runs(RunQuery(group=group_of(flow.name, period), limit=1))).runs
     return FlowShape(flow.name, flow.once, specs_of(flow), frozenset([period] if runs else ()))

@@ -140,7 +140,7 @@ def _steps(period: PeriodStart, zone: ZoneInfo, durations: Mapping[str, float]) 
 
 
 def _expected(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
-    """Each deadline once: what should be done by then, and when its next tick is."""
+    """Return each deadline once: what should be done by then, and when its next tick is."""
     known = {schedule.id: schedule for schedule in chosen}
     first: dict[str, float] = {}
     for each in found.deadlines:
@@ -174,7 +174,7 @@ def _meetings(inventory: Inventory, found: Forecast) -> list[RenderableType]:
 
 
 def _remarks(inventory: Inventory, found: Forecast, chosen: Sequence[Schedule]) -> list[RenderableType]:
-    """What the figures are based on, and what they leave out."""
+    """Return what the figures are based on, and what they leave out."""
     lines: list[str] = []
     meeting = sorted({fire.schedule for fire in found.fires if fire.meets})
     if meeting:

@@ -56,7 +56,7 @@ def gather(pairs: Sequence[str], document: str | None, hints: Hints) -> Given:
 
 
 def _value(text: str, hint: Any) -> object:
-    """`text` read as JSON, if it is JSON and the parameter does not take text."""
+    """Return `text` read as JSON, if it is JSON and the parameter does not take text."""
     if takes_text(hint, text):
         return text
     try:
@@ -66,7 +66,7 @@ def _value(text: str, hint: Any) -> object:
 
 
 def takes_text(hint: Any, text: str) -> bool:
-    """Whether `5` is the text "5" for this annotation. If the annotation allows None, `null` is None."""
+    """Return whether `5` is the text "5" for this annotation. If the annotation allows None, `null` is None."""
     origin = typing.get_origin(hint)
     if origin is Annotated:
         return takes_text(typing.get_args(hint)[0], text)

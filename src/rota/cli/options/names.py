@@ -11,7 +11,7 @@ from rota.errors import UnknownTask
 
 
 def unknown(name: str, known: Iterable[str], where: str = "the app", noun: str = "task") -> str:
-    """The message for an unknown name, with a suggestion."""
+    """Return the message for an unknown name, with a suggestion."""
     names = sorted(known)
     there = f"; {where} has: {', '.join(names[:10])}" if names else f"; {where} has no {noun}s"
     return f"no {noun} {name} is defined in {where}{did_you_mean(name, names, there)}"
@@ -28,7 +28,8 @@ async def check_known_somewhere(names: Iterable[str], client: Client, target: Ta
 
 
 async def known_somewhere(client: Client, target: Target) -> set[str]:
-    """The tasks of the app, if there is one, and those that the store knows: published, or with unfinished runs."""
+    """Return the tasks of the app, if there is one, and those that the store knows: published, or with unfinished
+    runs."""
     known = {spec.name for spec in (await client.rows(TaskSpec)).items}
     known.update(depth.task for depth in (await client.depths()).items)
     if target.reference is not None:

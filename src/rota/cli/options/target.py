@@ -68,7 +68,7 @@ class Target:
         return self.given or app_reference()
 
     def app(self) -> Rota:
-        """The app, on the store that `--url` names if it is given."""
+        """Return the app, on the store that `--url` names if it is given."""
         if self.reference is None:
             raise InvalidOptions(
                 'no app: name it in rota.toml (app = "jobs:app"), with -A jobs:app, in ROTA_APP, '
@@ -83,7 +83,7 @@ class Target:
         return app
 
     def backend(self) -> Backend:
-        """The store: of `--url`, else of the app, else of ROTA_URL or the project folder.
+        """Return the store: of `--url`, else of the app, else of ROTA_URL or the project folder.
 
         A `--url` without a namespace takes the namespace of the app.
         """
@@ -92,7 +92,7 @@ class Target:
         return self.app().backend if self.reference else self._found(connect(default_url()))
 
     def takes_default(self, app: Rota | None) -> bool:
-        """Whether the store is the default one: no option, setting or code names it."""
+        """Return whether the store is the default one: no option, setting or code names it."""
         return self.url is None and (app.settings if app else settings()).source("url") == "default"
 
     def _store_url(self, url: str) -> str:
@@ -100,11 +100,11 @@ class Target:
         return settings(url=url, namespace=app and app.settings.namespace).store_url
 
     def tz(self) -> str:
-        """The default time zone: the app's, unless `--url` names the store; else the project's."""
+        """Return the default time zone: the app's, unless `--url` names the store; else the project's."""
         return load(self.reference).settings.tz if self.reference and self.url is None else settings().tz
 
     def configured_tz(self) -> str | None:
-        """The default time zone, if the app or the project sets one; else None.
+        """Return the default time zone, if the app or the project sets one; else None.
 
         An app that cannot be imported is ignored, because some commands work without an app.
         """
@@ -137,7 +137,7 @@ class Target:
         return asyncio.run(work)
 
     def _found(self, backend: Backend) -> Backend:
-        """`backend`, or an empty store if its file is missing and the command allows that."""
+        """Return `backend`, or an empty store if its file is missing and the command allows that."""
         if not isinstance(backend, SqliteBackend):
             return backend
         backend.create = self.missing is Missing.CREATED
@@ -156,7 +156,7 @@ def check_shared(backend: Backend) -> None:
 
 
 def load(reference: str) -> Rota:
-    """The app that `module:attribute` names; the attribute is `app` if none is named.
+    """Return the app that `module:attribute` names; the attribute is `app` if none is named.
 
     The first import must not happen inside a running event loop: see `Target.run`.
     """
@@ -208,7 +208,7 @@ def _make_importable() -> None:
 
 
 def _not_found(reference: str, missing: str) -> str:
-    """The message for a missing module: where it was looked for, with a suggestion."""
+    """Return the message for a missing module: where it was looked for, with a suggestion."""
     here = dict.fromkeys((Path.cwd(), project_folder()))
     names = [file.stem for folder in here for file in folder.glob("*.py")]
     where = " or ".join(map(str, here))
@@ -217,7 +217,7 @@ def _not_found(reference: str, missing: str) -> str:
 
 
 def _import_failed(reference: str, error: BaseException) -> str:
-    """The message for a failed import: the error, and the line of the user's code, unless settings are wrong."""
+    """Return the message for a failed import: the error, and the line of the user's code, unless settings are wrong."""
     place, trace, last = "", error.__traceback__, ""
     while trace is not None:
         file, last = trace.tb_frame.f_code.co_filename, str(trace.tb_frame.f_globals.get("__name__", ""))

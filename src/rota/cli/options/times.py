@@ -8,7 +8,7 @@ from rota.errors import InvalidOptions
 
 
 def seconds_of(text: str | None, option: str) -> float | None:
-    """`90`, `90s`, `5m`, `2h` or `1d` in seconds; None stays None."""
+    """Return `90`, `90s`, `5m`, `2h` or `1d` in seconds; None stays None."""
     if text is None:
         return None
     try:
@@ -49,13 +49,13 @@ def read_end(text: str, option: str, zone: ZoneInfo, now: float) -> datetime:
 
 
 def clock(instant: float, now: float) -> str:
-    """`instant` in local time, as in logs: `Mon 16 Nov 09:00+01:00`; with seconds and year where needed."""
+    """Return `instant` in local time, as in logs: `Mon 16 Nov 09:00+01:00`; with seconds and year where needed."""
     moment, today = datetime.fromtimestamp(instant).astimezone(), datetime.fromtimestamp(now).astimezone()
     return f"{_day_and_time(moment, today)}{moment.isoformat()[-6:]}"
 
 
 def wall(instant: float, zone: ZoneInfo, now: float) -> str:
-    """`instant` in `zone`: `Mon 16 Nov 09:00 CET`; with seconds and year where needed."""
+    """Return `instant` in `zone`: `Mon 16 Nov 09:00 CET`; with seconds and year where needed."""
     moment, today = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(now, zone)
     return f"{_day_and_time(moment, today)} {moment:%Z}"
 

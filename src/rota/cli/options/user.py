@@ -9,7 +9,7 @@ from rota.errors import InvalidOptions, RotaError
 
 
 def who() -> str:
-    """`user@host`."""
+    """Return `user@host`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name

@@ -28,7 +28,7 @@ Quiet = Annotated[bool, Flag, Parameter(name=("--quiet", "-q"), help="The same a
 
 
 def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | None:
-    """The level that the options choose; None if they choose none."""
+    """Return the level that the options choose; None if they choose none."""
     if (level is not None) + verbose + quiet > 1:
         raise InvalidOptions("--log-level, --verbose and --quiet each say what is logged; give one of them")
     if verbose:
@@ -37,7 +37,7 @@ def chosen_level(level: Level | None, verbose: bool, quiet: bool) -> Level | Non
 
 
 def log_options(level: Level | None, form: LogForm | None) -> dict[str, object]:
-    """The same options for a child process."""
+    """Return the same options for a child process."""
     return {"log-level": level, "log-format": form}
 
 
@@ -56,8 +56,8 @@ def log_to_stderr(settings: Settings, level: Level | None, form: LogForm | None,
 
 
 def has_banner(form: str, level: str) -> bool:
-    """Whether a plain line on stdout may say that the worker is up. Programs that read JSON lines often merge stdout
-    and stderr; and a user who asks for warnings alone wants no banner."""
+    """Return whether a plain line on stdout may say that the worker is up. Programs that read JSON lines often merge
+    stdout and stderr; and a user who asks for warnings alone wants no banner."""
     return form == "text" and level in ("debug", "info")
 
 

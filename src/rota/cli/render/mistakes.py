@@ -7,7 +7,7 @@ from rota.domain.text import closest
 
 
 def words_for(error: CycloptsError) -> str | None:
-    """The sentence for a mistake that the parser would describe in its own terms; None for all others."""
+    """Return the sentence for a mistake that the parser would describe in its own terms; None for all others."""
     command = " ".join(error.command_chain or ())
     if type(error) is MissingArgumentError:
         return _missing(command, error)
@@ -40,6 +40,6 @@ def _unused(command: str, error: UnusedCliTokensError) -> str | None:
 
 
 def _commands(error: CycloptsError) -> list[str]:
-    """The subcommands of the command that was called."""
+    """Return the subcommands of the command that was called."""
     app = error.app
     return [] if app is None else [name for name in app if not name.startswith("-")]

@@ -41,12 +41,12 @@ class Column(Struct, frozen=True):
     """Left out on a terminal if it is empty in all records."""
 
     def on_screen(self, record: Record) -> Text:
-        """The text on a terminal."""
+        """Return the text on a terminal."""
         made = self.human(record) if self.human else self.text(record)
         return made if isinstance(made, Text) else Text(cell(made))
 
     def text(self, record: Record) -> str:
-        """The text in a pipe."""
+        """Return the text in a pipe."""
         return cell(self.flat(record) if self.flat else record.get(self.field))
 
 
@@ -127,7 +127,7 @@ class Show:
 
 
 def table_of(records: Sequence[Record], columns: Sequence[Column], width: int) -> Table:
-    """A table with the columns that fit `width`."""
+    """Return a table with the columns that fit `width`."""
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     wanted = [c for c in columns if not c.piped and width >= c.from_width and not (c.sparse and _empty(c, records))]
     shown = _fitting(wanted, records, width)
@@ -149,7 +149,7 @@ def _empty(column: Column, records: Sequence[Record]) -> bool:
 
 
 def _fitting(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[Column]:
-    """The columns without a rank, and as many of the others as fit, lowest rank first."""
+    """Return the columns without a rank, and as many of the others as fit, lowest rank first."""
     room, shown = width + GAP, set[str]()
     for column in sorted(columns, key=lambda column: column.rank):
         need = _need(column, records)
@@ -167,7 +167,7 @@ def _need(column: Column, records: Sequence[Record]) -> int:
 
 
 def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) -> list[int]:
-    """The width of each column; elastic columns share what the others leave."""
+    """Return the width of each column; elastic columns share what the others leave."""
     needs = [_need(column, records) for column in columns]
     room = width - GAP * (len(columns) - 1) - sum(n for c, n in zip(columns, needs, strict=True) if not c.elastic)
     elastic = sorted((n, i) for i, n in enumerate(needs) if columns[i].elastic)
@@ -178,12 +178,12 @@ def _widths(columns: Sequence[Column], records: Sequence[Record], width: int) ->
 
 
 def console(stderr: bool = False) -> Console:
-    """A console without markup, emoji codes or automatic highlighting."""
+    """Return a console without markup, emoji codes or automatic highlighting."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def cell(value: object) -> str:
-    """`value` as one TSV field: JSON for nested values, empty for None."""
+    """Return `value` as one TSV field: JSON for nested values, empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):

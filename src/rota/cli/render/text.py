@@ -16,7 +16,7 @@ _PIECES = re.compile(r"`[^`]*`\S*|\S+")
 
 
 def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
-    """One line of text as lines of at most `width` columns, all but the first indented by `hanging`.
+    """Return one line of text as lines of at most `width` columns, all but the first indented by `hanging`.
 
     A command in backquotes stays in one piece, even if it is wider than a line, because people copy it.
     """
@@ -32,7 +32,7 @@ def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
 
 
 def span(seconds: float) -> str:
-    """A duration in two units."""
+    """Return a duration in two units."""
     if seconds < 0.00995:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 0.9995:
@@ -47,13 +47,13 @@ def span(seconds: float) -> str:
 
 
 def relative(instant: float, now: float) -> str:
-    """`instant` relative to `now`: `in 5 m`, `3 h ago`."""
+    """Return `instant` relative to `now`: `in 5 m`, `3 h ago`."""
     away = instant - now
     return f"in {coarse(away)}" if away > 0 else f"{coarse(-away)} ago"
 
 
 def coarse(seconds: float) -> str:
-    """A duration in one unit."""
+    """Return a duration in one unit."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -61,7 +61,7 @@ def coarse(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """`count` bytes in a readable unit."""
+    """Return `count` bytes in a readable unit."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"

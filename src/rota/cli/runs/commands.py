@@ -154,7 +154,7 @@ async def _group(target: Target, group: str | None, flow: str | None, period: st
 
 
 async def _page(target: Target, query: RunQuery, schedule: str | None, since: str | None) -> tuple[Page, bool]:
-    """One page, and whether there are more runs; the second value is for lists without a cursor."""
+    """Return one page, and whether there are more runs; the second value is for lists without a cursor."""
     async with target.client() as client:
         if schedule is None and since is None:
             page, more = await client.runs(query), False

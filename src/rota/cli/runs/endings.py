@@ -7,7 +7,7 @@ from rota.views.values import from_json
 
 
 def result_text(run: Run) -> str:
-    """The result of a run: a string as it is, everything else as JSON."""
+    """Return the result of a run: a string as it is, everything else as JSON."""
     result = from_json(run.result or b"null")
     return result if isinstance(result, str) else to_json(result)
 

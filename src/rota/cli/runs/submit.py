@@ -101,14 +101,14 @@ def submit(
 
 
 def _known(app: Rota, name: str, values: Iterable[str], args: str | None, options: Options) -> Call:
-    """A run of a task whose code is here: arguments are checked against the signature."""
+    """Return a run of a task whose code is here: arguments are checked against the signature."""
     task = core_of(app).registry.names()[name]
     given = gather_for(task, list(values), args)
     return definition_of(task).call(tuple(given.positional), given.named, options)
 
 
 def _unchecked(name: str, given: Given, options: Options) -> Call:
-    """A run of a task whose code is elsewhere: its worker checks the arguments."""
+    """Return a run of a task whose code is elsewhere: its worker checks the arguments."""
     if given.positional:
         raise InvalidArguments(f"{name} is not known here, so arguments need names: --args takes a JSON object")
     return call_by_spec(TaskSpec(name), (), given.named, options)

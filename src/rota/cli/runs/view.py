@@ -45,7 +45,7 @@ def short_id(id: str) -> str:
 
 
 def run_columns(page: "Page") -> list[Column]:
-    """The columns of a list of runs; instants are relative to the store's time."""
+    """Return the columns of a list of runs; instants are relative to the store's time."""
     runs = {run.id: run for run in page.runs}
 
     def run(record: Record) -> "Run":
@@ -76,7 +76,7 @@ def run_columns(page: "Page") -> list[Column]:
 
 
 def outcome(run: "Run", now: float) -> str:
-    """The end of a run, or what it waits for, in a few words."""
+    """Return the end of a run, or what it waits for, in a few words."""
     match run.state:
         case "queued" if run.needs:
             return f"waits for {needs_words(run)}"
@@ -95,7 +95,7 @@ def outcome(run: "Run", now: float) -> str:
 
 
 def needs_words(run: "Run") -> str:
-    """What the run waits for: names of steps, ids of runs."""
+    """Return what the run waits for: names of steps, ids of runs."""
     names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
     others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
     return one_line(f"{names[0]}{others}")
@@ -106,7 +106,7 @@ def progress(run: "Run") -> str:
 
 
 def last_seconds(run: "Run") -> float:
-    """The seconds that the last call took; if the handler was not called, the seconds under lease."""
+    """Return the seconds that the last call took; if the handler was not called, the seconds under lease."""
     if not run.attempts:
         return 0.0
     last = run.attempts[-1]
@@ -172,7 +172,7 @@ def _facts(run: "Run", now: float) -> Table:
 
 
 def origin_words(run: "Run", spell: Callable[[float], str] = iso) -> str:
-    """What made the run; if a schedule did, for which tick."""
+    """Return what made the run; if a schedule did, for which tick."""
     origin = run.origin
     tick = "" if origin.nominal is None else f", tick of {spell(origin.nominal)}"
     match origin.kind:

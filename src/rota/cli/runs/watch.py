@@ -97,7 +97,7 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
 
 
 async def _missing(client: Client, page: Page, waited: float) -> str:
-    """The warning that no worker is there for a due or stranded run, after a while of watching."""
+    """Return the warning that no worker is there for a due or stranded run, after a while of watching."""
     run = page.runs[0]
     if waited < PATIENCE or not wants_a_worker(run, page.now):
         return ""
@@ -138,13 +138,13 @@ async def _draw(seen: AsyncGenerator[Look]) -> Run:
 
 
 def attempt(run: Run) -> int:
-    """The number of the current or last call; 0 before the first."""
+    """Return the number of the current or last call; 0 before the first."""
     calls = run.failures + run.losses
     return calls if run.state is State.FAILED and calls else calls + (run.fence > 0)
 
 
 def message(look: Look, missing: bool = True) -> str:
-    """The handler's last message, or a warning that no worker is there; at the end, the result or the error."""
+    """Return the handler's last message, or a warning that no worker is there; at the end, the result or the error."""
     run = look.run
     if run.state is State.SUCCEEDED:
         return one_line(result_text(run))

@@ -69,7 +69,7 @@ def _share(run: Run) -> Text:
 
 
 def elapsed(run: Run, now: float) -> str:
-    """How long the run runs, ran or has waited; or when it is due."""
+    """Return how long the run runs, ran or has waited; or when it is due."""
     if run.state is State.RUNNING:
         return f"{max(0.0, now - (run.claimed_at or now)):.1f} s"
     if run.state.final:

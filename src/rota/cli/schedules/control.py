@@ -99,7 +99,7 @@ def backfill(
 
 
 async def _backfill(target: Target, id: str, start: str, end: str, yes: bool) -> tuple[list[tuple[str, float]], float]:
-    """The runs with their nominal times, and the time by the store's clock."""
+    """Return the runs with their nominal times, and the time by the store's clock."""
     async with opened(target) as (stored, client):
         now = await client.now()
         schedule = await find_schedule(stored, id)
@@ -124,7 +124,7 @@ def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float
 
 
 async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:
-    """Whether `change` changed anything, and the schedule afterwards."""
+    """Return whether `change` changed anything, and the schedule afterwards."""
     async with opened(target) as (stored, _):
         await find_schedule(stored, id)
         changed = await change(stored)

@@ -23,7 +23,7 @@ async def opened(target: Target) -> AsyncGenerator[tuple[Schedules, Client], Non
 
 
 async def find_schedule(stored: Schedules, id: str) -> Schedule:
-    """The schedule `id`; an unknown name is refused with a suggestion."""
+    """Return the schedule `id`; an unknown name is refused with a suggestion."""
     try:
         return await stored.get(id)
     except ScheduleNotFound:

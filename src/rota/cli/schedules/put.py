@@ -107,8 +107,8 @@ async def _put(
 
 
 async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, timed: Timed, call: Call) -> Schedule:
-    """The schedule. Its arguments are checked against the task's signature if the app has the task, else against the
-    spec that a worker published."""
+    """Return the schedule. Its arguments are checked against the task's signature if the app has the task, else against
+    the spec that a worker published."""
     known = core_of(app).registry.names() if app else {}
     if call.task in known:
         task = known[call.task]
@@ -124,7 +124,7 @@ async def _made(app: Rota | None, client: Client, id: str, trigger: Trigger, tim
 
 
 def _trigger(id: str, text: str, tz: str) -> tuple[Trigger, ZoneInfo]:
-    """The trigger in its zone, and the zone."""
+    """Return the trigger in its zone, and the zone."""
     try:
         trigger = Trigger.parse(text).in_zone(tz)
         return trigger, ZoneInfo(own_zone(trigger) or tz)

@@ -27,7 +27,8 @@ STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
 
 
 def schedule_columns(listed: Sequence[Facts]) -> list[Column]:
-    """The columns of a list; times are local, as in logs and `rota why`. `when` names the schedule's own zone."""
+    """Return the columns of a list; times are local, as in logs and `rota why`. `when` names the schedule's own
+    zone."""
     facts: Mapping[object, Facts] = {each.schedule.id: each for each in listed}
     noted = any(
         each.schedule.paused and each.schedule.note for each in listed
@@ -197,7 +198,7 @@ def _ticks(facts: Facts, ticks: Sequence[float]) -> RenderableType:
 
 
 def _own_time(instant: float, facts: Facts) -> str:
-    """The time in the schedule's zone; empty if the local time is the same."""
+    """Return the time in the schedule's zone; empty if the local time is the same."""
     zone = ZoneInfo(facts.zone)
     own, here = datetime.fromtimestamp(instant, zone), datetime.fromtimestamp(instant).astimezone()
     return "" if own.utcoffset() == here.utcoffset() else wall(instant, zone, facts.now)

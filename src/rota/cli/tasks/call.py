@@ -107,7 +107,7 @@ class _Local(Context):
 
 
 def _run_of(made: Call) -> Run:
-    """The run that a submit of this call would make."""
+    """Return the run that a submit of this call would make."""
     now = time.time()
     return Run(
         id=uuid7(int(now * 1000), os.urandom(10)),

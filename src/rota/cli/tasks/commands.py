@@ -105,7 +105,7 @@ async def _rows(target: Target) -> dict[str, TaskRow]:
 
 
 def _texts(view: TaskView) -> dict[str, object]:
-    """What tables and TSV show instead of nested objects."""
+    """Return what tables and TSV show instead of nested objects."""
     return {
         "limit_text": _limit(view.limit),
         "rate_text": _rate(view.rate),
@@ -128,7 +128,7 @@ def _rate(rate: Rate | None) -> str:
 
 
 def _activity(activity: Activity | None) -> str:
-    """The options of `activity` as in code, without defaults."""
+    """Return the options of `activity` as in code, without defaults."""
     if activity is None:
         return ""
     spans = {
@@ -145,14 +145,14 @@ def _name(record: Record) -> Text:
 
 
 def _takes(record: Record) -> str | Text:
-    """The parameters; for a flow, the number of its steps, because a flow takes no arguments."""
+    """Return the parameters; for a flow, the number of its steps, because a flow takes no arguments."""
     if record["kind"] == "flow":
         return Text(f"flow of {plural(int(str(record['steps'])), 'step')}", style="cyan")
     return str(record["parameters"] or "")
 
 
 def _held(record: Record) -> Text:
-    """Why no run of the task starts, or why submits are refused."""
+    """Return why no run of the task starts, or why submits are refused."""
     here = record["enabled"] and record["enabled_here"] is False  # the workers have not read the settings yet
     states = (("disabled", not record["enabled"]), ("disabled here", here), ("paused", record["paused"]))
     words = [word for word, yes in states if yes]

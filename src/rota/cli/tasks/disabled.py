@@ -11,7 +11,7 @@ from rota.why import Fact, Why
 
 
 def refused_words(app: Rota | None, task: str) -> str:
-    """Why a submit of a disabled task made no run, and how to enable the task."""
+    """Return why a submit of a disabled task made no run, and how to enable the task."""
     if app is not None and core_of(app).registry.is_disabled(task):
         return f"{task} is disabled ({disabled_by(app, task)}), so that no run was made; set enabled to true there"
     return (
@@ -21,7 +21,7 @@ def refused_words(app: Rota | None, task: str) -> str:
 
 
 def disabled_by(app: Rota, task: str) -> str:
-    """Where the task is disabled: `rota.toml, line 4`, or `its code`."""
+    """Return where the task is disabled: `rota.toml, line 4`, or `its code`."""
     name = core_of(app).registry.names()[task].name if task in core_of(app).registry.names() else task
     wanted = {f"tasks.{each}.enabled" for each in (name, fold(name))}
     found = [row.source for row in effective(app.settings) if row.name in wanted and row.value is False]

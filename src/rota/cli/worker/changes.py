@@ -17,7 +17,7 @@ Snapshot = dict[str, tuple[int, int]]
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """The time and size of every Python file and project file below `folder`."""
+    """Return the time and size of every Python file and project file below `folder`."""
     found: Snapshot = {}
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED]

@@ -23,7 +23,7 @@ CALM = 60.0
 
 
 def worker_command(target: Target, *flags: str, **options: object) -> list[str]:
-    """The command of a child: `rota worker` with the same target; the child ends with its parent."""
+    """Return the command of a child: `rota worker` with the same target; the child ends with its parent."""
     words = [sys.executable, "-m", "rota", "worker", "--tethered", *flags]
     for name, value in {"app": target.given, "url": target.url, **options}.items():
         if value is not None:
@@ -52,12 +52,12 @@ class Child:
 
 
 def graceful(code: int) -> bool:
-    """Whether the exit code means a graceful end. A process that SIGTERM kills had not begun to work."""
+    """Return whether the exit code means a graceful end. A process that SIGTERM kills had not begun to work."""
     return code in (0, -signal.SIGTERM)
 
 
 def ending(code: int) -> str:
-    """How a process ended, in words."""
+    """Return how a process ended, in words."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
 
 

@@ -32,13 +32,15 @@ Logs = tuple[LogForm, Level]
 
 
 def can_renew(app: Rota) -> bool:
-    """Whether a renewer can run: it needs a shared store with a URL, and Linux, where it can watch its workers."""
+    """Return whether a renewer can run: it needs a shared store with a URL, and Linux, where it can watch its
+    workers."""
     linux = sys.platform == "linux" and hasattr(os, "pidfd_open") and hasattr(os, "memfd_create")
     return linux and store_url(app) is not None
 
 
 def store_url(app: Rota) -> str | None:
-    """The URL with its secrets, for a process that opens the same store; None if no other process can open it."""
+    """Return the URL with its secrets, for a process that opens the same store; None if no other process can open
+    it."""
     if isinstance(app.backend, SqliteBackend):
         return app.backend.url  # absolute, whatever folder the process starts in
     url = core_of(app).store_url

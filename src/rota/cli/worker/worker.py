@@ -95,7 +95,7 @@ def worker(
 
 
 def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
-    """The app with the options applied; raises if a worker cannot work for it."""
+    """Return the app with the options applied; raises if a worker cannot work for it."""
     app = target.app()
     if not app.tasks:
         raise InvalidOptions(f"{target.reference} has no tasks; define one with @app.task")
@@ -111,7 +111,7 @@ def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) ->
 
 
 def split(tasks: Sequence[str]) -> list[str]:
-    """The names of repeated options and of `a,b` as one list."""
+    """Return the names of repeated options and of `a,b` as one list."""
     return list(dict.fromkeys(name.strip() for text in tasks for name in text.split(",") if name.strip()))
 
 

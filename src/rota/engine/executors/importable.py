@@ -35,7 +35,8 @@ def _main_can_be_run_again() -> bool:
 
 
 def locate(handler: Handler) -> tuple[str, str]:
-    """The module and name of the handler's function. Raises ValueError if that name means something else there."""
+    """Return the module and name of the handler's function. Raises ValueError if that name means something else
+    there."""
     check_importable(handler.fn)
     module, name = handler.fn.__module__, handler.fn.__qualname__
     try:
@@ -51,7 +52,7 @@ def locate(handler: Handler) -> tuple[str, str]:
 
 
 def resolve(module: object, name: str) -> Callable[..., Any]:
-    """The function of this name in `module`, also if `@app.task` has made a Task of it."""
+    """Return the function of this name in `module`, also if `@app.task` has made a Task of it."""
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part)

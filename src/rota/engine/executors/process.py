@@ -93,7 +93,8 @@ class ProcessExecutor:
         return [child.pid for child in self._children if not child.gone.done()]
 
     async def call(self, handler: Handler, context: Context, args: bytes, timeout: float | None) -> bytes | None:
-        """The handler's JSON result, None for None. Raises a ChildError, or ChildStopped if the call is cancelled.
+        """Return the handler's JSON result, None for None. Raises a ChildError, or ChildStopped if the call is
+        cancelled.
 
         `timeout` counts from the call of the handler, not from the start of its child.
         """

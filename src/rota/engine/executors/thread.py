@@ -19,7 +19,7 @@ class ThreadExecutor:
         self._threads = 0
 
     def call(self, fn: Callable[[], Any]) -> asyncio.Future[Any]:
-        """The result as a future. Cancelling it abandons the call; the thread runs on."""
+        """Return the result as a future. Cancelling it abandons the call; the thread runs on."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
