@@ -12,9 +12,9 @@ from tests.server_fixtures import Servers
 
 TABLES = (
     *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
-    *("schedules", "workers", "stats", "listeners", "grouped"),
+    *("schedules", "workers", "worker_states", "stats", "listeners", "grouped", "floors"),
 )
-EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "UPDATE {schema}.clock SET latest = 0"
+EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "SELECT setval('{schema}.clock', 1)"
 
 Make = Callable[[], PostgresBackend]
 NEWEST = "postgres-18"

@@ -9,6 +9,7 @@ from rota.stores.postgres import PostgresBackend, schema
 RANKS = ("workers", "schedules", "specs", "leases", "names", "queue", "marks", "decisions", "stats")
 """The order of functions/locks.sql."""
 KEYS = {
+    "worker_states": "name",
     "workers": "name",
     "schedules": "id",
     "specs": "name",
@@ -46,13 +47,27 @@ END $$;
 TRIGGER = """
 CREATE OR REPLACE FUNCTION noted_{table}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    IF TG_OP = 'INSERT' THEN PERFORM noted('{table}', {new}, '{table}' <> 'leases'); RETURN NEW; END IF;
-    PERFORM noted('{table}', {old}, true);
+    IF TG_OP = 'INSERT' THEN PERFORM noted('{rank}', {new}, '{table}' <> 'leases'); RETURN NEW; END IF;
+    PERFORM noted('{rank}', {old}, true);
     IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
     RETURN NEW;
 END $$;
 CREATE OR REPLACE TRIGGER noted BEFORE INSERT OR UPDATE OR DELETE ON {table}
 FOR EACH ROW EXECUTE FUNCTION noted_{table}();
+"""
+# No row comes in below the floor of its index (functions/floors.sql).
+FLOORED = """
+CREATE OR REPLACE FUNCTION floored() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NEW.hold = 0 AND NEW.lane_at < greatest(NEW.due_at, floor_of(0::smallint, NEW.task, NEW.priority)) THEN
+        RAISE EXCEPTION 'lane: % of % is below its floor', NEW.lane_at, NEW.id USING ERRCODE = 'data_exception';
+    END IF;
+    IF NEW.hold <> 3 AND NEW.expires_at < floor_of(1::smallint, '', 0::smallint) THEN
+        RAISE EXCEPTION 'expiry: % of % is below its floor', NEW.expires_at, NEW.id USING ERRCODE = 'data_exception';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER floored AFTER INSERT OR UPDATE ON queue FOR EACH ROW EXECUTE FUNCTION floored();
 """
 GAP = "CREATE OR REPLACE FUNCTION gap() RETURNS void LANGUAGE sql AS $$ SELECT pg_sleep(random() * {seconds}) $$;"
 
@@ -61,17 +76,22 @@ def key_of(table: str, row: str) -> str:
     return f"({row}.{KEYS[table].replace('{}', row)})::text"
 
 
+def rank_of(table: str) -> str:
+    return "workers" if table == "worker_states" else table
+
+
 def checked() -> str:
     """The functions, and before them what notes every lock: the verb fails that waits for one out of order."""
     triggers = [
-        TRIGGER.format(table=table, new=key_of(table, "NEW"), old=key_of(table, "OLD"))
-        for table in RANKS
-        if table in KEYS
+        TRIGGER.format(table=table, rank=rank_of(table), new=key_of(table, "NEW"), old=key_of(table, "OLD"))
+        for table in KEYS
     ]
     text = FUNCTION.sub(_noting, schema.functions())
-    text = re.sub(r"(PERFORM pg_advisory_xact_lock)", r"PERFORM noted('names', bucket::text, true); \1", text)
+    text = re.sub(
+        r"(PERFORM pg_advisory_xact_lock\w*\(space, bucket\))", r"PERFORM noted('names', bucket::text, true); \1", text
+    )
     ranks = "{" + ",".join(RANKS) + "}"
-    return "\n".join([CHECKER.replace("{ranks}", ranks), *triggers, text])
+    return "\n".join([CHECKER.replace("{ranks}", ranks), FLOORED, *triggers, text])
 
 
 def _noting(function: re.Match[str]) -> str:
@@ -84,7 +104,7 @@ def _noting(function: re.Match[str]) -> str:
             continue
         belongs_to_gate = function["name"] == "unpark"
         waits = str(not lock["how"] and not belongs_to_gate).lower()
-        note = f" CROSS JOIN LATERAL (SELECT noted('{table}', {key_of(table, alias)}, {waits})) AS noting"
+        note = f" CROSS JOIN LATERAL (SELECT noted('{rank_of(table)}', {key_of(table, alias)}, {waits})) AS noting"
         clause = lock[0].removesuffix(lock["how"] or "") + f" OF {alias}{lock['how'] or ''}"
         body = body[: source.end()] + note + body[source.end() : lock.start()] + clause + body[lock.end() :]
     return function[0].replace(function["body"], body)

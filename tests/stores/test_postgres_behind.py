@@ -45,6 +45,7 @@ async def test_one_that_meets_a_claim_of_its_equal_waits_for_the_end_of_that(
     async with beside.transaction():
         if first == "comes meanwhile":
             await beside.execute(f"SELECT {schema}.submit($1)", as_payload([ahead]))
+            await beside.execute(f"SET CONSTRAINTS {schema}.place_at_commit IMMEDIATE")  # as if it had committed
         await beside.execute(CLAIM.format(schema=schema))
         put = asyncio.create_task(stage.put(second))
         await until_it_waits(beside)

@@ -161,7 +161,7 @@ async def test_idle_connections_that_were_ended_are_not_used_again(
             assert sorted(run.id for run in claim.runs) == sorted(new.id for new in news)
             assert await killer.fetch(END_ALL)
             await store.settle([settlement_of(run, Succeeded()) for run in claim.runs])
-            await killer.execute("DELETE FROM rota.workers")
+            await killer.execute("DELETE FROM rota.workers; DELETE FROM rota.worker_states")
 
 
 async def test_a_value_that_cannot_be_stored_fails_its_own_batch_only(server: PostgresServer) -> None:

@@ -99,7 +99,7 @@ def on_postgres(backend: PostgresBackend) -> Place:
         elif kind == "schedule":
             await connection.execute("UPDATE schedules SET declared = '{\"id\": 5}' WHERE id = $1", name)
         elif kind == "worker":
-            await connection.execute("UPDATE workers SET report = '[7]' WHERE name = $1", name)
+            await connection.execute("UPDATE worker_states SET report = '[7]' WHERE name = $1", name)
         else:
             await connection.execute("UPDATE queue SET attempts = ARRAY['7'] WHERE id = $1", name)
         await connection.close()

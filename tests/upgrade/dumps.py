@@ -88,13 +88,15 @@ async def postgres_dump(connection: asyncpg.Connection, schema: str) -> str:
         schema,
         NOT_DUMPED,
     )
-    lines = ["DELETE FROM clock;"]
+    lines: list[str] = []
     for table, columns in tables:
         texts = ", ".join(f"quote_nullable({column}::text)" for column in columns)
         rows = await connection.fetch(f"SELECT {texts} FROM {schema}.{table} ORDER BY 1")
         lines += [f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(row)});" for row in rows]
-    last = await connection.fetchval(f"SELECT last_value FROM {schema}.arrivals")
-    return "\n".join([*lines, f"SELECT setval('arrivals', {last});", ""])
+    for sequence in ("arrivals", "clock"):
+        last = await connection.fetchval(f"SELECT last_value FROM {schema}.{sequence}")
+        lines.append(f"SELECT setval('{sequence}', {last});")
+    return "\n".join([*lines, ""])
 
 
 async def postgres_load(connection: asyncpg.Connection, schema: str, version: int, dump: str) -> None:

@@ -17,6 +17,12 @@ from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
 UNREADABLE = 60.0
 """Seconds after which a store tries again to read a run or a schedule that this version could not read."""
+RAISE_EVERY = 0.25
+"""PostgreSQL: seconds between two raises of a floor (postgres/functions/floors.sql). A look walks over the rows that
+died in the last two or three of them."""
+SLACK = 0.2
+"""PostgreSQL: seconds by which floors stay behind the store's time. The store's time goes back by less: it is written
+down every 0.05 seconds."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -66,6 +72,8 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "PER_SECOND": 10**DIGITS,
         "UNREADABLE": UNREADABLE,
         "WORKER_MEMORY": WORKER_MEMORY,
+        "RAISE_EVERY": RAISE_EVERY,
+        "SLACK": SLACK,
     }
     numbers |= {f"{name.upper()}_AT_ONCE": most for name, most in asdict(bounds).items() if most is not None}
     return {name: repr(int(number)) if number == int(number) else repr(number) for name, number in numbers.items()}

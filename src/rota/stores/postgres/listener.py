@@ -26,7 +26,7 @@ SOON, LATE = 0.5, 2.0
 """Seconds between polls: SOON after a poll that found hints, then longer and longer, up to LATE."""
 
 NOTICED = """
-SELECT ARRAY(SELECT name FROM {schema}.workers WHERE idle = 2) AS workers,
+SELECT ARRAY(SELECT name FROM {schema}.workers_seen WHERE idle = 2) AS workers,
        ARRAY(SELECT id FROM {schema}.leases WHERE cancel_requested OR pause_requested) AS runs
 """
 

@@ -108,7 +108,7 @@ ROWS: dict[type, Rows] = {
     TaskSpec: Rows(
         "specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name", kind="spec"
     ),
-    WorkerSeen: Rows("workers", "name, tasks, seen_at, idle, report", "name", _worker, "name"),
+    WorkerSeen: Rows("workers_seen", "name, tasks, seen_at, idle, report", "name", _worker, "name"),
     Schedule: Rows(
         "schedules",
         "id, {schema}.as_json(t) AS json",

@@ -33,7 +33,7 @@ FROM {schema}.functions, (SELECT min(version) AS first, max(version) AS version 
 DROPS = """
 SELECT format('DROP FUNCTION %s', p.oid::regprocedure) AS command
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname = current_schema() AND p.proname = ANY($1)
+WHERE n.nspname = current_schema() AND p.proname = ANY($1) AND p.prorettype <> 'trigger'::regtype
 """
 
 

@@ -33,12 +33,13 @@ BEGIN
                   FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS remaining
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
-        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, expires_at, needs, hold)
+        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, hold)
         SELECT {n.stored}, n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
-               CASE WHEN n.expires_after IS NOT NULL
+               lane_place(n.task, coalesce(n.priority, 0)::smallint, coalesce(n.at, after(now, coalesce(n.delay, 0))), now),
+               noted_expiry(CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END, nullif(n.remaining, '{}'), CASE WHEN n.remaining <> '{}' THEN 2 ELSE 0 END
+                    ELSE n.expires_at END, now), nullif(n.remaining, '{}'), CASE WHEN n.remaining <> '{}' THEN 2 ELSE 0 END
         FROM numbered n
         WHERE NOT (n.uniqueness IS NOT DISTINCT FROM 'done' AND EXISTS (
               SELECT FROM marks m WHERE m.task = n.task AND m.key = n.unique_key AND m.succeeded_at IS NOT NULL))

@@ -13,7 +13,7 @@ $$;
 -- `skipped`: other verbs have locked due runs. These are expected soon; but the transaction of a caller may lock a run for
 -- long, so the worker waits half as long as the run has been due, from 0.02 to 1 second.
 CREATE OR REPLACE FUNCTION wake_at(
-    who text, known text[], startable text[], again boolean, skipped boolean, now float8
+    who text, known text[], startable text[], again boolean, skipped boolean, schedule_floor float8, now float8
 ) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -31,19 +31,19 @@ BEGIN
     IF again AND due IS NOT NULL THEN
         RETURN now;  -- this claim ended early or was sent again: the next claim takes the due runs
     END IF;
-    others := ARRAY(SELECT w.wake_at FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
+    others := ARRAY(SELECT w.wake_at FROM workers_seen w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                     AND w.wake_at > now AND w.tasks && known);
     FOR coming IN
         SELECT c.at FROM (
-            (SELECT q.due_at AS at FROM unnest(l_tasks, l_priorities) AS l (task, priority) CROSS JOIN LATERAL (
-                SELECT q.due_at FROM queue q
-                WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at > now
-                ORDER BY q.due_at LIMIT cardinality(others) + 1) AS q
-             ORDER BY q.due_at LIMIT cardinality(others) + 1)
+            (SELECT q.lane_at AS at FROM unnest(l_tasks, l_priorities) AS l (task, priority) CROSS JOIN LATERAL (
+                SELECT q.lane_at FROM queue q
+                WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.lane_at > now
+                ORDER BY q.lane_at LIMIT cardinality(others) + 1) AS q
+             ORDER BY q.lane_at LIMIT cardinality(others) + 1)
             UNION ALL
             (SELECT unlocked WHERE skipped)
             UNION ALL
-            (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL)
+            (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL)
             UNION ALL
             (SELECT least(
                 (SELECT min(r.opens_at) FROM rates r WHERE r.opens_at IS NOT NULL AND r.task = ANY(startable)),
@@ -59,11 +59,11 @@ BEGIN
 END $$;
 
 -- When a worker without free seats should look at the schedules; NULL if an idle worker wakes for them in time.
-CREATE OR REPLACE FUNCTION next_schedule(who text, now float8) RETURNS float8 LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION next_schedule(who text, schedule_floor float8, now float8) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
-    fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at IS NOT NULL);
+    fires float8 := (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL);
 BEGIN
-    IF EXISTS (SELECT FROM workers w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
+    IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
                AND w.wake_at <= greatest(fires, now)) THEN
         RETURN NULL;
     END IF;
@@ -82,6 +82,10 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 #variable_conflict use_column
 DECLARE
     now float8;
+    state worker_states;
+    expiry_floor float8;
+    lease_floor float8;
+    schedule_floor float8;
     last bigint;
     took text[];
     startable text[];
@@ -98,18 +102,27 @@ DECLARE
     skipped boolean := false;
     fresh boolean;
     answered bigint;
+    ticking bigint := 0;  -- the due schedules that this claim returns
     wake float8;
 BEGIN
-    SELECT w.n, w.batch INTO last, took FROM workers w WHERE w.name = who FOR NO KEY UPDATE;
+    -- Race: a hint may change the state before the lock is got; then the new version is locked and returned.
+    SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        INSERT INTO workers (name, n, tasks, seen_at, idle) VALUES (who, 0, known, 0, 0) ON CONFLICT DO NOTHING;
-        SELECT w.n, w.batch INTO last, took FROM workers w WHERE w.name = who FOR NO KEY UPDATE;
+        INSERT INTO workers VALUES (who, known) ON CONFLICT DO NOTHING;
+        INSERT INTO worker_states (name, version, n, seen_at, idle)
+        SELECT who, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT FROM worker_states s WHERE s.name = who);
+        SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     END IF;
+    UPDATE workers w SET tasks = known WHERE w.name = who AND w.tasks <> known;
+    last := state.n; took := state.batch;
     fresh := num > last;
     now := now_of(skew, seen, true);
     startable := ARRAY(SELECT t FROM unnest(known) t
                       WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
-    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
+    SELECT floor_of(1::smallint, '', 0::smallint), floor_of(2::smallint, '', 0::smallint), floor_of(3::smallint, '', 0::smallint)
+    INTO expiry_floor, lease_floor, schedule_floor;
+    late := ARRAY(SELECT q.id FROM queue q
+                  WHERE q.expires_at BETWEEN expiry_floor AND now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
     opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at <= now);
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
@@ -148,26 +161,28 @@ BEGIN
     GET DIAGNOSTICS answered = ROW_COUNT;
     IF cardinality(known) > 0 OR free > 0 THEN
         RETURN QUERY WITH due AS MATERIALIZED (
-            SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at <= now
+            SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at BETWEEN schedule_floor AND now
             ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
         ), offered AS (
             UPDATE schedules s SET look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.ctid = due.place
             RETURNING s.id::text, as_json(s) AS json, due.look_at
         )
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
+        GET DIAGNOSTICS ticking = ROW_COUNT;
     END IF;
     IF answered < free THEN
-        wake := wake_at(who, known, startable, again OR NOT fresh, skipped, now);
+        wake := wake_at(who, known, startable, again OR NOT fresh, skipped, schedule_floor, now);
     ELSE
-        wake := next_schedule(who, now);
+        wake := next_schedule(who, schedule_floor, now);
     END IF;
-    UPDATE workers w SET n = greatest(num, last), batch = CASE WHEN fresh THEN took ELSE w.batch END,
-        tasks = known, seen_at = now, idle = CASE WHEN answered < free THEN 1 ELSE 0 END,
+    UPDATE worker_states w SET version = w.version + 1, n = greatest(num, last),
+        batch = CASE WHEN fresh THEN took ELSE w.batch END,
+        seen_at = now, idle = CASE WHEN answered < free THEN 1 ELSE 0 END,
         wake_at = CASE WHEN answered < free THEN wake END,
         report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
-    WHERE w.name = who;
+    WHERE w.name = who AND w.version = state.version;
     RETURN QUERY WITH old AS MATERIALIZED (
-        SELECT l.ctid AS place FROM leases l WHERE l.until <= now AND (l.offer_at IS NULL OR l.offer_at <= now)
+        SELECT l.ctid AS place FROM leases l WHERE l.until BETWEEN lease_floor AND now AND (l.offer_at IS NULL OR l.offer_at <= now)
         ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
     ), offered AS (
         UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id
@@ -181,6 +196,7 @@ BEGIN
     END IF;
     hinted := hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, touched);
+    IF took <> '{}' OR ticking > 0 THEN PERFORM raise_floors(took, now); END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
         'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;

@@ -51,7 +51,9 @@ BEGIN
             END IF;
             decided := true;
         ELSIF command = 'resume' AND q.hold = 3 THEN
-            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = new_note WHERE id = which;
+            UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = new_note,
+                lane_at = lane_place(task, priority, due_at, now), expires_at = noted_expiry(expires_at, now)
+            WHERE id = which;
             tasks := ARRAY[q.task::text]; dues := ARRAY[q.due_at];
             decided := true;
         END IF;
@@ -101,7 +103,7 @@ BEGIN
         UPDATE schedules s SET paused = true, note = new_note, version = s.version + 1, look_at = NULL
         WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
     ELSE
-        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now, look_at = s.fires_at
+        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now, look_at = greatest(s.fires_at, now)
         WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
     END IF;
     changed := FOUND::integer;

@@ -34,7 +34,7 @@ BEGIN
         DELETE FROM rates WHERE task = new.name;  -- the old rate may have no token for days
     END IF;
     IF regated THEN
-        UPDATE queue SET hold = 0 WHERE hold = 1 AND task = new.name;
+        UPDATE queue SET hold = 0, lane_at = lane_place(task, priority, due_at, now) WHERE hold = 1 AND task = new.name;
     END IF;
     IF regated OR (new.enabled AND NOT known.enabled) THEN
         dues := announce(new.name, now);
@@ -51,7 +51,7 @@ BEGIN
     IF new.version = 0 THEN
         new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.recent := '{}'; new.last_at := NULL;
     END IF;
-    IF NOT new.paused THEN new.look_at := new.fires_at; END IF;
+    IF NOT new.paused AND new.fires_at IS NOT NULL THEN new.look_at := greatest(new.fires_at, now); END IF;
     INSERT INTO schedules SELECT new.* ON CONFLICT DO NOTHING;
     IF FOUND THEN
         answer := 'added'; due := new.look_at;
@@ -65,13 +65,13 @@ BEGIN
     ELSIF known.times = new.times THEN
         answer := 'changed';
         UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, version = known.version + 1,
-            look_at = CASE WHEN NOT paused THEN fires_at END
+            look_at = CASE WHEN NOT paused AND fires_at IS NOT NULL THEN greatest(fires_at, now) END
         WHERE id = new.id RETURNING look_at INTO due;
     ELSE
         answer := 'changed';
         UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, times = new.times,
             anchor = new.anchor, next_at = new.next_at, fires_at = new.fires_at, version = known.version + 1, since = now,
-            look_at = CASE WHEN NOT paused THEN new.fires_at END
+            look_at = CASE WHEN NOT paused AND new.fires_at IS NOT NULL THEN greatest(new.fires_at, now) END
         WHERE id = new.id RETURNING look_at INTO due;
     END IF;
 END $$;

@@ -56,7 +56,7 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}';
     FOR opened IN UPDATE rates r SET opens_at = NULL WHERE r.opens_at <= now RETURNING r.task, r.key, r.full_at LOOP
-        SELECT unpark(opened.task, opened.key, tokens(opened.full_at, s.rate_interval, s.rate_burst, now)) INTO room
+        SELECT unpark(opened.task, opened.key, tokens(opened.full_at, s.rate_interval, s.rate_burst, now), now) INTO room
         FROM specs s WHERE s.name = opened.task AND s.rate_interval IS NOT NULL;
         IF FOUND AND room <> '{}' THEN
             tasks := tasks || array_fill(opened.task::text, ARRAY[cardinality(room)]);
@@ -67,12 +67,12 @@ END $$;
 
 -- Unpark the `most` best runs of a key: they enter the due index. Returns their due times. Lock order: the caller has locked
 -- the gate of the task, so it may lock parked runs of the task at any time.
-CREATE OR REPLACE FUNCTION unpark(which text, about text, most integer) RETURNS float8[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION unpark(which text, about text, most integer, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
     dues float8[];
 BEGIN
     WITH best AS (
-        UPDATE queue SET hold = 0 WHERE id = ANY(ARRAY(
+        UPDATE queue SET hold = 0, lane_at = lane_place(task, priority, due_at, now) WHERE id = ANY(ARRAY(
             SELECT q.id FROM queue q WHERE q.hold = 1 AND q.task = which AND q.key = about
             ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most FOR NO KEY UPDATE))
             AND hold + 0 = 1  -- find the rows by id, not by an index on `hold`
@@ -92,7 +92,7 @@ BEGIN
     SELECT s.per_key IS NOT NULL INTO limited FROM specs s WHERE s.name = which AND s.gated;
     IF NOT FOUND THEN RETURN '{}'; END IF;
     IF about IS NOT NULL AND (limited OR NOT was_running) THEN
-        RETURN unpark(which, about, 1) || now;
+        RETURN unpark(which, about, 1, now) || now;
     END IF;
     RETURN ARRAY[now];
 END $$;
@@ -105,7 +105,7 @@ DECLARE
 BEGIN
     tasks := of_task; dues := array_fill(now, ARRAY[cardinality(of_task)]);
     FOR room IN
-        SELECT f.task, unpark(f.task, f.key, f.n::integer) AS dues FROM (
+        SELECT f.task, unpark(f.task, f.key, f.n::integer, now) AS dues FROM (
             SELECT e.task, e.key, count(*) AS n FROM unnest(of_task, of_key) AS e (task, key) JOIN specs s ON s.name = e.task
             WHERE e.key IS NOT NULL AND s.per_key IS NOT NULL GROUP BY e.task, e.key) AS f
         WHERE EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = f.task AND q.key = f.key)

@@ -1,6 +1,31 @@
 -- twin: rota/stores/idle.py
 -- Hints: which idle workers are woken, and how other processes hear of it.
 
+-- Mark a worker as hinted; false if another verb has locked or changed its state: it claims right now, or was just hinted.
+CREATE OR REPLACE FUNCTION mark_hinted(who text, known bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE worker_states SET idle = 2, version = version + 1 WHERE ctid = (
+        SELECT s.ctid FROM worker_states s WHERE s.name = who AND s.version = known FOR NO KEY UPDATE SKIP LOCKED);
+    RETURN FOUND;
+END $$;
+
+-- Hint one idle worker that knows the task `which` (NULL: any) and does not wake by itself until `due`: the one that wakes last.
+-- Returns its name; NULL if there is none.
+CREATE OR REPLACE FUNCTION hint_one(which text, due float8, now float8) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    candidate record;
+BEGIN
+    FOR candidate IN
+        SELECT w.name, w.version FROM workers_seen w
+        WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND (which IS NULL OR which = ANY(w.tasks))
+          AND coalesce(w.wake_at, 'Infinity') > due
+        ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name
+    LOOP
+        IF mark_hinted(candidate.name, candidate.version) THEN RETURN candidate.name; END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+
 -- Choose an idle worker for each arrival (`tasks`, `dues`) and return the names of the chosen workers; `idle` = 2 marks them.
 -- A worker that wakes by itself before the arrival is due is not chosen. Of the others, the worker that would wake last is
 -- chosen first. A task of NULL is a schedule: any worker can fire it, and no worker is chosen if one wakes in time.
@@ -15,33 +40,25 @@ DECLARE
     first_tick float8;
 BEGIN
     IF cardinality(tasks) IS NULL OR cardinality(tasks) = 0 THEN RETURN hinted; END IF;
-    SELECT count(*) INTO idle_now FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY};
+    SELECT count(*) INTO idle_now FROM workers_seen w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY};
     IF idle_now = 0 THEN RETURN hinted; END IF;
     FOR arrival IN
         SELECT * FROM (SELECT a.task, a.due_at, row_number() OVER (PARTITION BY a.task ORDER BY a.due_at) AS place
                        FROM unnest(tasks, dues) AS a (task, due_at)) AS ranked
         WHERE ranked.task IS NOT NULL AND ranked.place <= idle_now ORDER BY ranked.due_at
     LOOP
-        UPDATE workers SET idle = 2 WHERE ctid = (
-            SELECT w.ctid FROM workers w
-            WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND arrival.task = ANY(w.tasks)
-              AND coalesce(w.wake_at, 'Infinity') > arrival.due_at
-            ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-        ) RETURNING name INTO found_one;
-        IF FOUND THEN
+        found_one := hint_one(arrival.task, arrival.due_at, now);
+        IF found_one IS NOT NULL THEN
             hinted := hinted || found_one;
             EXIT WHEN cardinality(hinted) >= idle_now;
         END IF;
     END LOOP;
     SELECT min(a.due_at) INTO first_tick FROM unnest(tasks, dues) AS a (task, due_at) WHERE a.task IS NULL;
     IF first_tick IS NOT NULL AND cardinality(hinted) = 0 AND NOT EXISTS (
-        SELECT FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND w.wake_at <= first_tick
+        SELECT FROM workers_seen w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND w.wake_at <= first_tick
     ) THEN
-        UPDATE workers SET idle = 2 WHERE ctid = (
-            SELECT w.ctid FROM workers w WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY}
-            ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-        ) RETURNING name INTO found_one;
-        IF FOUND THEN hinted := hinted || found_one; END IF;
+        found_one := hint_one(NULL, '-Infinity', now);
+        IF found_one IS NOT NULL THEN hinted := hinted || found_one; END IF;
     END IF;
     RETURN hinted;
 END $$;
@@ -90,28 +107,23 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SE
 DECLARE
     now float8 := now_of(skew, seen, false);
     known text[] := ARRAY(
-        SELECT DISTINCT t FROM workers w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
+        SELECT DISTINCT t FROM workers_seen w CROSS JOIN unnest(w.tasks) AS t WHERE w.name = ANY(names) AND w.idle = 1
           AND w.seen_at > now - {IDLE_MEMORY}
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     fresh text[] := ARRAY(
         SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
-            SELECT count(*) AS n FROM workers w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY} AND l.task = ANY(w.tasks)
+            SELECT count(*) AS n FROM workers_seen w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY} AND l.task = ANY(w.tasks)
         ) AS coming CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
-                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.due_at <= now
+                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.lane_at BETWEEN l.floor AND now
                 LIMIT coming.n + 1) AS q
         ) AS due
         WHERE l.head <= now AND has_room(l.task, now) GROUP BY l.task, coming.n HAVING sum(due.n) > coming.n);
     hinted text[] := '{}';
 BEGIN
     IF fresh <> '{}' THEN
-        WITH woken AS (
-            UPDATE workers w SET idle = 2 WHERE w.ctid = ANY(ARRAY(
-                SELECT w.ctid FROM workers w WHERE w.name = ANY(names) AND w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY}
-                  AND w.tasks && fresh
-                FOR UPDATE SKIP LOCKED)) RETURNING w.name
-        )
-        SELECT array_agg(w.name::text) INTO hinted FROM woken w;
+        hinted := ARRAY(SELECT w.name FROM workers_seen w WHERE w.name = ANY(names) AND w.idle = 1
+            AND w.seen_at > now - {IDLE_MEMORY} AND w.tasks && fresh AND mark_hinted(w.name, w.version));
     END IF;
     RETURN hinted;
 END $$;

@@ -7,7 +7,7 @@
 --
 -- Lock order: a verb waits for locks only in this order, so that verbs can wait for each other but cannot deadlock. Comments
 -- in the other files begin with "Lock order:" where they speak of it, and with "Race:" where two verbs may miss each other.
---   1 workers    the row of the worker that claims
+--   1 workers    the state of the worker that claims (worker_states), then its row
 --   2 schedules  by id
 --   3 specs      the gates of tasks, by name
 --   4 leases     by id
@@ -38,6 +38,15 @@ END $$;
 CREATE OR REPLACE FUNCTION lock_late_gates(tasks text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM specs s WHERE s.gated AND s.name = ANY(tasks) ORDER BY s.name FOR NO KEY UPDATE NOWAIT;
+END $$;
+
+-- Lock the lease of a run that a put waits for. Lock order: lock_needs has locked it, unless a claim has taken the run since
+-- then: too late for leases (4), so NOWAIT. The transaction of a caller waits instead, because an error would end it.
+CREATE OR REPLACE FUNCTION lock_late_lease(run text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF coalesce(current_setting('rota.open', true), '') = '' THEN
+        PERFORM FROM leases l WHERE l.id = run FOR NO KEY UPDATE NOWAIT;
+    END IF;
 END $$;
 
 -- Lock the gates that a put may open: those of the waiting runs that its runs join, and those of the waiting runs that its
@@ -87,7 +96,9 @@ DECLARE
     names text[] := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE strpos(w, ' ') > 0);
     met text[];
 BEGIN
-    IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 THEN RETURN; END IF;
+    IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 AND NOT coalesce(news[1].behind, false) THEN
+        RETURN;
+    END IF;
     met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
                                SELECT l.id FROM leases l WHERE l.task = n.task AND l.unique_key = n.unique_key OFFSET 0) AS l
                            WHERE n.behind);

@@ -32,6 +32,7 @@ BEGIN
             CONTINUE;
         END IF;
         LOOP
+            PERFORM lock_late_lease(need);
             UPDATE leases SET awaited = true WHERE id = need;
             IF NOT FOUND THEN UPDATE queue SET awaited = true WHERE id = need; END IF;
             IF FOUND THEN
@@ -74,7 +75,8 @@ BEGIN
     WITH freed AS (
         UPDATE queue q SET
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
-            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END
+            hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END,
+            lane_at = lane_place(q.task, q.priority, q.due_at, now)
         WHERE q.id = ANY(waiting) AND q.needs && gone
         RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.cooldowns
     )
@@ -88,7 +90,8 @@ BEGIN
         FROM marks m CROSS JOIN json_array_elements(child.cooldowns::json) AS rule
         WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
           AND m.failures >= (rule ->> 0)::integer;
-        UPDATE queue q SET due_at = due, expires_at = moved_expiry(q.expires_at, q.due_at, due)
+        UPDATE queue q SET due_at = due, lane_at = lane_place(q.task, q.priority, due, now),
+            expires_at = noted_expiry(moved_expiry(q.expires_at, q.due_at, due), now)
         WHERE q.id = child.id AND q.due_at <> due;
         IF child.hold = 0 THEN
             tasks := tasks || child.task::text;

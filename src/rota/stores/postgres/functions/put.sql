@@ -27,17 +27,19 @@ BEGIN
     hinted := '{}';
     now := now_of(skew, seen, true);
     IF plain AND NOT EXISTS (SELECT FROM specs s WHERE s.name = ANY(known) AND NOT s.enabled) THEN
-        IF EXISTS (SELECT FROM workers w WHERE w.idle = 1) THEN
+        IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1) THEN
             SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
             INTO tasks, dues FROM unnest(p_task, p_delay, p_at) AS n (task, delay, at);
             hinted := hint(tasks, dues, now);
         END IF;
-        INSERT INTO queue ({plain_stored}, writes_mark, priority, created_at, due_at, expires_at)
+        INSERT INTO queue ({plain_stored}, writes_mark, priority, created_at, due_at, lane_at, expires_at)
         SELECT {n.plain_stored}, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
+               CASE WHEN n.at < now THEN lane_place(n.task, coalesce(n.priority, 0)::smallint, n.at, now)
+                    ELSE coalesce(n.at, after(now, coalesce(n.delay, 0))) END,
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
-                    ELSE n.expires_at END
+                    WHEN n.expires_at IS NOT NULL THEN noted_expiry(n.expires_at, now) END
         FROM unnest({plain_arrays}) AS n ({plain_fields})
         ON CONFLICT DO NOTHING;
         -- Race: the insert may have waited for a claim that moved a run of the same id into leases, and only a later statement
@@ -85,6 +87,7 @@ DECLARE
     news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
     got record;
 BEGIN
+    PERFORM set_config('rota.open', skew::text, true);
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);

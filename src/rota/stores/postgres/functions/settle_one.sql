@@ -48,12 +48,12 @@ $$;
 -- takes `failed_count` and the earlier due time, and its new due time is returned. If the arguments differ, the holder is other
 -- work: it keeps its own due time and has no failures, and NULL is returned. The caller ends the run of `l` as superseded.
 -- Lock order: the caller has locked the holder.
-CREATE OR REPLACE FUNCTION give_way(l leases, holder queue, due float8, failed_count integer) RETURNS float8
+CREATE OR REPLACE FUNCTION give_way(l leases, holder queue, due float8, failed_count integer, now float8) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
     new_due float8;
 BEGIN
-    UPDATE queue SET due_at = least(due_at, due), failures = greatest(failures, failed_count),
+    UPDATE queue SET due_at = least(due_at, due), lane_at = lane_place(task, priority, least(due_at, due), now), failures = greatest(failures, failed_count),
         hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
     WHERE id = holder.id AND body = l.body RETURNING due_at INTO new_due;
     RETURN new_due;
@@ -76,10 +76,10 @@ DECLARE
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     LOOP
-        INSERT INTO queue ({carried}, fence, awaited, note, hold, failures, losses, due_at, expires_at, attempts, error, progress,
-            saved, ahead)
+        INSERT INTO queue ({carried}, fence, awaited, note, hold, failures, losses, due_at, lane_at, expires_at, attempts, error,
+            progress, saved, ahead)
         VALUES ({l.carried}, l.fence, l.awaited, l.note, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, failed_count, lost_count,
-            due, CASE WHEN NOT s.called THEN l.expires_at END, attempts_of(l, s.attempt, now), s.error,
+            due, lane_place(l.task, l.priority, due, now), CASE WHEN NOT s.called THEN noted_expiry(l.expires_at, now) END, attempts_of(l, s.attempt, now), s.error,
             coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), awaited_by_holder)
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT awaited_by_holder AND EXISTS (
@@ -104,7 +104,7 @@ BEGIN
             touched := touched || gone.ended; tasks := tasks || gone.tasks; dues := dues || gone.dues;
             awaited_by_holder := false;
         ELSIF FOUND AND NOT awaited_by_holder THEN
-            due := give_way(l, holder, due, failed_count);
+            due := give_way(l, holder, due, failed_count, now);
             IF due IS NOT NULL THEN
                 tasks := tasks || holder.task::text;
                 dues := dues || due;

@@ -4,22 +4,25 @@
 
 -- Delete ended runs of one task, at most `at_once`, and return how many. No run that ended after `memory` is deleted. A run is
 -- deleted if `most` newer runs are kept, or if it is older than its state allows and `fewest` newer runs are kept. Runs that
--- were settled together ended at the same time: then `seq` decides which run is newer.
+-- were settled together ended at the same time: then `seq` decides which run is newer. If `bound` is given, the floor of the
+-- ended runs of the task is raised to it (functions/floors.sql).
 CREATE OR REPLACE FUNCTION forget(
-    which text, memory float8, old_succeeded float8, old_failed float8, most integer, fewest integer, at_once integer
+    which text, memory float8, old_succeeded float8, old_failed float8, most integer, fewest integer, at_once integer,
+    bound float8, now float8
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
+    task_floor float8 := floor_of(4::smallint, which, 0::smallint);
     most_at float8 := -1; most_seq bigint := -1; least_at float8 := -1; least_seq bigint := -1;
     gone bigint;
 BEGIN
-    SELECT f.finished_at, f.seq INTO most_at, most_seq FROM finished f WHERE f.task = which
+    SELECT f.finished_at, f.seq INTO most_at, most_seq FROM finished f WHERE f.task = which AND f.finished_at >= task_floor
     ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET most;
-    SELECT f.finished_at, f.seq INTO least_at, least_seq FROM finished f WHERE f.task = which
+    SELECT f.finished_at, f.seq INTO least_at, least_seq FROM finished f WHERE f.task = which AND f.finished_at >= task_floor
     ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET fewest;
     WITH forgotten AS (
         DELETE FROM finished WHERE id = ANY(ARRAY(
             SELECT f.id FROM finished f
-            WHERE f.task = which AND f.finished_at <= memory
+            WHERE f.task = which AND f.finished_at BETWEEN task_floor AND memory
               AND ((f.finished_at, f.seq) <= (most_at, most_seq)
                    OR ((f.finished_at, f.seq) <= (least_at, least_seq)
                        AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
@@ -28,6 +31,11 @@ BEGIN
         DELETE FROM grouped g USING forgotten f WHERE g.run = f.id
     )
     SELECT count(*) INTO gone FROM forgotten;
+    IF bound IS NOT NULL THEN
+        PERFORM raise_floor(4::smallint, which, 0::smallint, (
+            SELECT f.finished_at FROM finished f WHERE f.task = which AND f.finished_at BETWEEN task_floor AND bound
+            ORDER BY f.finished_at LIMIT 1), bound, now);
+    END IF;
     RETURN gone;
 END $$;
 
@@ -39,13 +47,24 @@ CREATE OR REPLACE FUNCTION sweep(
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
+    expiry_floor float8;
+    bound float8;
     late text[];
     tasks text[];
     dues float8[];
     which text;
 BEGIN
     now := now_of(skew, seen, true);
-    late := ARRAY(SELECT q.id FROM queue q WHERE q.expires_at <= now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
+    WITH gone AS (
+        DELETE FROM worker_states WHERE ctid = ANY(ARRAY(
+            SELECT s.ctid FROM workers_seen w CROSS JOIN LATERAL (
+                SELECT s.ctid FROM worker_states s WHERE s.name = w.name AND s.version = w.version FOR UPDATE SKIP LOCKED) AS s
+            WHERE w.seen_at <= now - {WORKER_MEMORY})) RETURNING name
+    )
+    DELETE FROM workers WHERE name = ANY(ARRAY(SELECT g.name FROM gone g));
+    expiry_floor := floor_of(1::smallint, '', 0::smallint);
+    late := ARRAY(SELECT q.id FROM queue q
+                  WHERE q.expires_at BETWEEN expiry_floor AND now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
     touched := '{}'; forgotten := 0; more := false;
     IF late <> '{}' THEN
         PERFORM lock_gates(ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late)));
@@ -53,8 +72,6 @@ BEGIN
         SELECT e.touched, e.tasks, e.dues INTO touched, tasks, dues FROM expire(late, now) e;
         more := cardinality(touched) = {EXPIRED_AT_ONCE};
     END IF;
-    DELETE FROM workers WHERE name = ANY(ARRAY(
-        SELECT w.name FROM workers w WHERE w.seen_at <= now - {WORKER_MEMORY} FOR UPDATE SKIP LOCKED));
     FOR which IN  -- the marks of a task are kept as long as a guard of the task may read them
         WITH RECURSIVE tasks_with_marks (task) AS (
             SELECT (SELECT m.task FROM marks m ORDER BY m.task LIMIT 1)
@@ -79,16 +96,17 @@ BEGIN
         SELECT t.ctid FROM stats t WHERE t.minute <= floor(now / 60)::bigint - {KEPT_MINUTES} FOR UPDATE SKIP LOCKED));
     DELETE FROM listeners WHERE ctid = ANY(ARRAY(
         SELECT l.ctid FROM listeners l WHERE l.until < clock_timestamp() FOR UPDATE SKIP LOCKED));
-    FOR which IN
+    IF pg_try_advisory_xact_lock(lock_class('floors'), 0) THEN bound := horizon(now); END IF;
+    FOR which IN  -- the latest ended run of each task first: dead rows are behind it
         WITH RECURSIVE ended (task) AS (
-            SELECT (SELECT f.task FROM finished f ORDER BY f.task LIMIT 1)
+            SELECT (SELECT f.task FROM finished f ORDER BY f.task DESC, f.finished_at DESC LIMIT 1)
             UNION ALL
-            SELECT (SELECT f.task FROM finished f WHERE f.task > ended.task ORDER BY f.task LIMIT 1)
+            SELECT (SELECT f.task FROM finished f WHERE f.task < ended.task ORDER BY f.task DESC, f.finished_at DESC LIMIT 1)
             FROM ended WHERE ended.task IS NOT NULL)
         SELECT task FROM ended WHERE task IS NOT NULL
     LOOP
         forgotten := forgotten + forget(which, now - {ID_MEMORY}, now - succeeded, now - failed, most, fewest,
-                                        ({FORGOTTEN_AT_ONCE} - forgotten)::integer);
+                                        ({FORGOTTEN_AT_ONCE} - forgotten)::integer, bound, now);
         IF forgotten >= {FORGOTTEN_AT_ONCE} THEN
             more := true;
             EXIT;

@@ -1,22 +1,29 @@
 -- twin: rota/stores/ledger/claim.py
 -- Take runs for a claim: the best due runs that may start now.
 
--- The lanes of these tasks, each with the due time of its first run. One look-up per lane, however many runs the lane has.
-CREATE OR REPLACE FUNCTION lanes(tasks text[]) RETURNS TABLE (task text, priority smallint, head float8)
+-- The lanes of these tasks, each with its floor and with the place of its first run; NULL: it has none. A few look-ups per
+-- lane, however many runs the lane has, and however many it had. The next lane is one that has a floor, or one that has runs:
+-- the look for a lane without a floor is between the lanes that have floors, and does not walk over their dead rows.
+CREATE OR REPLACE FUNCTION lanes(tasks text[]) RETURNS TABLE (task text, priority smallint, floor float8, head float8)
 LANGUAGE sql STABLE ROWS 10 AS $$
     WITH RECURSIVE lane (task, priority) AS (
-        SELECT known, (SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = known
-                       ORDER BY q.priority DESC LIMIT 1)
-        FROM unnest(tasks) AS known
+        SELECT known, 32768 FROM unnest(tasks) AS known
         UNION ALL
-        SELECT lane.task, (SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = lane.task
-                           AND q.priority < lane.priority ORDER BY q.priority DESC LIMIT 1)
-        FROM lane WHERE lane.priority IS NOT NULL
+        SELECT lane.task, coalesce((
+            SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = lane.task AND q.priority < lane.priority
+              AND q.priority > coalesce(known.priority, -32769) ORDER BY q.priority DESC LIMIT 1), known.priority)::integer
+        FROM lane CROSS JOIN LATERAL (
+            SELECT (SELECT f.priority::integer FROM floors f WHERE f.kind = 0 AND f.task = lane.task AND f.priority < lane.priority
+                    ORDER BY f.priority DESC, f.version DESC LIMIT 1)) AS known (priority)
+        WHERE lane.priority IS NOT NULL
     )
-    SELECT lane.task, lane.priority,
-           (SELECT q.due_at FROM queue q WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority
-            ORDER BY q.due_at LIMIT 1)
-    FROM lane WHERE lane.priority IS NOT NULL
+    SELECT l.task, l.priority, l.floor,
+           (SELECT q.lane_at FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority
+              AND q.lane_at >= l.floor ORDER BY q.lane_at LIMIT 1)
+    FROM (SELECT lane.task, lane.priority::smallint AS priority, coalesce((
+              SELECT f.floor FROM floors f WHERE f.kind = 0 AND f.task = lane.task AND f.priority = lane.priority
+              ORDER BY f.version DESC LIMIT 1), '-Infinity') AS floor
+          FROM lane WHERE lane.priority < 32768 OFFSET 0) AS l
 $$;
 
 -- Take at most `most` of the best due runs of these lanes, as far as the gates of their tasks allow. Each run that is looked at
@@ -27,8 +34,8 @@ $$;
 -- run. `skipped`: another verb has locked some of the runs.
 -- Lock order: the caller has locked the gates, so the numbers that they count do not change. Runs are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION take(
-    who text, num bigint, l_tasks text[], l_priorities smallint[], gates text[], most integer, look integer,
-    suspects boolean, seconds float8, now float8,
+    who text, num bigint, l_tasks text[], l_priorities smallint[], l_floors float8[], gates text[], most integer,
+    look integer, suspects boolean, seconds float8, now float8,
     OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,11 +43,11 @@ DECLARE
     most_locked integer := CASE WHEN gates = '{}' THEN most ELSE look END;
 BEGIN
     best := ARRAY(
-        SELECT q.id FROM unnest(l_tasks, l_priorities) AS lane (task, priority) CROSS JOIN LATERAL (
+        SELECT q.id FROM unnest(l_tasks, l_priorities, l_floors) AS lane (task, priority, floor) CROSS JOIN LATERAL (
             SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
-            WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.due_at <= now
+            WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.lane_at BETWEEN lane.floor AND now
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
-            ORDER BY q.due_at, q.seq LIMIT look) AS q
+            ORDER BY q.lane_at, q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
     -- Lock as many runs as can be used, in their order, and skip the runs that other verbs have locked.
     -- Race: since the look above, a join may have moved a run to a later time or given it another expiry. So the conditions are
@@ -123,6 +130,7 @@ CREATE OR REPLACE FUNCTION take_all(
 DECLARE
     l_tasks text[];
     l_priorities smallint[];
+    l_floors float8[];
     alone boolean;
     suspects boolean;
     got record;
@@ -132,21 +140,22 @@ DECLARE
     locked boolean := false;
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
-    SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities FROM lanes(startable) l WHERE l.head <= now;
+    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.floor) INTO l_tasks, l_priorities, l_floors
+    FROM lanes(startable) l WHERE l.head <= now;
     IF l_tasks IS NULL THEN RETURN; END IF;
     alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
     suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
                         AND q.due_at <= now);
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
-        batch := take_lane(who, num, l_tasks[1], l_priorities[1], free, seconds, now);
+        batch := take_lane(who, num, l_tasks[1], l_priorities[1], l_floors[1], free, seconds, now);
         passed_over := NOT alone;
         skipped := cardinality(batch) < free AND EXISTS (
             SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.priority = l_priorities[1]
-              AND q.due_at <= now AND (q.expires_at IS NULL OR q.expires_at > now));
+              AND q.lane_at BETWEEN l_floors[1] AND now AND (q.expires_at IS NULL OR q.expires_at > now));
         RETURN;
     END IF;
     IF suspects AND alone THEN
-        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, 1, 200, true, seconds, now);
+        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, l_floors, gates, 1, 200, true, seconds, now);
         IF got.taken IS NOT NULL THEN
             batch := got.taken; passed_over := true; again := true;
             RETURN;
@@ -156,15 +165,15 @@ BEGIN
     WHILE cardinality(batch) < free AND parked < {PARKED_AT_ONCE} LOOP
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
         IF gates <> '{}' THEN look := least(look, {PARKED_AT_ONCE} - parked); END IF;
-        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, gates, free - cardinality(batch), look, false,
+        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, l_floors, gates, free - cardinality(batch), look, false,
                                     seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
         wider := wider + got.skipped::integer;  -- other claims are taking the first runs: look at more runs
         batch := batch || got.taken;
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN
-            SELECT array_agg(l.task), array_agg(l.priority) INTO l_tasks, l_priorities
-            FROM unnest(l_tasks, l_priorities) AS l (task, priority) WHERE l.task <> ALL(got.shut);
+            SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.floor) INTO l_tasks, l_priorities, l_floors
+            FROM unnest(l_tasks, l_priorities, l_floors) AS l (task, priority, floor) WHERE l.task <> ALL(got.shut);
             EXIT WHEN l_tasks IS NULL;
         END IF;
     END LOOP;
@@ -179,7 +188,7 @@ END $$;
 -- Take runs in the common case, by one statement: one lane, no gate, no suspect. Runs that another verb has locked are skipped
 -- (SKIP LOCKED).
 CREATE OR REPLACE FUNCTION take_lane(
-    who text, num bigint, which text, level smallint, free integer, seconds float8, now float8
+    who text, num bigint, which text, level smallint, lane_floor float8, free integer, seconds float8, now float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     batch text[];
@@ -187,9 +196,9 @@ BEGIN
     WITH gone AS (
         DELETE FROM queue WHERE ctid = ANY(ARRAY(
             SELECT q.ctid FROM queue q
-            WHERE q.hold = 0 AND q.task = which AND q.priority = level AND q.due_at <= now
+            WHERE q.hold = 0 AND q.task = which AND q.priority = level AND q.lane_at BETWEEN lane_floor AND now
               AND (q.expires_at IS NULL OR q.expires_at > now)
-            ORDER BY q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
+            ORDER BY q.lane_at, q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (
         INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, worker)
         SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), who FROM gone g

@@ -14,3 +14,8 @@ SELECT * FROM queue_runs UNION ALL SELECT * FROM lease_runs UNION ALL SELECT * F
 -- The rows that a claim returns: one header, and one row for each run and each schedule. The row of a schedule has the id of
 -- the schedule in `name` and the schedule as JSON in `header`.
 CREATE OR REPLACE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name, NULL::text AS header, r.* FROM runs r;
+
+-- Workers as they are now.
+CREATE OR REPLACE VIEW workers_seen AS
+SELECT w.name, w.tasks, s.version, s.n, s.seen_at, s.wake_at, s.idle, s.batch, s.report FROM workers w CROSS JOIN LATERAL (
+    SELECT * FROM worker_states s WHERE s.name = w.name ORDER BY s.version DESC LIMIT 1) AS s;

@@ -20,9 +20,20 @@ INSERT INTO functions VALUES (0, '', '{}');
 
 CREATE SEQUENCE arrivals;                          -- the order in which runs arrive: their `seq`
 
--- One row: the latest instant that a verb has written, so that the store's clock never goes back. See now_of.
-CREATE TABLE clock (latest float8 NOT NULL) WITH (fillfactor = 50);
-INSERT INTO clock VALUES (0);
+-- The latest time of the store in units of 10 microseconds, so that the store's clock never goes back. See now_of.
+CREATE SEQUENCE clock;
+
+-- Where looks through an index begin: see functions/floors.sql.
+CREATE TABLE floors (
+    kind      smallint NOT NULL,
+    task      text     COLLATE "C" NOT NULL,       -- of a lane; '' for the other kinds
+    priority  smallint NOT NULL,                   -- of a lane; 0 for the other kinds
+    version   bigint   NOT NULL,                   -- grows with every change: the latest version is read first
+    floor     float8   NOT NULL,
+    intended  float8   NOT NULL,                   -- the next floor
+    raised_at float8   NOT NULL,
+    PRIMARY KEY (kind, task, priority, version)
+);
 
 CREATE TABLE queue (
     seq        bigint   NOT NULL DEFAULT nextval('arrivals'),
@@ -33,6 +44,7 @@ CREATE TABLE queue (
     losses     integer  NOT NULL DEFAULT 0,
     created_at float8   NOT NULL,
     due_at     float8   NOT NULL,
+    lane_at    float8,                             -- its place in its lane (lane_place); NULL: its transaction is open
     expires_at float8,
     touched_at float8,                             -- the time of the last put that joined it; NULL: no put has joined it
     touches    integer,                            -- the number of puts: the first and those that joined it; NULL: 1
@@ -51,11 +63,10 @@ CREATE TABLE queue (
     error      text,                               -- JSON, as is progress; no function reads them
     progress   text,
     saved      bytea                               -- the handler's checkpoint
-) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_vacuum_insert_scale_factor = 10);
+);
 
 -- queue_due is the due index: it has a lane for each task and priority, in the order of the due times.
-CREATE INDEX queue_due      ON queue (task, priority DESC, due_at, seq) WHERE hold = 0;
+CREATE INDEX queue_due      ON queue (task, priority DESC, lane_at, due_at, seq) WHERE hold = 0;
 CREATE INDEX queue_parked   ON queue (task, key, priority DESC, due_at, seq) WHERE hold = 1;
 CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
@@ -64,6 +75,11 @@ CREATE INDEX queue_seq      ON queue (seq);
 -- At most one run of a unique key waits, with one exception: a run that was tried and waits for its retry may have one equal
 -- run behind it, which waits for its end. The first of these two is `ahead`.
 CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key, ahead) WHERE unique_key IS NOT NULL;
+
+-- A run that is put in the transaction of a caller comes into its lane when that transaction commits: see functions/floors.sql.
+CREATE FUNCTION place_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER place_at_commit AFTER INSERT OR UPDATE ON queue DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (NEW.lane_at IS NULL) EXECUTE FUNCTION place_at_commit();
 
 CREATE TABLE leases (
     seq          bigint   NOT NULL,
@@ -98,7 +114,7 @@ CREATE TABLE leases (
     error        text,
     progress     text,
     saved        bytea
-) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+);
 
 CREATE INDEX leases_until    ON leases (until);
 CREATE INDEX leases_gated    ON leases (task, key) WHERE gated;
@@ -224,14 +240,22 @@ CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner
 
 CREATE TABLE workers (
     name     text     COLLATE "C" PRIMARY KEY,
-    n        bigint   NOT NULL,                    -- its latest claim
-    batch    text[],                               -- the runs that its latest claim took
-    tasks    text[]   NOT NULL,
+    tasks    text[]   NOT NULL
+);
+
+-- What changes of a worker with every claim. Its rows die often: they are read by version, the latest first, so that the
+-- number of the dead ones does not matter.
+CREATE TABLE worker_states (
+    name     text     COLLATE "C" NOT NULL,
+    version  bigint   NOT NULL,
+    n        bigint   NOT NULL,                    -- the number of its latest claim
     seen_at  float8   NOT NULL,
-    idle     smallint NOT NULL,                    -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
     wake_at  float8,
-    report   text     NOT NULL DEFAULT '{}'
-) WITH (fillfactor = 50);
+    idle     smallint NOT NULL,                    -- 0: it has no free seat; 1: its claim left seats free; 2: hinted since
+    batch    text[],                               -- the runs that its latest claim took
+    report   text     NOT NULL DEFAULT '{}',
+    PRIMARY KEY (name, version)
+);
 
 CREATE TABLE stats (
     minute    bigint NOT NULL,
@@ -262,3 +286,15 @@ CREATE TYPE settlement AS (
     id text, fence integer, worker text, state text, reason text, result bytea, delay float8, charge text, error text,
     attempt text, lost boolean, called boolean, mark boolean, progress text, saved bytea, stops text
 );
+
+-- The rows of these tables die often. VACUUM comes after 1,000 dead rows and a twentieth of the table, and does not pause.
+-- `rota doctor` checks these settings.
+DO $$
+DECLARE
+    busy text;
+BEGIN
+    FOREACH busy IN ARRAY '{queue,leases,worker_states,floors,schedules,marks,rates,decisions,stats}'::text[] LOOP
+        EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,'
+            ' autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 10)', busy);
+    END LOOP;
+END $$;
