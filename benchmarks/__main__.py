@@ -15,6 +15,7 @@ from benchmarks.lone import lone_submit
 from benchmarks.memory import memory
 from benchmarks.schedules import schedules
 from benchmarks.settings import Settings
+from benchmarks.torture import torture
 
 
 def tell(what: str) -> None:
@@ -26,10 +27,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=Settings().rounds, help="medians are over so many")
     parser.add_argument("--runs", type=int, default=Settings().runs, help="runs to submit and to drain")
     parser.add_argument("--quick", action="store_true", help="a fast look that leaves RESULTS.md as it is")
+    parser.add_argument("--part", choices=["torture"], help="measure this alone; its own options follow")
     parser.add_argument("--harness", type=Path, metavar="PATH", help="run PATH/run.py on rota instead")
     chosen, more = parser.parse_known_args()
     if chosen.harness:
         return run_harness(chosen.harness.resolve(), more)
+    if chosen.part == "torture":
+        print(torture(more).markdown())
+        return 0
     if more:
         parser.error(f"unknown: {' '.join(more)}")
     settings = Settings(rounds=chosen.rounds, runs=chosen.runs)
