@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from rota.cli.doctor.checks import Check, Verdict, good, latency
+from rota.cli.doctor.postgres_upkeep import upkeep_checks
 from rota.errors import RotaError
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import ERRORS, Connection, connect_plainly, explain
@@ -33,7 +34,7 @@ SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS there,
 MISSING = """
 SELECT privilege || ' on ' || c.relname AS what
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
-     unnest(CASE c.relkind WHEN 'S' THEN ARRAY['USAGE']
+     unnest(CASE c.relkind WHEN 'S' THEN ARRAY['USAGE', 'SELECT', 'UPDATE']
                            ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) privilege
 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S')
   AND NOT (c.relname IN ('migrations', 'functions') AND privilege <> 'SELECT')
@@ -157,6 +158,8 @@ async def _schema(backend: PostgresBackend, connection: Connection) -> list[Chec
         checks.append(_forbidden(backend, f"{may['me']} lacks {named}"))
     elif not missing:
         checks.append(good("permissions", f"{may['me']} has all that rota needs in schema {schema}"))
+    if not any(check.blocks for check in checks):
+        checks += await upkeep_checks(connection, schema)
     return checks
 
 
