@@ -1,5 +1,6 @@
-"""Schedules, marks and decisions as the scripts store them."""
+"""Specs, schedules, marks, decisions and ticks as scripts have them; `scripts.words` gives Lua the places of fields."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,13 +9,44 @@ from msgspec import Struct
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.schedule import Firing, Schedule
+from rota.domain.spec import TaskSpec
 from rota.store import MarkRow
-from rota.stores.redis.msgpack import Instant, Text, instant_or_none, or_false, text_or_none, to_json
+from rota.stores.redis.msgpack import Instant, Text, instant_or_none, json_text, or_false, text_or_none, to_json
+from rota.stores.retention import mark_memory
 
 
-class _Schedule(Struct, frozen=True, array_like=True):
-    """As in lua/shared/schedules.lua."""
+class SpecRow(Struct, frozen=True, array_like=True):
+    """`text` is the whole spec as JSON; the scripts read the other fields. False: the task has no limit or no rate."""
 
+    text: str
+    paused: bool
+    enabled: bool
+    total: int | bool
+    per_key: int | bool
+    interval: float | bool
+    burst: int | bool
+    each: bool
+    limit: str
+    rate: str
+    memory: float
+
+
+class TickRow(Struct, frozen=True, array_like=True):
+    schedule: str
+    version: int
+    next_at: float | None
+    then: float | None
+    fires_at: float | None
+    nominals: Sequence[float]
+    last_missed: float | None
+    missed: int | None
+    reason: Reason | None
+    words: str | None
+    runs: list[list[Any]]
+    """Each as `records.new_item` has it."""
+
+
+class ScheduleRow(Struct, frozen=True, array_like=True):
     id: str
     text: str
     times: str
@@ -31,7 +63,7 @@ class _Schedule(Struct, frozen=True, array_like=True):
     recent: tuple[Firing, ...] | bool = False
 
 
-class _MarkRow(Struct, frozen=True, array_like=True):
+class MarkFields(Struct, frozen=True, array_like=True):
     task: str
     key: str
     succeeded_at: Instant
@@ -39,7 +71,7 @@ class _MarkRow(Struct, frozen=True, array_like=True):
     failures: int
 
 
-class _DecisionRow(Struct, frozen=True, array_like=True):
+class DecisionRow(Struct, frozen=True, array_like=True):
     task: str
     key: str
     reason: Reason
@@ -51,10 +83,29 @@ class _DecisionRow(Struct, frozen=True, array_like=True):
     by: Text
 
 
-_rows = msgspec.msgpack.Decoder(_Schedule)
-_marks = msgspec.msgpack.Decoder(_MarkRow)
-_decision_counts = msgspec.msgpack.Decoder(_DecisionRow)
+_rows = msgspec.msgpack.Decoder(ScheduleRow)
+_marks = msgspec.msgpack.Decoder(MarkFields)
+_decision_counts = msgspec.msgpack.Decoder(DecisionRow)
 _schedules = msgspec.json.Decoder(Schedule)
+
+
+def spec_item(spec: TaskSpec) -> SpecRow:
+    declaration = msgspec.structs.replace(spec, paused=False)
+    text = to_json(msgspec.json.decode(to_json(declaration), type=TaskSpec)).decode()  # 30 and 30.0 are the same
+    limit, rate = spec.limit, spec.rate
+    return SpecRow(
+        text,
+        paused=False,
+        enabled=spec.enabled,
+        total=(limit and limit.total) or False,
+        per_key=(limit and limit.per_key) or False,
+        interval=rate.interval if rate else False,
+        burst=rate.burst if rate else False,
+        each=rate.per_key if rate else False,
+        limit=json_text(limit) or "",
+        rate=json_text(rate) or "",
+        memory=mark_memory(spec),
+    )
 
 
 def schedule_item(schedule: Schedule) -> list[Any]:

@@ -1,8 +1,8 @@
 """The Lua scripts: a script is the shared files that the first line of its verb's file names, then that file.
 
-A Lua file names constants in capitals: the places of the fields in a run, a put, a settlement and a lease, and the
-numbers of the port. `words` takes them from `stores/fields.py` and `stores/bounds.py`, and `compiled` writes the value
-in place of each name.
+A Lua file names constants in capitals: the places of the fields in a run, a put, a settlement, a lease and a row, and
+the numbers of the port. `words` takes them from `stores/fields.py`, `rows.py` and `stores/bounds.py`, and `compiled`
+writes the value in place of each name.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from importlib import resources
 from msgspec import Struct
 
 from rota.stores import bounds, fields
+from rota.stores.redis import rows
 
 READS = frozenset({"runs", "rows", "stats", "depths"})
 GROWS = frozenset({"put", "fire", "schedule", "mark"})
@@ -89,6 +90,11 @@ def words() -> dict[str, str]:
         **_places("L_", fields.LEASE),
         **_places("I_", ITEM),
         **_places("E_", SETTLEMENT),
+        **_places("S_", rows.SpecRow.__struct_fields__),
+        **_places("M_", rows.MarkFields.__struct_fields__),
+        **_places("D_", rows.DecisionRow.__struct_fields__),
+        **_places("SCHED_", rows.ScheduleRow.__struct_fields__),
+        **_places("T_", rows.TickRow.__struct_fields__),
         **_statements(),
     }
 

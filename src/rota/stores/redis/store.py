@@ -21,10 +21,9 @@ from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
 from rota.stores.redis.records import new_item, read_runs, settlement_item
-from rota.stores.redis.rows import mark_item, read_schedule, schedule_item
+from rota.stores.redis.rows import TickRow, mark_item, read_schedule, schedule_item, spec_item
 from rota.stores.redis.subscriber import Subscriber
 from rota.stores.redis.tallies import counted
-from rota.stores.retention import mark_memory
 from rota.stores.unreadable import legible
 
 log = logging.getLogger("rota")
@@ -170,7 +169,7 @@ class RedisStore:
         requests = [
             ("schedule", item.id, schedule_item(item))
             if isinstance(item, Schedule)
-            else ("task", item.name, _spec(item))
+            else ("task", item.name, spec_item(item))
             for item in items
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
@@ -229,20 +228,21 @@ async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], que
     return reply
 
 
-def _tick_item(tick: Tick) -> list[Any]:
-    missed: list[Any] = [None] * 4
-    if tick.missed is not None:
-        missed = [tick.missed.last, tick.missed.count, tick.missed.reason, tick.missed.words]
-    return [
+def _tick_item(tick: Tick) -> TickRow:
+    missed = tick.missed
+    return TickRow(
         tick.schedule,
         tick.version,
         tick.next_at,
-        tick.then,
-        tick.fires_at,
-        tick.nominals,
-        *missed,
-        [new_item(run) for run in tick.runs],
-    ]
+        then=tick.then,
+        fires_at=tick.fires_at,
+        nominals=tick.nominals,
+        last_missed=missed.last if missed else None,
+        missed=missed.count if missed else None,
+        reason=missed.reason if missed else None,
+        words=missed.words if missed else None,
+        runs=[new_item(run) for run in tick.runs],
+    )
 
 
 def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
@@ -250,23 +250,3 @@ def _lease_item(lease: Lease, note: Note | None) -> list[Any]:
         return [lease.run, lease.fence, lease.worker]
     saved = None if note.saved is None else note.saved.decode()
     return [lease.run, lease.fence, lease.worker, True, json_text(note.progress), saved]
-
-
-def _spec(spec: TaskSpec) -> list[Any]:
-    """The whole spec as JSON, then the fields that the scripts read, in the order of lua/shared/policies.lua."""
-    declaration = msgspec.structs.replace(spec, paused=False)
-    text = to_json(msgspec.json.decode(to_json(declaration), type=TaskSpec)).decode()  # 30 and 30.0 are the same
-    limit, rate = spec.limit, spec.rate
-    return [
-        text,
-        False,
-        spec.enabled,
-        (limit and limit.total) or False,
-        (limit and limit.per_key) or False,
-        rate.interval if rate else False,
-        rate.burst if rate else False,
-        rate.per_key if rate else False,
-        json_text(limit) or "",
-        json_text(rate) or "",
-        mark_memory(spec),
-    ]

@@ -121,7 +121,7 @@ local function control_schedule(id)
     schedule[SCHED_PAUSED], schedule[SCHED_NOTE], schedule[SCHED_VERSION] = command == "pause", note, schedule[SCHED_VERSION] + 1
     if command == "resume" then schedule[SCHED_SINCE] = now end -- ticks of the time of the pause are not fired
     schedules.put_schedule(schedule)
-    if command == "resume" and schedule[SCHED_FIRES] then book.arrive(false, schedule[SCHED_FIRES]) end
+    if command == "resume" and schedule[SCHED_FIRES_AT] then book.arrive(false, schedule[SCHED_FIRES_AT]) end
   end
   policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], REASONS[command], 1, false, note, by)
   return 1

@@ -32,14 +32,14 @@ local function declare_schedule(schedule)
     if before[SCHED_TIMES] ~= schedule[SCHED_TIMES] then
       schedule[SCHED_SINCE] = now
     else
-      schedule[SCHED_ANCHOR], schedule[SCHED_NEXT], schedule[SCHED_FIRES] = before[SCHED_ANCHOR], before[SCHED_NEXT], before[SCHED_FIRES]
-      schedule[SCHED_SINCE] = before[SCHED_SINCE]
+      schedule[SCHED_ANCHOR], schedule[SCHED_SINCE] = before[SCHED_ANCHOR], before[SCHED_SINCE]
+      schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = before[SCHED_NEXT_AT], before[SCHED_FIRES_AT]
     end
     schedule[SCHED_VERSION], schedule[SCHED_PAUSED] = before[SCHED_VERSION] + 1, before[SCHED_PAUSED]
     schedule[SCHED_NOTE], schedule[SCHED_RECENT] = before[SCHED_NOTE], before[SCHED_RECENT]
   end
   schedules.put_schedule(schedule)
-  if schedule[SCHED_FIRES] and not schedule[SCHED_PAUSED] then book.arrive(false, schedule[SCHED_FIRES]) end
+  if schedule[SCHED_FIRES_AT] and not schedule[SCHED_PAUSED] then book.arrive(false, schedule[SCHED_FIRES_AT]) end
   return before and "changed" or "added"
 end
 

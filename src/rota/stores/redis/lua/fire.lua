@@ -2,8 +2,6 @@
 -- twin: rota/stores/ledger/admit.py
 -- fire: advance each schedule and admit the runs of its tick, unless the schedule has changed since the tick was computed. A
 -- refused run still advances the schedule. Answers the time, then for each tick 0, or 1 with run and reason of each run.
-local T_SCHEDULE, T_VERSION, T_NEXT, T_THEN, T_FIRES, T_NOMINALS, T_LAST_MISSED, T_MISSED, T_REASON, T_WORDS, T_RUNS =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local ticks = cmsgpack.unpack(ARGV[3])
 
 -- Add a firing to `recent`. `run` is given only if the tick's run joined another run or was refused for it: the id of the
@@ -16,7 +14,7 @@ end
 local function fire(tick)
   local schedule = schedules.schedule_of(tick[T_SCHEDULE])
   if not schedule or schedule[SCHED_PAUSED] or schedule[SCHED_VERSION] ~= tick[T_VERSION] then return { 0 } end
-  if schedule[SCHED_NEXT] ~= (tick[T_NEXT] or false) then return { 0 } end
+  if schedule[SCHED_NEXT_AT] ~= (tick[T_NEXT_AT] or false) then return { 0 } end
   local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   local ids, reasons = admit.admit_all(tick[T_RUNS])
@@ -25,7 +23,7 @@ local function fire(tick)
     fired[#fired + 1] = id
     fired[#fired + 1] = reasons[i]
   end
-  schedule[SCHED_NEXT], schedule[SCHED_FIRES] = tick[T_THEN] or false, tick[T_FIRES] or false
+  schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = tick[T_THEN] or false, tick[T_FIRES_AT] or false
   schedule[SCHED_RECENT] = #recent > 0 and recent
   schedules.put_schedule(schedule)
   if tick[T_MISSED] then
@@ -45,7 +43,7 @@ local answer = { instant(now) }
 for i, tick in ipairs(ticks) do
   local fired = fire(tick)
   answer[i + 1] = fired
-  if fired[1] == 1 and tick[T_FIRES] and (not soonest or tick[T_FIRES] < soonest) then soonest = tick[T_FIRES] end
+  if fired[1] == 1 and tick[T_FIRES_AT] and (not soonest or tick[T_FIRES_AT] < soonest) then soonest = tick[T_FIRES_AT] end
 end
 if soonest then book.arrive(false, soonest) end -- one worker fires all schedules that are due next
 hints.conclude()

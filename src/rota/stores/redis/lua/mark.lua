@@ -5,7 +5,7 @@
 local answer = { instant(now) }
 
 local function same(one, other)
-  return one[M_SUCCEEDED] == other[M_SUCCEEDED] and one[M_FINISHED] == other[M_FINISHED]
+  return one[M_SUCCEEDED_AT] == other[M_SUCCEEDED_AT] and one[M_FINISHED_AT] == other[M_FINISHED_AT]
     and one[M_FAILURES] == other[M_FAILURES]
 end
 
@@ -18,8 +18,8 @@ local function mark(edit)
     return 1
   end
   policies.put_mark(edit)
-  local met, name = { edit[M_FINISHED] and "*" .. task .. " " .. key or nil }, "+" .. task .. " " .. key
-  if edit[M_SUCCEEDED] then met[#met + 1] = name end
+  local met, name = { edit[M_FINISHED_AT] and "*" .. task .. " " .. key or nil }, "+" .. task .. " " .. key
+  if edit[M_SUCCEEDED_AT] then met[#met + 1] = name end
   holds.meet_needs(met)
   return 1
 end

@@ -88,9 +88,9 @@ end
 local function mark_after(run, settlement)
   if not (run[WRITES_MARK] and settlement[E_MARK]) or (run.state ~= "s" and run.state ~= "f") then return end
   local known = policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
-  known[M_FINISHED] = now
+  known[M_FINISHED_AT] = now
   if run.state == "s" then
-    known[M_SUCCEEDED], known[M_FAILURES] = now, 0
+    known[M_SUCCEEDED_AT], known[M_FAILURES] = now, 0
   else
     known[M_FAILURES] = known[M_FAILURES] + 1
   end

@@ -84,9 +84,9 @@ function admit.join_holder(run, item)
 end
 
 function admit.cooldown_reason(rules, mark)
-  if not mark[M_FINISHED] then return end
+  if not mark[M_FINISHED_AT] then return end
   for _, rule in ipairs(rules) do
-    if mark[M_FAILURES] >= rule[1] and now < mark[M_FINISHED] + rule[2] then return rule[3] end
+    if mark[M_FAILURES] >= rule[1] and now < mark[M_FINISHED_AT] + rule[2] then return rule[3] end
   end
 end
 
@@ -105,7 +105,7 @@ function admit.refusal(item)
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
   if unique == "done" or cooldowns then
     local mark = policies.mark_of(task, item[I_UNIQUE_KEY] or item[I_KEY] or "")
-    if unique == "done" and mark[M_SUCCEEDED] then return item[I_ID], "already_done" end
+    if unique == "done" and mark[M_SUCCEEDED_AT] then return item[I_ID], "already_done" end
     local reason = cooldowns and admit.cooldown_reason(cooldowns, mark)
     if reason then return item[I_ID], reason end
   end

@@ -80,8 +80,8 @@ end
 -- When `run`, which waited for another run of its key, may start: after all cooldowns that the mark of its key starts.
 function holds.cooled_down_at(run)
   local due, mark = run[DUE_AT], policies.mark_of(run[TASK], run[UNIQUE_KEY] or run[KEY] or "")
-  for _, rule in ipairs(mark[M_FINISHED] and run[COOLDOWNS] or {}) do
-    if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED] + rule[2]) end
+  for _, rule in ipairs(mark[M_FINISHED_AT] and run[COOLDOWNS] or {}) do
+    if mark[M_FAILURES] >= rule[1] then due = math.max(due, mark[M_FINISHED_AT] + rule[2]) end
   end
   return after(due, 0)
 end
@@ -92,7 +92,7 @@ function holds.is_to_come(need)
   local space = need:find(" ", 1, true)
   if space then
     local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
-    return not mark[need:sub(1, 1) == "*" and M_FINISHED or M_SUCCEEDED]
+    return not mark[need:sub(1, 1) == "*" and M_FINISHED_AT or M_SUCCEEDED_AT]
   end
   local run = book.get(need)
   if not run or book.is_final(run) then return false end
@@ -119,8 +119,8 @@ end
 function holds.remember_end(need)
   local space = need:find(" ", 1, true)
   local mark = policies.mark_of(need:sub(2, space - 1), need:sub(space + 1))
-  if not mark[M_FINISHED] then
-    mark[M_FINISHED] = now
+  if not mark[M_FINISHED_AT] then
+    mark[M_FINISHED_AT] = now
     policies.put_mark(mark)
   end
 end

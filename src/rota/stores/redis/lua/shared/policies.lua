@@ -3,10 +3,6 @@
 local policies = {}
 
 local SPECS, OPENINGS, MARKS, DECISIONS = ROOT .. "specs", ROOT .. "openings", ROOT .. "marks", ROOT .. "decisions"
-local S_TEXT, S_PAUSED, S_ENABLED, S_TOTAL, S_PER_KEY, S_INTERVAL, S_BURST, S_EACH, S_LIMIT, S_RATE, S_MEMORY =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local M_TASK, M_KEY, M_SUCCEEDED, M_FINISHED, M_FAILURES = 1, 2, 3, 4, 5
-local D_TASK, D_KEY, D_REASON, D_COUNT, D_FIRST, D_LAST, D_RUN, D_NOTE, D_BY = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 local specs, decisions = {}, {}
 
@@ -49,7 +45,7 @@ function policies.put_mark(mark)
   local task, name = mark[M_TASK], pair(mark[M_TASK], mark[M_KEY])
   book.hput(MARKS, name, cmsgpack.pack(mark))
   -- A mark without an end is not in the index, so no sweep forgets it.
-  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED])
+  book.zput(ROOT .. "marks:" .. task, name, mark[M_FINISHED_AT])
   book.zput(ROOT .. "marked", task, 0)
 end
 
@@ -68,7 +64,7 @@ function policies.count_decision(task, key, reason, number, run, note, by)
     decisions[name] = row
   end
   row[D_COUNT] = row[D_COUNT] + number
-  row[D_LAST], row[D_RUN], row[D_NOTE], row[D_BY] = now, run or false, note or false, by or false
+  row[D_LAST_AT], row[D_RUN], row[D_NOTE], row[D_BY] = now, run or false, note or false, by or false
 end
 
 function policies.write_decisions()

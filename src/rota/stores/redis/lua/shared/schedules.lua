@@ -3,8 +3,6 @@
 -- a claim offers a schedule; OVER the time of the last firing of those put at run time that have no next tick.
 local schedules = {}
 
-local SCHED_ID, SCHED_TEXT, SCHED_TIMES, SCHED_OWNER, SCHED_TASK, SCHED_KEY, SCHED_ANCHOR = 1, 2, 3, 4, 5, 6, 7
-local SCHED_NEXT, SCHED_FIRES, SCHED_VERSION, SCHED_SINCE, SCHED_PAUSED, SCHED_NOTE, SCHED_RECENT = 8, 9, 10, 11, 12, 13, 14
 local SCHEDULES, LOOK, OVER = ROOT .. "schedules", ROOT .. "look", ROOT .. "over"
 local known = {}
 
@@ -37,9 +35,9 @@ function schedules.put_schedule(schedule)
   local id, recent = schedule[SCHED_ID], schedule[SCHED_RECENT]
   known[id] = schedule
   book.hput(SCHEDULES, id, cmsgpack.pack(schedule))
-  book.zput(LOOK, id, not schedule[SCHED_PAUSED] and schedule[SCHED_FIRES])
+  book.zput(LOOK, id, not schedule[SCHED_PAUSED] and schedule[SCHED_FIRES_AT])
   local last = recent and recent[#recent][1] or schedule[SCHED_SINCE]
-  book.zput(OVER, id, schedule[SCHED_OWNER] == "" and not schedule[SCHED_NEXT] and math.max(last, schedule[SCHED_SINCE]))
+  book.zput(OVER, id, schedule[SCHED_OWNER] == "" and not schedule[SCHED_NEXT_AT] and math.max(last, schedule[SCHED_SINCE]))
 end
 
 function schedules.drop_schedule(id)
