@@ -46,14 +46,35 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """Ended runs that one sweep forgets."""
     read: int | None = None
     """Runs that one read looks at before it returns a cursor."""
+    candidates: int | None = None
+    """Runs of one lane that a claim reads together."""
+    gated: int | None = None
+    """Runs of one lane that a claim reads together at least, if the task has a limit or a rate: some may not start."""
+    lanes: int | None = None
+    """Lanes of one priority that a claim merges, even if the worker has fewer seats. So the first arrival comes first
+    among runs that are due at one instant."""
 
 
 LEDGER = Bounds()
 """Memory and SQLite: there is one writer at a time, so a transaction may take some tens of milliseconds."""
 POSTGRES = Bounds()
 """A transaction holds its locks until it ends; other transactions run at the same time."""
-REDIS = Bounds(parked=500, expired=500, passed=1000, opened=100, loosened=1000, dropped=1000, forgotten=1000, read=2000)
+REDIS = Bounds(
+    parked=500,
+    expired=500,
+    passed=1000,
+    opened=100,
+    loosened=1000,
+    dropped=1000,
+    forgotten=1000,
+    read=2000,
+    candidates=200,
+    gated=20,
+    lanes=50,
+)
 """While a script runs, the server answers nobody else, so a script may take a few milliseconds."""
+REDIS_ITEMS = 1000
+"""The most items of one script, and of the callers whose items go into one call. A longer batch is sent in parts."""
 
 
 def constants(bounds: Bounds) -> dict[str, str]:

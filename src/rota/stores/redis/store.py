@@ -15,6 +15,7 @@ from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
+from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.redis import queries
@@ -30,10 +31,6 @@ log = logging.getLogger("rota")
 
 T = TypeVar("T")
 Q = TypeVar("Q")
-PART = 1000
-"""The most items of one script: the server serves nobody else while a script runs."""
-GROUPED = 1000
-"""The most items of different callers that go into one call: see `GroupCommit`."""
 
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
 _REASONS = {reason.encode(): reason for reason in Reason}
@@ -51,8 +48,10 @@ class RedisStore:
         self._clock = clock
         self._client = client
         self._subscriber = subscriber
-        self._puts = GroupCommit[NewRun, Decision](partial(_in_parts, self._put_part), GROUPED, direct=True)
-        self._settles = GroupCommit[Settlement, Verdict](partial(_in_parts, self._settle_part), GROUPED, direct=True)
+        self._puts = GroupCommit[NewRun, Decision](partial(_in_parts, self._put_part), REDIS_ITEMS, direct=True)
+        self._settles = GroupCommit[Settlement, Verdict](
+            partial(_in_parts, self._settle_part), REDIS_ITEMS, direct=True
+        )
         self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
@@ -221,9 +220,9 @@ def _reason(word: bytes) -> Reason:
 
 async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], questions: Sequence[Q]) -> port.Reply[T]:
     """Send a long batch as several scripts: the server serves nobody else while a script runs."""
-    reply = await send(questions[:PART])
-    for first in range(PART, len(questions), PART):
-        part = await send(questions[first : first + PART])
+    reply = await send(questions[:REDIS_ITEMS])
+    for first in range(REDIS_ITEMS, len(questions), REDIS_ITEMS):
+        part = await send(questions[first : first + REDIS_ITEMS])
         reply = port.Reply(part.now, reply.items + part.items)
     return reply
 

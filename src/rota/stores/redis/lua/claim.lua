@@ -50,7 +50,7 @@ end
 
 -- Read the next candidates of `lane`, with the fields that a gate needs.
 local function read_on(lane)
-  local most = math.min(200, math.max(lane.gate and 20 or 1, free - #chosen))
+  local most = math.min(CANDIDATES_AT_ONCE, math.max(lane.gate and GATED_AT_ONCE or 1, free - #chosen))
   local some = call("ZRANGE", ROOT .. "q:" .. lane.name, lane.at, lane.at + most - 1, "WITHSCORES")
   local places, keys, found = {}, {}, {}
   for i = 1, #some, 2 do
@@ -112,9 +112,9 @@ local function consider(run)
 end
 
 -- Merge the lanes of one priority. The lanes are in the order of their heads, so it is enough to open as many lanes as there
--- are seats. But at least 50 may be open, so that of the runs that are due at one instant the first arrival comes first.
+-- are seats. But LANES_AT_ONCE may be open, so that of the runs that are due at one instant the first arrival comes first.
 local function walk(waiting)
-  local open, coming, most = {}, 1, math.max(free, 50)
+  local open, coming, most = {}, 1, math.max(free, LANES_AT_ONCE)
   while true do
     local best
     for i = #open, 1, -1 do
