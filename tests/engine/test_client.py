@@ -1,6 +1,7 @@
 """The client: opened when needed, per event loop, and gone with it."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,11 +32,16 @@ asyncio.run(main())  # another loop, another connection
 """
 
 
+SLOW = re.compile(r"Executing <.*> took [\d.]+ seconds")
+"""What asyncio says in its debug mode of a machine that is busy."""
+
+
 def test_a_program_that_only_submits_needs_no_ceremony(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/rota.db"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", SUBMIT_ONLY.format(url=url)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line for line in done.stderr.splitlines() if not SLOW.match(line)]
+    assert (done.returncode, shown) == (0, [])
 
     async def states() -> list[State]:
         from rota.store import RunQuery
