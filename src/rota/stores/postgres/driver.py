@@ -139,7 +139,7 @@ def explain(error: Exception, url: str) -> StoreError:
         return StoreUnavailable(f"{url} has not answered for {CALL_PATIENCE:.0f} s; is the server frozen?")
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
         return StoreUnavailable(f"{url} refused the connection; is the server running? (ROTA_URL)")
-    return StoreUnavailable(f"{url} is away ({type(error).__name__}: {message})")
+    return StoreUnavailable(f"{url} cannot be reached ({type(error).__name__}: {message})")
 
 
 def quoted(name: str) -> str:
