@@ -50,7 +50,7 @@ class Header(Struct):
 
     now: float
     wake: float | None
-    left: bool
+    passed_over: bool
     hinted: list[str]
     touched: list[str]
 
@@ -140,7 +140,7 @@ class PostgresStore:
             else:
                 self._look_once_more(worker)
         return port.Claim(
-            header.now, found["run"], found["lapsed"], header.wake, header.left, found["schedule"], ended=header.touched
+            header.now, found["run"], found["lapsed"], header.wake, header.passed_over, found["schedule"], ended=header.touched
         )
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
@@ -196,7 +196,7 @@ class PostgresStore:
         return await control_possible(names, control)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        row = await self._verb("declare_all", *columns.of_declarations(items))
+        row = await self._verb("declare", *columns.of_declarations(items))
         return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"]])
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:

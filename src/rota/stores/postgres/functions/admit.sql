@@ -128,7 +128,7 @@ $$;
 --   run, reason      the decision
 --   dues             the times at which runs of its task become due
 --   late, late_keys  the expired holders that were ended, and their keys
---   more, more_dues  the arrivals for `hint` because of these ends
+--   more, more_dues  the arrivals for `to_hint` because of these ends
 -- `alone`: the verb puts no other run. Lock order: if the verb puts several runs, `lock_needs` has locked their holders by id
 -- before. A holder that was put since then is too late for that order, so NOWAIT.
 CREATE OR REPLACE FUNCTION admit(

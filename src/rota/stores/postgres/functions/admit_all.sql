@@ -71,7 +71,7 @@ BEGIN
     RETURN came;
 END $$;
 
--- Admit the runs of a batch. Returns a decision for each run (runs, reasons), the arrivals for `hint` (tasks, dues), the
+-- Admit the runs of a batch. Returns a decision for each run (runs, reasons), the arrivals for `to_hint` (tasks, dues), the
 -- expired runs that were ended (touched), and the decisions for `count_decisions` (d_*).
 CREATE OR REPLACE FUNCTION admit_all(
     news incoming[], now float8,

@@ -194,11 +194,11 @@ BEGIN
         tasks := tasks || NULL::text;
         dues := dues || now;
     END IF;
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, touched);
     IF took <> '{}' OR ticking > 0 THEN PERFORM raise_floors(took, now); END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
-        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'left', passed_over,
+        'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'passed_over', passed_over,
         'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
 END $$;
 

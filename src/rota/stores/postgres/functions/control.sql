@@ -171,6 +171,6 @@ BEGIN
     END LOOP;
     PERFORM count_decisions(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
                    array_fill(new_note, ARRAY[cardinality(d_tasks)]), requested_by, now);
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/control.py
+-- twin: rota/stores/ledger/declare.py
 -- declare: publish the specs of tasks and the schedules that code declares.
 
 -- Publish the spec of a task. The caller has locked its row; `fresh` says that the caller has just added that row. A pause
@@ -77,7 +77,7 @@ BEGIN
 END $$;
 
 -- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule.
-CREATE OR REPLACE FUNCTION declare_all(
+CREATE OR REPLACE FUNCTION declare(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
     totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[],
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
@@ -135,6 +135,6 @@ BEGIN
         END IF;
         answers[item.place] := got.answer;
     END LOOP;
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, NULL);
 END $$;

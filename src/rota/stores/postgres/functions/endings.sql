@@ -19,7 +19,7 @@ BEGIN
 END $$;
 
 -- End the queued runs `ids` before they run, as cancelled with the reason `why`. Returns the ended runs and the arrivals for
--- `hint`. All runs are deleted before any run is unparked in their place: else one of `ids` would be unparked.
+-- `to_hint`. All runs are deleted before any run is unparked in their place: else one of `ids` would be unparked.
 -- Lock order: the caller has locked the gates of their tasks.
 CREATE OR REPLACE FUNCTION end_waiting(
     ids text[], why text, new_note text, now float8,

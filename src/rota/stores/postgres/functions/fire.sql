@@ -78,6 +78,6 @@ BEGIN
         tasks := tasks || NULL::text;
         dues := dues || first_next;
     END IF;
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, touched);
 END $$;

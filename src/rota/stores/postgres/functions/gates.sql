@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/holds.py
+-- twin: rota/stores/ledger/gates.py rota/stores/ledger/holds.py
 -- Gates: limits and rates. How many runs may start, and which parked runs are unparked when there is room.
 -- Lock order: the caller of these functions has locked the gates of the tasks (lock_gates).
 
@@ -48,7 +48,7 @@ CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[],
     ON CONFLICT (task, key) DO UPDATE SET full_at = excluded.full_at, opens_at = excluded.opens_at
 $$;
 
--- Unpark runs of the keys whose rate has a token again (`opens_at`). Returns the arrivals for `hint`.
+-- Unpark runs of the keys whose rate has a token again (`opens_at`). Returns the arrivals for `to_hint`.
 CREATE OR REPLACE FUNCTION unpark_opened(now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
 DECLARE
     opened record;
@@ -97,7 +97,7 @@ BEGIN
     RETURN ARRAY[now];
 END $$;
 
--- `freed` for many runs of gated tasks that have ended, with one look-up per key. Returns the arrivals for `hint`.
+-- `freed` for many runs of gated tasks that have ended, with one look-up per key. Returns the arrivals for `to_hint`.
 CREATE OR REPLACE FUNCTION free_all(of_task text[], of_key text[], now float8, OUT tasks text[], OUT dues float8[])
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- twin: rota/stores/idle.py
+-- twin: rota/stores/idle.py rota/stores/ledger/holds.py
 -- Hints: which idle workers are woken, and how other processes hear of it.
 
 -- Mark a worker as hinted; false if another verb has locked or changed its state: it claims right now, or was just hinted.
@@ -31,7 +31,7 @@ END $$;
 -- chosen first. A task of NULL is a schedule: any worker can fire it, and no worker is chosen if one wakes in time.
 -- Race: a worker whose row is locked is claiming right now. It is skipped (SKIP LOCKED), and its claim may not see what this
 -- verb adds: see `missed`.
-CREATE OR REPLACE FUNCTION hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION to_hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     idle_now bigint;
     hinted text[] := '{}';
@@ -65,7 +65,7 @@ END $$;
 
 -- Send hints to the other processes that listen. The server sends a NOTIFY when the transaction commits. The client of the
 -- caller gives the hints to the workers of its own process (`PostgresStore._publish`).
--- `unheard`: tasks that have a due run for which `hint` found no idle worker. Each process that listens wakes one of its own
+-- `unheard`: tasks that have a due run for which `to_hint` found no idle worker. Each process that listens wakes one of its own
 -- workers for them, if it has an idle one by then.
 CREATE OR REPLACE FUNCTION send_hints(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
@@ -91,7 +91,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The arrivals for `hint` after the limits or the pause of a task have changed: `now` for each waiting run of the task, at
+-- The arrivals for `to_hint` after the limits or the pause of a task have changed: `now` for each waiting run of the task, at
 -- most {ANNOUNCED_AT_ONCE} times.
 CREATE OR REPLACE FUNCTION announce(which text, now float8) RETURNS float8[] LANGUAGE sql AS $$
     SELECT ARRAY(SELECT now FROM queue q WHERE q.hold < 2 AND q.task = which LIMIT {ANNOUNCED_AT_ONCE})

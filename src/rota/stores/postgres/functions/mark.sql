@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/control.py
+-- twin: rota/stores/ledger/mark.py
 -- mark: a person sets or clears marks of (task, key).
 
 -- Set and clear marks. An answer is false if the mark is already as the edit wants it. Runs whose last need is met by a new
@@ -45,7 +45,7 @@ BEGIN
     END LOOP;
     IF met <> '{}' THEN
         SELECT * INTO got FROM meet_needs(met, now);
-        hinted := hint(got.tasks, got.dues, now);
+        hinted := to_hint(got.tasks, got.dues, now);
         PERFORM send_hints(me, hinted, NULL);
     END IF;
 END $$;

@@ -46,7 +46,7 @@ BEGIN
 END $$;
 
 -- Remove the met needs `gone` from the runs that wait for them. A run without other needs may start. Returns the arrivals for
--- `hint`.
+-- `to_hint`.
 -- Needs are a set and not a counter, so to meet a need twice changes nothing.
 -- Race: two parents of a run end at the same time. Each settle locks the row of the run and reads its needs after that, so the
 -- second settle removes the last need. Only the rows of `gone` are deleted from waits: a put may have added other rows.

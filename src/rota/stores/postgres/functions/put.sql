@@ -30,7 +30,7 @@ BEGIN
         IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1) THEN
             SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
             INTO tasks, dues FROM unnest(p_task, p_delay, p_at) AS n (task, delay, at);
-            hinted := hint(tasks, dues, now);
+            hinted := to_hint(tasks, dues, now);
         END IF;
         INSERT INTO queue ({plain_stored}, writes_mark, priority, created_at, due_at, lane_at, expires_at)
         SELECT {n.plain_stored}, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
@@ -71,7 +71,7 @@ BEGIN
         END IF;
         PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs,
             array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(plan_note, ARRAY[more]), NULL, now);
-        hinted := hint(tasks, dues, now);
+        hinted := to_hint(tasks, dues, now);
     END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -1,4 +1,4 @@
--- twin: rota/stores/ledger/settle.py
+-- twin: rota/stores/ledger/renew.py
 -- renew: extend leases.
 
 -- Extend each lease that `workers_` still has with this fence, and store the progress and the checkpoint that its handler

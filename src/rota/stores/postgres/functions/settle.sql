@@ -2,7 +2,7 @@
 -- settle: end or requeue claimed runs.
 
 -- The runs of this batch that write a mark that no other run of the batch writes, and for whose id no run waits.
-CREATE OR REPLACE FUNCTION marked_alone(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION sole_marks(ids text[]) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(m.id), '{}') FROM (
         SELECT l.id::text, l.awaited, count(*) OVER (PARTITION BY l.task, coalesce(l.unique_key, l.key, '')) AS equals
         FROM leases l WHERE l.id = ANY(ids) AND l.writes_mark) AS m
@@ -102,7 +102,7 @@ BEGIN
     IF locked THEN wanted := lock_ends(s_id, s_stops); END IF;
     FOR phase IN 1 .. 2 LOOP
         IF phase = 2 AND simple THEN
-            alone := CASE WHEN locked THEN marked_alone(s_id) END;
+            alone := CASE WHEN locked THEN sole_marks(s_id) END;
             SELECT * INTO got FROM finish_many(coalesce(alone, '{}'), gates, now, {settle_arrays});
             done := got.done;
             touched := touched || done;
@@ -149,7 +149,7 @@ BEGIN
         END LOOP;
     END LOOP;
     PERFORM count_decisions(d_tasks, d_keys, d_reasons, NULL, d_runs, d_notes, NULL, now);
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     -- Race: a worker that gives runs back claims at the same time. Its claim does not see these runs, and this verb does not see
     -- that the worker is idle. So `unheard` names the tasks, and each process looks for an idle worker of its own.
     unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(

@@ -116,7 +116,7 @@ BEGIN
 END $$;
 
 -- Settle one run: a requeue, a mark that another run of the batch writes too, a run that others wait for, or a stale settlement.
--- `wanted`: the needs that runs wait for (lock_ends). Returns the verdict, the arrivals for `hint`, the touched runs, and what
+-- `wanted`: the needs that runs wait for (lock_ends). Returns the verdict, the arrivals for `to_hint`, the touched runs, and what
 -- the caller counts as decisions. Lock order: lock_ends has locked the leases and the
 -- queued runs that are changed here.
 CREATE OR REPLACE FUNCTION settle_one(

@@ -112,6 +112,6 @@ BEGIN
             EXIT;
         END IF;
     END LOOP;
-    hinted := hint(tasks, dues, now);
+    hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, touched);
 END $$;
