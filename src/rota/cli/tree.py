@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from rota.cli.completion import completion
 from rota.cli.deploy.diff import diff, sync
 from rota.cli.deploy.lint import lint_schedules
 from rota.cli.deploy.migrate import migrate_store
@@ -19,7 +18,7 @@ from rota.cli.flows.reset import reset
 from rota.cli.forecast.cron import cron
 from rota.cli.forecast.preview import preview
 from rota.cli.missing_store import missing_for
-from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag
+from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.runs.commands import runs
@@ -75,7 +74,24 @@ app.command(doctor, group=CARE)
 app.command(show_settings, name="settings", group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(move_store, name="move", group=CARE)
-app.command(completion, group=CARE)
+
+
+@app.command(group=CARE)
+def completion(shell: Literal["bash", "zsh", "fish"], /, *, show: Shared[Show]) -> None:
+    """Print the completion script of a shell.
+
+    In bash, write this into ~/.bashrc: source <(rota completion bash)
+
+    For zsh, into a folder of $fpath: rota completion zsh > FOLDER/_cyclopts_rota
+
+    For fish: rota completion fish > ~/.config/fish/completions/rota.fish
+
+    Parameters
+    ----------
+    shell
+        Which shell.
+    """
+    show.line(app.generate_completion(prog_name="rota", shell=shell))
 
 
 @app.meta.default

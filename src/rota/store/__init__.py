@@ -1,6 +1,7 @@
 """The port between the engine and the stores: the verbs that every store has, and the values that they take and answer.
 
-Start with `rota.store.port.Store`. The contract suite in `storekit` holds every store to it.
+Start with `rota.store.port.Store`. The contract suite in `storekit` holds every store to it. Code that calls `Client`
+imports the values that its verbs take from here, too.
 """
 
 from rota.domain.run import Lease as Lease
