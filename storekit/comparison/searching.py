@@ -63,14 +63,14 @@ class Disagreement(AssertionError):
 async def search(make: Make, seed: int, stories: int, steps: int = 40) -> None:
     """Play `stories` stories. The same seed plays the same stories on every machine."""
     for place in range(stories):
-        await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
+        await _play_or_shrink(make, f"{seed}/{place}", range(steps))
 
 
 async def search_for(make: Make, seed: int, seconds: float, steps: int = 100) -> int:
     """Play stories for `seconds`, and return how many there were."""
     end, place = time.monotonic() + seconds, 0
     while time.monotonic() < end:
-        await _tell_or_shrink(make, f"{seed}/{place}", range(steps))
+        await _play_or_shrink(make, f"{seed}/{place}", range(steps))
         place += 1
     return place
 
@@ -110,7 +110,7 @@ async def _play(backend: Backend, store: Store, name: str, steps: Sequence[int],
     await story.check_others()
 
 
-async def _tell_or_shrink(make: Make, name: str, steps: Sequence[int]) -> None:
+async def _play_or_shrink(make: Make, name: str, steps: Sequence[int]) -> None:
     try:
         await play(make, name, steps)
     except Disagreement as found:

@@ -88,7 +88,7 @@ from storekit.contract.offering import (  # noqa: E402
 )
 from storekit.contract.pacing import RateContract  # noqa: E402
 from storekit.contract.parking import ParkContract  # noqa: E402
-from storekit.contract.pausing import PauseContract, TaskWishContract  # noqa: E402
+from storekit.contract.pausing import PauseContract, TaskCommandContract  # noqa: E402
 from storekit.contract.planning import PlanContract  # noqa: E402
 from storekit.contract.putting import PutContract  # noqa: E402
 from storekit.contract.racing import RaceContract  # noqa: E402
@@ -126,7 +126,7 @@ class StoreContract(
     SettleContract,
     ControlContract,
     PauseContract,
-    TaskWishContract,
+    TaskCommandContract,
     ExpiryContract,
     WakeContract,
     HandContract,

@@ -156,7 +156,7 @@ class PauseContract(Staged):
             assert seen.finished_at == reply.now
 
 
-class TaskWishContract(Staged):
+class TaskCommandContract(Staged):
     async def control(self, stage: Stage, command: Command, *tasks: str) -> list[int]:
         return (await stage.store.control(command, tasks or [GREET], of=Scope.TASKS)).items
 

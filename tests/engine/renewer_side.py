@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from rota.domain.tuning import Tuning
 from rota.engine import renewer
-from rota.engine.slate import Line, RenewerAt, Slate
+from rota.engine.slate import RenewerAt, RenewerConnection, Slate
 from rota.store import Store
 from rota.stores import connect
 
@@ -60,7 +60,7 @@ async def knowing(
 ) -> AsyncGenerator[renewer.Client]:
     """A worker of that slate, as the renewer knows it; the worker's process is this one."""
     with listening() as (listener, address):
-        line = Line(RenewerAt(address, url, opener), slate, worker, tuning)
+        line = RenewerConnection(RenewerAt(address, url, opener), slate, worker, tuning)
         line.start()
         client = await asyncio.to_thread(met, listener)
         try:

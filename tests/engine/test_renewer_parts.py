@@ -18,7 +18,7 @@ from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Lease, Run
 from rota.domain.tuning import Tuning
 from rota.engine import renewer
-from rota.engine.slate import Line, RenewerAt, Slate
+from rota.engine.slate import RenewerAt, RenewerConnection, Slate
 from rota.store import ClaimRequest, Store
 from storekit.contract.stage import new_run
 from tests.engine.renewer_side import SLOW, Slow, knowing, listening
@@ -159,7 +159,7 @@ async def test_a_store_that_hangs_keeps_neither_other_workers_nor_the_end_waitin
         slates = ending_slate(one.lease), ending_slate(two.lease)
         with listening() as (listener, address):
             lines = [
-                Line(RenewerAt(address, app.backend.url, opener), slate, "me", Tuning(lease=LEASE))
+                RenewerConnection(RenewerAt(address, app.backend.url, opener), slate, "me", Tuning(lease=LEASE))
                 for slate, opener in zip(slates, (SLOW, "rota.stores:connect"), strict=True)
             ]
             serving = threading.Thread(target=renewer.serve, args=(listener, parent), daemon=True)

@@ -45,7 +45,7 @@ ROOM_AGAIN = 0.5
 """Seconds after which a submit tries a full queue again, if no hint came."""
 TOUCH = 2.0
 """Seconds after which a touch is given up."""
-TOUCH_REST = 1.5
+TOUCH_AGAIN = 1.5
 """Seconds after an unanswered touch during which other touches are given up at once."""
 LAST_LOOK = 2.0
 """Seconds for the last read of a run whose result did not come within the caller's timeout."""
@@ -112,7 +112,7 @@ class Client:
         return await patiently(lambda: verb(store), patience)
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
-        """Admit runs in one step of the store: an answer per run, then one for each run that the plan cancelled."""
+        """Admit runs in one transaction: an answer per run, then one for each run that the plan cancelled."""
         refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused]
         reply = await self._send(lambda store: store.put(wanted, plan), self.patience)
@@ -210,11 +210,11 @@ class Client:
         if now < self._no_touch_before:
             raise StoreUnavailable(f"{self.backend.url} did not answer the last touch")
         if self._no_touch_before:
-            self._no_touch_before = now + TOUCH_REST  # only this touch waits for the store
+            self._no_touch_before = now + TOUCH_AGAIN  # only this touch waits for the store
         try:
             decision = await self._touch(run)
         except StoreUnavailable:
-            self._no_touch_before = time.monotonic() + TOUCH_REST
+            self._no_touch_before = time.monotonic() + TOUCH_AGAIN
             raise
         self._no_touch_before = 0.0
         return decision

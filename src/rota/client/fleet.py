@@ -75,8 +75,8 @@ async def see(store: Reads) -> Fleet:
 
 def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) -> list[WorkerSeen]:
     """Return the workers that claim no more and still renew the leases of runs."""
-    holders = {run.worker for run in running if not is_stranded(run, now)}
-    return [worker for worker in workers if not worker.tasks and worker.name in holders]
+    leasing = {run.worker for run in running if not is_stranded(run, now)}
+    return [worker for worker in workers if not worker.tasks and worker.name in leasing]
 
 
 def nobody(task: str, fleet: Fleet) -> str | None:

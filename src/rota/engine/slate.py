@@ -81,7 +81,7 @@ class Slate:
         self._memory[at : at + SLOT.size] = SLOT.pack(lease.fence, time.monotonic(), till, len(text), text)
 
 
-class Line:
+class RenewerConnection:
     """The connection to the renewer: introduces this worker, and does so again when a new renewer is started."""
 
     def __init__(self, renewer: RenewerAt, slate: Slate, worker: str, tuning: Tuning) -> None:

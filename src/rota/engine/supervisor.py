@@ -24,7 +24,7 @@ from rota.engine.reports import Reports
 from rota.engine.runner import Runner
 from rota.engine.seats import Seats
 from rota.engine.settler import Settler
-from rota.engine.slate import Line, RenewerAt, Slate
+from rota.engine.slate import RenewerAt, RenewerConnection, Slate
 from rota.engine.steps import FlowCode, Steps
 from rota.engine.ticks import Ticks
 from rota.engine.watchdog import Watchdog
@@ -173,7 +173,7 @@ class Supervisor:
             log.warning("worker %s shares no leases with the renewer: %s", self.name, error)
             return None
         self._stack.callback(slate.close)
-        line = Line(self._renewer, slate, self.name, self._tuning)
+        line = RenewerConnection(self._renewer, slate, self.name, self._tuning)
         line.start()
         self._stack.callback(line.stop)
         return slate

@@ -80,7 +80,7 @@ RUN = (
     Field("progress", "json", "x", "false", written="end"),
     Field("saved", "bytes", "x", "false", written="end"),
     Field("result", "bytes", "x", "false", "f", written="end"),
-    Field("asked", "text", "x", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease had it
+    Field("command", "text", "x", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease had it
     Field("cooldowns", "list", "x", "false", carried=True),
     Field("touches", "integer", "y", "1", carried=True, written="join"),
     Field("touched_at", "float", "y", "false", carried=True, written="join"),

@@ -16,7 +16,7 @@ from rota.why.needs import Awaited, follow
 
 T = TypeVar("T")
 
-DECISIONS_TOLD = 5
+DECISIONS_SHOWN = 5
 ENDED = 20
 """Ended runs that are read to find the one that ended last: stores list runs by their creation."""
 WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
@@ -132,7 +132,7 @@ async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[
     """Return the success that explains a decision: the mark that refused it as done, or the last success of a task that
     was late."""
     found: dict[tuple[Reason, str], MarkRow] = {}
-    for row in decisions[:DECISIONS_TOLD]:
+    for row in decisions[:DECISIONS_SHOWN]:
         if row.reason is Reason.ALREADY_DONE:
             found[row.reason, row.key] = await _in_the_way(store, row.task, row.key)
         elif row.reason is Reason.LATE:

@@ -12,7 +12,7 @@ from rota.domain.run import Run, State
 from rota.domain.text import plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
-from rota.why.evidence import DECISIONS_TOLD, Evidence
+from rota.why.evidence import DECISIONS_SHOWN, Evidence
 from rota.why.needs import about_needs
 
 SOON = 1.0
@@ -209,7 +209,7 @@ def _rest(seen: Evidence) -> Iterator[Fact]:
 
 
 def about_decisions(seen: Evidence) -> Iterator[Fact]:
-    for row in list(seen.decisions)[:DECISIONS_TOLD]:
+    for row in list(seen.decisions)[:DECISIONS_SHOWN]:
         key = f" for {row.key!r}" if row.key else ""
         often = "once" if row.count == 1 else f"{row.count:,} times, first {away(row.first_at, seen.now)}"
         note = f" ({row.note})" if row.note else ""

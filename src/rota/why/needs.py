@@ -18,7 +18,7 @@ from rota.why.answer import Fact, at, away
 
 LOOKED_AT = 200
 """Needs that are followed at most."""
-TOLD = 3
+SHOWN = 3
 LONG = 80
 """Characters of an error's text in a trail."""
 
@@ -83,15 +83,15 @@ async def _newest(store: Reads, waiting: Run, need: str) -> Run | None:
 def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact]:
     """Report the roots first, because they are the answer; then what `run` itself waits for."""
     roots = [awaited for awaited in trail if awaited.is_root]
-    for root in roots[:TOLD]:
+    for root in roots[:SHOWN]:
         yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
-    if len(roots) > TOLD:
-        yield Fact("blocked", f"and by {plural(len(roots) - TOLD, 'other')}", holds=True)
+    if len(roots) > SHOWN:
+        yield Fact("blocked", f"and by {plural(len(roots) - SHOWN, 'other')}", holds=True)
     own = [awaited for awaited in trail if awaited.by.id == run.id]
-    for awaited in own[:TOLD]:
+    for awaited in own[:SHOWN]:
         yield Fact("run", f"run {run.id} waits for {_spoken(awaited)} {_end(awaited)}{_meanwhile(awaited, now)}", True)
-    if len(own) > TOLD:
-        yield Fact("run", f"run {run.id} waits for {plural(len(own) - TOLD, 'other')} as well", True)
+    if len(own) > SHOWN:
+        yield Fact("run", f"run {run.id} waits for {plural(len(own) - SHOWN, 'other')} as well", True)
 
 
 def root_words(root: Awaited, now: float) -> str:

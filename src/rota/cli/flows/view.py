@@ -31,7 +31,7 @@ LOOK: dict[StepState, tuple[str, str]] = {
     "cancelled": ("⊘", "red"),
     "absent": ("·", "bright_black"),
 }
-SAID: dict[StepState, str] = {"absent": "not started"}
+SHOWN_STATES: dict[StepState, str] = {"absent": "not started"}
 CELL = 6
 GAP = 2
 WORDS_FROM = 24
@@ -41,7 +41,7 @@ NAME_SHOWN = 30
 
 def state_text(state: StepState, words: bool = True) -> Text:
     glyph, style = LOOK[state]
-    return Text(f"{glyph} {SAID.get(state, state)}" if words else glyph, style=style)
+    return Text(f"{glyph} {SHOWN_STATES.get(state, state)}" if words else glyph, style=style)
 
 
 def flow_columns(listed: Sequence[FlowPeriod]) -> list[Column]:

@@ -139,7 +139,7 @@ def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | Non
         return _first_claimed(id.decode(), record, lease, stored, read)
     found: dict[str, Any] = {name: read(value) for (name, read), value in zip(_READ, _values(record), strict=True)}
     if lease is None:
-        found |= {"cancel_requested": record.asked == "cancel", "pause_requested": record.asked == "pause"}
+        found |= {"cancel_requested": record.command == "cancel", "pause_requested": record.command == "pause"}
     else:
         found |= {"fence": lease.fence, "worker": lease.worker, "claimed_at": lease.claimed_at, "until": lease.until}
         found |= {"cancel_requested": lease.cancel, "pause_requested": lease.pause}

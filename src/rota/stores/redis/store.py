@@ -210,7 +210,7 @@ class RedisStore:
         """Run the script of `verb`. The first word of its answer is the store's time."""
         answer: list[Any] = await self._client.run(verb, repr(self._clock.skew), repr(self._clock.latest), *words)
         answer[0] = float(answer[0])
-        self._clock.latest = answer[0]  # no earlier than before: the script got the one before
+        self._clock.latest = answer[0]  # the script gets `latest` and never answers an earlier time
         return answer
 
 

@@ -20,7 +20,7 @@ from rota.stores.sqlite.connection import connect
 from rota.stores.sqlite.store import SqliteStore
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
 
-ASKED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)"
+REQUESTED = "state = 'running' AND (cancel_requested = 1 OR pause_requested = 1)"
 
 
 class SqliteBackend:
@@ -106,11 +106,11 @@ class SqliteBackend:
         claim for ever.
         """
         woken = tx.one("SELECT json_group_array(name) FROM workers WHERE idle = 2")
-        asked = tx.one("SELECT json_group_array(id) FROM runs INDEXED BY runs_asked WHERE " + ASKED)
+        requested = tx.one("SELECT json_group_array(id) FROM runs INDEXED BY runs_requested WHERE " + REQUESTED)
         self._hub.publish(
             Hint(
                 workers=frozenset(msgspec.json.decode(woken, type=list[str])),
-                runs=frozenset(msgspec.json.decode(asked, type=list[str])),
+                runs=frozenset(msgspec.json.decode(requested, type=list[str])),
                 any_run=True,
             )
         )

@@ -258,7 +258,7 @@ class SqliteBook:
         woken = to_json(sorted(workers))
         self._tx.execute("UPDATE workers SET idle = 2 WHERE name IN (SELECT value FROM json_each(?))", woken)
 
-    def asked_workers(self) -> set[str]:
+    def requested_workers(self) -> set[str]:
         """Return the workers whose runs were requested to stop in this transaction."""
         runs = (self._seen.get(id) for id in self.touched)
         return {run.worker for run in runs if run and run.worker and (run.cancel_requested or run.pause_requested)}

@@ -125,7 +125,7 @@ class SqliteStore:
             book.wake(hinted)
         if hinted or book.touched:
             hint = port.Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
-            concerned = hinted.keys() | book.asked_workers()
+            concerned = hinted.keys() | book.requested_workers()
             tx.after_commit.append(lambda: self._notify(hint, concerned, hinted))
         return answer
 

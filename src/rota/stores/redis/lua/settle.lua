@@ -60,7 +60,7 @@ local function give_way(run, due)
 end
 
 local function end_run(run, settlement, state, reason)
-  run[ASKED] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
+  run[COMMAND] = run.lease[L_CANCEL] and "cancel" or (run.lease[L_PAUSE] and "pause")
   book.leave(run) -- before the charge: the indexes depend on the number of losses
   charge(run, settlement)
   run.state = "-"
@@ -117,7 +117,7 @@ local function finish_first(settlement, text, lease_text)
   if settlement[E_CHARGE] == "failure" then failures = 1 elseif settlement[E_CHARGE] == "loss" then losses = 1 end
   reason, error, result = settlement[E_REASON] or false, settlement[E_ERROR] or false, settlement[E_RESULT] or false
   progress, saved = settlement[E_PROGRESS] or false, settlement[E_SAVED] or false
-  asked = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
+  command = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
   call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(LATER_FIELDS))
   book.hput(LEASES, id, false)
   book.zput(LAPSE, id, false)

@@ -71,8 +71,8 @@ local function is_newer(a, b)
   return a[1] > b[1] or (a[1] == b[1] and a[2] > b[2])
 end
 
--- The newest ending of a task that is not among the `keep` newest ones. Both sets are in the order of time, so a binary
--- search finds how many (i) of the k = keep + 1 newest endings are in set `one`.
+-- The newest ended run of a task that is not among the `keep` newest ones. Both sets are in the order of time, so a binary
+-- search finds how many (i) of the k = keep + 1 newest runs are in set `one`.
 local function beyond(one, two, keep)
   local k, in_one, in_two = keep + 1, call("ZCARD", one), call("ZCARD", two)
   if in_one + in_two < k then return end
@@ -86,8 +86,8 @@ local function beyond(one, two, keep)
   return a or b
 end
 
-local function within(ending, cut)
-  return cut and not is_newer(ending, cut)
+local function within(run, cut)
+  return cut and not is_newer(run, cut)
 end
 
 -- Take forgotten runs out of their groups; most runs have no group.
@@ -108,9 +108,9 @@ end
 local function forget_in(set, age, too_many, few, budget)
   local places, ended = {}, call("ZRANGE", set, 0, budget - 1, "WITHSCORES")
   for i = 1, #ended, 2 do
-    local ending = { tonumber(ended[i + 1]), ended[i] }
-    local old = ending[1] <= now - age and within(ending, few)
-    if ending[1] > now - ID_MEMORY or not (old or within(ending, too_many)) then break end
+    local run = { tonumber(ended[i + 1]), ended[i] }
+    local old = run[1] <= now - age and within(run, few)
+    if run[1] > now - ID_MEMORY or not (old or within(run, too_many)) then break end
     places[#places + 1] = ended[i]
   end
   if #places == 0 then return 0 end

@@ -17,9 +17,9 @@ CREATE TABLE runs (
     writes_mark  INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
     priority     INTEGER NOT NULL,
     created_at   REAL    NOT NULL,
-    touches      INTEGER NOT NULL DEFAULT 1,   -- how many puts asked for it, with those that joined it
-    touched_at   REAL,                         -- when the last of them did; NULL: at created_at
-    -- where it stands
+    touches      INTEGER NOT NULL DEFAULT 1,   -- number of puts, joins included
+    touched_at   REAL,                         -- time of the last put; NULL: created_at
+    -- state of the run
     state        TEXT    NOT NULL,
     due_at       REAL    NOT NULL,
     expires_at   REAL,
@@ -37,7 +37,7 @@ CREATE TABLE runs (
     claim_n      INTEGER,                      -- which claim of its worker took it
     claimed_at   REAL,
     until        REAL,
-    offer_at     REAL,                         -- once it has lapsed: nobody is offered its rescue before this
+    offer_at     REAL,                         -- no claim offers the lapsed lease before this time
     -- what may be long
     needs        TEXT,                         -- JSON array: the runs whose end it waits for, and names as in domain.needs
     cooldowns    TEXT,                         -- JSON array: the rules that judge it again once all its needs are met
@@ -61,7 +61,7 @@ CREATE INDEX runs_unique   ON runs (task, unique_key)
 CREATE INDEX runs_expiring ON runs (expires_at) WHERE state = 'queued' AND expires_at IS NOT NULL;
 CREATE INDEX runs_leased   ON runs (until) WHERE state = 'running';
 CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
-CREATE INDEX runs_asked    ON runs (id) WHERE state = 'running' AND (cancel_requested = 1 OR pause_requested = 1);
+CREATE INDEX runs_requested ON runs (id) WHERE state = 'running' AND (cancel_requested = 1 OR pause_requested = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
 
