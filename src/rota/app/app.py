@@ -203,7 +203,7 @@ class Rota(Planning, AsyncOnly):
         return RemoteTask(spec or TaskSpec(task), self._submitter)
 
     async def submit_many(self, calls: Sequence[Bound[R]]) -> list[RunHandle[R]]:
-        """Submit many calls in one atomic step; returns one handle per call, in order.
+        """Submit many calls in one transaction; returns one handle per call, in order.
 
         A call that a guard refuses does not stop the others: its handle is false, and raises Refused when it is used.
         """

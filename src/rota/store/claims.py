@@ -31,7 +31,7 @@ class ClaimRequest(Struct, frozen=True):
     free: int
     """How many runs the worker has room for."""
     lease: float
-    """Seconds for which the worker holds the runs that it gets."""
+    """Seconds for which the runs that the worker gets are leased to it."""
     report: Report | None = None
     """The worker's heartbeat; the store applies it once per `n`."""
 
@@ -42,7 +42,7 @@ class Claim(Struct, frozen=True):
     now: float
     """The store's time."""
     runs: list[Run]
-    """The runs that the worker holds from now on, in the order in which it should start them."""
+    """The runs that are leased to the worker from now on, in the order in which it should start them."""
     lapsed: list[Run]
     """Runs of other workers whose leases have lapsed. `settle` judges again whether they still are."""
     wake: float | None
@@ -60,7 +60,7 @@ class Renewal(StrEnum):
 
     OK = "ok"
     LOST = "lost"
-    """The worker no longer holds the run: its handler should stop, and its ending will be refused."""
+    """The worker no longer has the lease: its handler should stop, and its settlement will be stale."""
     CANCEL = "cancel"
     """Renewed; somebody asks to cancel the run."""
     PAUSE = "pause"

@@ -71,13 +71,14 @@ class Store(Reads, Protocol):
         """Make `runs`, or refuse or join them as their guards say. Every run comes into being here or in `fire`.
 
         A run whose id the store knows is not made again: the answer is the one of the first put, until ID_MEMORY after
-        the run has ended. With a `plan`, all runs are put in one atomic step, the other waiting runs of the plan's
-        group are cancelled in the same step, and one answer for each cancelled run follows the answers for `runs`.
+        the run has ended. With a `plan`, all runs are put in one transaction, the other waiting runs of the plan's
+        group are cancelled in the same transaction, and one answer for each cancelled run follows the answers for
+        `runs`.
         """
         ...
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
-        """Advance the schedule of each tick and put the runs of the tick, in one atomic step per tick.
+        """Advance the schedule of each tick and put the runs of the tick, in one transaction per tick.
 
         A tick is applied only if its schedule still has the version and next time for which the tick was planned.
         """
@@ -88,7 +89,7 @@ class Store(Reads, Protocol):
 
         Runs of higher priority come first, then those that have been due for longest. A claim passes over runs of
         paused and disabled tasks. It counts limits from the leases themselves, and parks runs of a key that has reached
-        its limit. A run with losses comes in a batch of its own, and only to a worker that holds no other run with
+        its limit. A run with losses comes in a batch of its own, and only to a worker that has no other run with
         losses.
 
         `request.n` numbers the claims of a worker: the same number again answers the same batch.
@@ -102,18 +103,18 @@ class Store(Reads, Protocol):
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None
     ) -> Reply[Renewal]:
-        """Extend each of `leases` that its worker still holds to `seconds` from now.
+        """Extend each of `leases` that its worker still has to `seconds` from now.
 
-        A worker still holds a lapsed lease until another worker has settled the run as lost. `notes` are what handlers
-        noted, by run id; the store keeps them with the runs that are still held.
+        A worker still has a lapsed lease until another worker has settled the run as lost. `notes` are what handlers
+        noted, by run id; the store keeps them with the runs that are still leased.
         """
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Reply[Verdict]:
-        """Record the ending of calls: each settlement is one atomic step.
+        """Record the ending of calls: each settlement is one transaction.
 
-        A settlement is applied only if its run still has the settlement's fence and worker. The step records the
-        attempt, sets the state, writes the mark, and makes runs due that waited for this one.
+        A settlement is applied only if its run still has the settlement's fence and worker. The transaction records
+        the attempt, sets the state, writes the mark, and makes runs due that waited for this one.
         """
         ...
 
@@ -151,7 +152,7 @@ class Store(Reads, Protocol):
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[Hint]]:
         """Hints from now on. They may be lost, merged or false: whoever needs the truth also polls.
 
-        With `worker`, the store may leave out hints that concern neither work for that worker nor the runs it holds.
+        With `worker`, the store may leave out hints that concern neither work for that worker nor its own runs.
         """
         ...
 

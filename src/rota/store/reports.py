@@ -31,15 +31,15 @@ class Report(Struct, frozen=True, omit_defaults=True):
     version: str = ""
     """The version of rota that the worker runs."""
     seats: int = 0
-    """How many runs the worker can hold at once."""
+    """How many runs the worker can have at once."""
     leased: int = 0
-    """How many runs the worker holds."""
+    """How many runs are leased to the worker."""
     overdue: int = 0
     """Calls that outlived their runs and still take a seat."""
     tallies: tuple[Tally, ...] = ()
     """What the worker counted since its last report, per task."""
     lease: float = 0.0
-    """Seconds for which the worker holds what it claims; 0 if the worker does not say."""
+    """Seconds for which the worker leases what it claims; 0 if the worker does not say."""
 
 
 class WorkerSeen(Struct, frozen=True):

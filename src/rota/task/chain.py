@@ -38,7 +38,7 @@ class Chain:
         return Chain((*self._stages, stage))
 
     async def submit(self) -> "ChainHandle":
-        """Submit all calls in one atomic step. They are durable when `submit` returns; the first stage may start."""
+        """Submit all calls in one transaction. They are durable when `submit` returns; the first stage may start."""
         specs, calls = self._specs()
         period = new_id()
         runs = [
