@@ -140,7 +140,13 @@ class PostgresStore:
             else:
                 self._look_once_more(worker)
         return port.Claim(
-            header.now, found["run"], found["lapsed"], header.wake, header.passed_over, found["schedule"], ended=header.touched
+            header.now,
+            found["run"],
+            found["lapsed"],
+            header.wake,
+            header.passed_over,
+            found["schedule"],
+            ended=header.touched,
         )
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
