@@ -21,7 +21,7 @@ from tests.stores.redis_stages import at, staged
 MARKED = """
 local key = KEYS[1] .. "r:" .. ARGV[1]
 local text = redis.call("GET", key)
-local fields = { cmsgpack.unpack_limit(text, text:sub(2, 2) == "p" and 10 or 25, 2) }
+local fields = { cmsgpack.unpack_limit(text, text:sub(2, 2) == "a" and 10 or 25, 2) }
 fields[9] = ARGV[2] ~= "" and ARGV[2]
 redis.call("SET", key, text:sub(1, 2) .. cmsgpack.pack(unpack(fields, 2)))
 """

@@ -1,8 +1,9 @@
 """The fields of a run, of a put and of a settlement. Each field is listed here once; the stores derive their forms.
 
 These tables give the column lists of SQLite, the record of a run in Redis with the constants that the Lua scripts use
-for it, and the column lists of PostgreSQL's functions and views. Append a new field of a run after the others, with a
-form letter of its own. The field also needs a column in each SQL store (a migration) and the rule that uses it.
+for it, and the column lists of PostgreSQL's functions and views. Append a new field of a run after the others, also
+if no Redis record has it: the views of PostgreSQL keep their order. Its form is the next letter. The field also needs a
+column in each SQL store (a migration) and the rule that uses it.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,33 +58,33 @@ class Field(Struct, frozen=True):
 
 
 RUN = (
-    Field("seq", "big", "p", carried=True),
-    Field("created_at", "float", "p", carried=True),
-    Field("due_at", "float", "p", "", written="save"),
-    Field("expires_at", "float", "p", written="save"),
-    Field("task", "text", "p", carried=True),
-    Field("key", "text", "p", carried=True),
-    Field("unique_key", "text", "p", carried=True),
-    Field("writes_mark", "flag", "p", carried=True),
-    Field("priority", "small", "p", carried=True),
-    Field("body", "bytes", "p", carried=True),
-    Field("fence", "integer", "x", "0", written="lease"),
-    Field("failures", "integer", "x", "0", written="end"),
-    Field("losses", "integer", "x", "0", written="end"),
-    Field("needs", "list", "x", "false", carried=True, written="save"),
-    Field("awaited", "flag", "x", "false", written="save"),
-    Field("reason", "text", "x", "false", "f", written="end"),
-    Field("note", "text", "x", "false", written="end"),
-    Field("error", "json", "x", "false", written="end"),
-    Field("finished_at", "float", "x", "false", "f", written="end"),
-    Field("attempts", "json", "x", "false", written="end"),
-    Field("progress", "json", "x", "false", written="end"),
-    Field("saved", "bytes", "x", "false", written="end"),
-    Field("result", "bytes", "x", "false", "f", written="end"),
-    Field("command", "text", "x", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease had it
-    Field("cooldowns", "list", "x", "false", carried=True),
-    Field("touches", "integer", "y", "1", carried=True, written="join"),
-    Field("touched_at", "float", "y", "false", carried=True, written="join"),
+    Field("seq", "big", "a", carried=True),
+    Field("created_at", "float", "a", carried=True),
+    Field("due_at", "float", "a", "", written="save"),
+    Field("expires_at", "float", "a", written="save"),
+    Field("task", "text", "a", carried=True),
+    Field("key", "text", "a", carried=True),
+    Field("unique_key", "text", "a", carried=True),
+    Field("writes_mark", "flag", "a", carried=True),
+    Field("priority", "small", "a", carried=True),
+    Field("body", "bytes", "a", carried=True),
+    Field("fence", "integer", "b", "0", written="lease"),
+    Field("failures", "integer", "b", "0", written="end"),
+    Field("losses", "integer", "b", "0", written="end"),
+    Field("needs", "list", "b", "false", carried=True, written="save"),
+    Field("awaited", "flag", "b", "false", written="save"),
+    Field("reason", "text", "b", "false", "f", written="end"),
+    Field("note", "text", "b", "false", written="end"),
+    Field("error", "json", "b", "false", written="end"),
+    Field("finished_at", "float", "b", "false", "f", written="end"),
+    Field("attempts", "json", "b", "false", written="end"),
+    Field("progress", "json", "b", "false", written="end"),
+    Field("saved", "bytes", "b", "false", written="end"),
+    Field("result", "bytes", "b", "false", "f", written="end"),
+    Field("command", "text", "b", "false", ""),  # of an ended run: "cancel" or "pause", if its last lease had it
+    Field("cooldowns", "list", "b", "false", carried=True),
+    Field("touches", "integer", "c", "1", carried=True, written="join"),
+    Field("touched_at", "float", "c", "false", carried=True, written="join"),
     # in no Redis record: these come from the Redis key, from the first letter of the record, or from the lease
     Field("id", "text", carried=True),
     Field("state", "text", tables="f", written="end"),
@@ -108,7 +109,7 @@ class PutField(Struct, frozen=True):
 
     A `stored` field is stored unchanged. PostgreSQL admits a run that has only `plain` fields without a check of its
     guards. `column` is the name of the field in SQL, if `name` is a keyword of SQL. Redis gets `task`, `priority` and
-    the fields of the form "p" as one packed text, `tail`.
+    the fields of the form "a" as one packed text, `tail`.
     """
 
     name: str
@@ -147,9 +148,9 @@ PUT = (
 )
 
 KEPT = tuple(
-    field for field in PUT if field.stored and field.name in BY_NAME and BY_NAME[field.name].form not in ("", "p")
+    field for field in PUT if field.stored and field.name in BY_NAME and BY_NAME[field.name].form not in ("", "a")
 )
-"""The stored fields of a put that the form "p" of a Redis record does not have."""
+"""The stored fields of a put that the form "a" of a Redis record does not have."""
 
 
 class SettlementField(Struct, frozen=True):

@@ -32,7 +32,7 @@ ITEM = (
     *(name for name in fields.names(fields.PUT) if name not in (*FIRST_IN_ITEM, "writes_mark", "body")),
     "apart",
 )
-"""The fields of a put as the scripts get it. `tail` is packed already: the last fields of form "p". `apart` is a body
+"""The fields of a put as the scripts get it. `tail` is packed already: the last fields of form "a". `apart` is a body
 that is too long for the record. Fields that most runs do not have come last, because empty fields at the end are not
 sent."""
 SETTLEMENT = ("outcome", *fields.SETTLEMENT)

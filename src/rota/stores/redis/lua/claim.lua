@@ -140,7 +140,7 @@ local function walk(waiting)
 end
 
 local function fence_of(text)
-  if text:byte(2) == 112 or text:byte(2) == 80 then return 0 end -- p, P: never claimed before
+  if text:byte(2) == 97 or text:byte(2) == 65 then return 0 end -- a, A: never claimed before
   return (select(FENCE, cmsgpack.unpack_limit(text, FENCE - 1, 2)))
 end
 

@@ -98,7 +98,7 @@ local function mark_after(run, settlement)
 end
 
 -- The fast way for most settlements: the first call of a run without unique key, mark, limit and rate. The record keeps its
--- bytes, and the fields that form x adds to form p are appended: so the body is not unpacked. LATER_FIELDS are local
+-- bytes, and the fields that form b adds to form a are appended: so the body is not unpacked. LATER_FIELDS are local
 -- variables with the names of these fields: fence, failures, ...
 local leases = {}
 
@@ -107,7 +107,7 @@ local function finish_first(settlement, text, lease_text)
   local lease = leases[lease_text] or cmsgpack.unpack(lease_text) -- the first leases of one claim have one text
   leases[lease_text] = lease
   local form = text:sub(1, 2)
-  if (form ~= "rp" and form ~= "rP") or not is_of(lease, settlement) then return false end
+  if (form ~= "ra" and form ~= "rA") or not is_of(lease, settlement) then return false end
   local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
   if unique or writes_mark or policies.is_gated(policies.spec_of(task)) then return false end
   local id, state = settlement[E_ID], settlement[E_STATE]
@@ -118,7 +118,7 @@ local function finish_first(settlement, text, lease_text)
   reason, error, result = settlement[E_REASON] or false, settlement[E_ERROR] or false, settlement[E_RESULT] or false
   progress, saved = settlement[E_PROGRESS] or false, settlement[E_SAVED] or false
   command = lease[L_CANCEL] and "cancel" or (lease[L_PAUSE] and "pause")
-  call("SET", ROOT .. "r:" .. id, state .. (form == "rp" and "x" or "X") .. text:sub(3) .. cmsgpack.pack(LATER_FIELDS))
+  call("SET", ROOT .. "r:" .. id, state .. (form == "ra" and "b" or "B") .. text:sub(3) .. cmsgpack.pack(LATER_FIELDS))
   book.hput(LEASES, id, false)
   book.zput(LAPSE, id, false)
   book.add(COUNTS, "r:" .. task, -1)

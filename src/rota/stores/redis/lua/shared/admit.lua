@@ -126,7 +126,7 @@ end
 function admit.bring_in(item, needs, parked, due)
   local id, task, expires = item[I_ID], item[I_TASK], admit.expiry_of(item)
   seq = seq + 1
-  local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "P" or "p"
+  local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "A" or "a"
   local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
   if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
   runs[id] = nil

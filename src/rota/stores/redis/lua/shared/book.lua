@@ -7,7 +7,7 @@
 -- cancelled.
 --
 -- The fields and their forms are in rota/stores/fields.py; scripts.py writes their places (SEQ, CREATED_AT, ... and L_* of
--- a lease) into the scripts. Form p has the fields that a run has at its put, up to BODY; each later form has more fields.
+-- a lease) into the scripts. Form a has the fields that a run has at its put, up to BODY; each later form has more fields.
 -- If the letter of the form is in upper case, the body is in b:<id>. A form that is not known here was written by a newer
 -- version: its first fields are those that are known, and the bytes behind them (`unread`) are written back unchanged.
 -- Fields start at 2, because cmsgpack.unpack_limit returns an offset first. The due time in the record is false if the run
