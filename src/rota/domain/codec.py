@@ -1,4 +1,5 @@
-"""The body of a run: versioned JSON. A reader ignores fields that it does not know and never rewrites a body."""
+"""The body of a run: versioned JSON. A reader ignores fields that it does not know. A worker never changes a body; a
+join replaces it whole."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,7 +13,7 @@ RESULT_LIMIT = 1024 * 1024
 
 
 class Body(Struct, frozen=True, omit_defaults=True):
-    """The part of a run that is written once, when the run is made."""
+    """The part of a run that its submitter writes."""
 
     v: int
     args: Raw

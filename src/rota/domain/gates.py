@@ -1,4 +1,5 @@
-"""Gates: may one more run of a limited task start now? Running runs are counted from leases, never from counters."""
+"""Gates: may one more run of a limited task start now? The number of running runs changes in the transaction that
+adds or ends a lease."""
 
 from enum import Enum
 
@@ -12,7 +13,8 @@ class Pass(Enum):
     SHUT = "shut"
     """No run of this task may start now."""
     PARK = "park"
-    """No run of this key may start now: the due runs of the key leave the lanes until one of its runs ends."""
+    """No run of this key may start now: the due runs of the key leave the lanes until one of its runs ends or
+    its rate opens."""
 
 
 class RateState(Struct, frozen=True):

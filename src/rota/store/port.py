@@ -80,7 +80,7 @@ class Store(Reads, Protocol):
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         """Advance the schedule of each tick and put the runs of the tick, in one transaction per tick.
 
-        A tick is applied only if its schedule still has the version and next time for which the tick was planned.
+        A tick is applied only if its schedule still has the version and next time for which the tick was made.
         """
         ...
 
