@@ -212,3 +212,51 @@ async def test_a_run_costs_the_same_however_many_rows_are_dead(held: None, postg
     await use(400)
     many = await use(20)
     assert 0 < many < 1.2 * few, (few, many)
+
+
+async def test_a_limited_run_costs_the_same_however_many_rows_are_dead(
+    held: None, postgres_backend: PostgresBackend
+) -> None:
+    numbers = count(1)
+
+    async def use(runs: int) -> int:
+        before = await read_entries(postgres_backend)
+        async with postgres_backend.open() as store:
+            await store.declare([TaskSpec("greet", limit=Limit(5))])
+            for _ in range(runs):
+                postgres_backend.skew += 1
+                await store.put([new_run()])
+                (run,) = (await store.claim(ClaimRequest("ada", next(numbers), ["greet"], 5, 30))).runs
+                await store.settle([settlement_of(run, Succeeded())])
+        return sum((await read_entries(postgres_backend)).values()) - sum(before.values())
+
+    few = await use(20)
+    await use(400)
+    many = await use(20)
+    assert 0 < many < 1.2 * few, (few, many)
+
+
+async def test_the_number_of_running_runs_is_that_of_the_leases(
+    stage: Stage, beside: asyncpg.Connection, postgres_backend: PostgresBackend
+) -> None:
+    """Through claims, endings, releases and changes of the limit, in all and for each key."""
+    latest = (
+        "SELECT DISTINCT ON (task, key) substr(key, 2) AS key, n FROM running WHERE key <> ''"
+        " ORDER BY task, key, version DESC"
+    )
+    counted = "SELECT key, count(*) AS n FROM leases GROUP BY key"
+    await stage.declare(Limit(3, per_key=2))
+    for place in range(12):
+        await stage.put(*(new_run(key=key) for key in ("k", "l")))
+        runs = (await stage.claim(free=4)).runs
+        if place == 4:
+            await stage.declare()
+        if place == 6:
+            await stage.declare(Limit(5, per_key=1))
+        for run in runs[place % 2 :]:
+            await stage.end(run, Released() if place % 3 else Succeeded())
+        if place not in (4, 5):
+            found = {row["key"]: row["n"] for row in await beside.fetch(latest) if row["n"]}
+            assert found == {row["key"]: row["n"] for row in await beside.fetch(counted)}
+            total = await beside.fetchval("SELECT n FROM running WHERE key = '' ORDER BY version DESC LIMIT 1")
+            assert total == await beside.fetchval("SELECT count(*) FROM leases")

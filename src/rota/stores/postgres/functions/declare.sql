@@ -122,7 +122,7 @@ BEGIN
     gating := ARRAY(SELECT i.name FROM unnest(names, specs_, gateds) AS i (name, spec, gated) JOIN specs s ON s.name = i.name
                     WHERE i.gated AND (s.spec <> i.spec OR i.name = ANY(added)));
     IF gating <> '{}' THEN
-        PERFORM FROM leases l WHERE l.task = ANY(gating) AND NOT l.gated ORDER BY l.id FOR NO KEY UPDATE;
+        PERFORM FROM leases l WHERE l.task = ANY(gating) ORDER BY l.id FOR NO KEY UPDATE;
     END IF;
     FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories)
             WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, place)
@@ -135,6 +135,7 @@ BEGIN
         END IF;
         answers[item.place] := got.answer;
     END LOOP;
+    IF gating <> '{}' THEN PERFORM recount_running(gating, now); END IF;
     hinted := to_hint(tasks, dues, now);
     PERFORM send_hints(me, hinted, NULL);
 END $$;

@@ -14,7 +14,7 @@ $$;
 CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (
         SELECT FROM specs s WHERE s.name = which AND s.gated
-          AND (s.total <= (SELECT count(*) FROM leases l WHERE l.gated AND l.task = which)
+          AND (s.total <= coalesce((SELECT r.n FROM running r WHERE r.task = which AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0)
                OR NOT s.rate_per_key AND 0 = tokens(
                    coalesce((SELECT r.full_at FROM rates r WHERE r.task = which AND r.key = ''), 0),
                    s.rate_interval, s.rate_burst, now)))
@@ -40,8 +40,7 @@ CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[],
     INSERT INTO rates (task, key, full_at, opens_at)
     SELECT a.name, a.key, a.full_at, CASE
         WHEN a.keyed
-         AND (a.per_key IS NULL OR a.per_key > (
-             SELECT count(*) FROM leases l WHERE l.gated AND l.task = a.name AND l.key = a.key))
+         AND (a.per_key IS NULL OR a.per_key > coalesce((SELECT r.n FROM running r WHERE r.task = a.name AND r.key = '=' || a.key ORDER BY r.version DESC LIMIT 1), 0))
          AND EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = a.name AND q.key = a.key)
         THEN a.full_at - (a.burst - 1) * a.pace END
     FROM after_it a WHERE a.full_at > 0
@@ -95,6 +94,39 @@ BEGIN
         RETURN unpark(which, about, 1, now) || now;
     END IF;
     RETURN ARRAY[now];
+END $$;
+
+-- Change the numbers of running runs of gated tasks: `by` for each of these leases, in all and for its key. A number stays when it
+-- is 0, because a look for a row that does not exist would walk over its dead versions. Lock order: the caller has locked the
+-- gates; a settle of a task that has just got its gate has not, so the row is locked before it is changed.
+CREATE OR REPLACE FUNCTION count_running(of_task text[], of_key text[], by integer, now float8) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    counted record;
+    known running;
+BEGIN
+    FOR counted IN
+        SELECT c.task, c.key, count(*)::integer AS n FROM (
+            SELECT l.task, '' AS key FROM unnest(of_task) AS l (task)
+            UNION ALL SELECT l.task, '=' || l.key FROM unnest(of_task, of_key) AS l (task, key) WHERE l.key IS NOT NULL) AS c
+        GROUP BY c.task, c.key ORDER BY c.task COLLATE "C", c.key COLLATE "C"
+    LOOP
+        SELECT r.* INTO known FROM running r WHERE r.task = counted.task AND r.key = counted.key
+        ORDER BY r.version DESC LIMIT 1 FOR UPDATE;
+        IF FOUND THEN
+            UPDATE running r SET version = r.version + 1, n = r.n + by * counted.n, changed_at = now
+            WHERE r.task = known.task AND r.key = known.key AND r.version = known.version;
+        ELSE
+            INSERT INTO running VALUES (counted.task, counted.key, 0, by * counted.n, now);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Count the running runs of these tasks anew, from their leases. The caller has locked their gates and their leases.
+CREATE OR REPLACE FUNCTION recount_running(tasks text[], now float8) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE running SET n = 0 WHERE task = ANY(tasks) AND n <> 0;
+    PERFORM count_running(ARRAY(SELECT l.task::text FROM leases l WHERE l.gated AND l.task = ANY(tasks) ORDER BY l.id),
+                          ARRAY(SELECT l.key::text FROM leases l WHERE l.gated AND l.task = ANY(tasks) ORDER BY l.id), 1, now);
 END $$;
 
 -- `freed` for many runs of gated tasks that have ended, with one look-up per key. Returns the arrivals for `to_hint`.

@@ -14,7 +14,7 @@ $$;
 CREATE OR REPLACE FUNCTION finish_many(
     alone text[], gates text[], now float8,
     {settle_parameters},
-    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[]
+    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[], OUT counted_tasks text[], OUT counted_keys text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH s AS MATERIALIZED (
@@ -48,8 +48,10 @@ BEGIN
             failures = CASE excluded.failures WHEN 0 THEN 0 ELSE m.failures + 1 END
     )
     SELECT coalesce(array_agg(g.id::text), '{}'), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
-           array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates))
-    INTO done, freed_tasks, freed_keys FROM gone g;
+           array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates)),
+           array_agg(g.task::text ORDER BY g.id) FILTER (WHERE g.gated), array_agg(g.key::text ORDER BY g.id) FILTER (WHERE g.gated)
+    INTO done, freed_tasks, freed_keys, counted_tasks, counted_keys FROM gone g;
+    IF counted_tasks IS NOT NULL THEN PERFORM count_running(counted_tasks, counted_keys, -1, now); END IF;
     IF alone <> '{}' THEN
         met := ARRAY(SELECT m FROM finished f CROSS JOIN unnest(
             met_by(f.id, false, f.writes_mark, f.task, coalesce(f.unique_key, f.key, ''), f.state)) AS m

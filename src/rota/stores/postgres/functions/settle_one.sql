@@ -144,6 +144,7 @@ BEGIN
     verdict := 'applied';
     touched := ARRAY[s.id];
     DELETE FROM leases WHERE id = s.id;
+    IF l.gated THEN PERFORM count_running(ARRAY[l.task::text], ARRAY[l.key::text], -1, now); END IF;
     d_task := l.task; d_key := l.key;
     IF final IS NULL AND l.cancel_requested THEN
         final := 'cancelled'; why := 'cancelled';  -- an ending beats the command of a person, a requeue obeys it

@@ -67,14 +67,14 @@ BEGIN
     ), roomed AS (  -- one look-up per key and per task: for the first run of each
         SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
             SELECT least(
-                g.per_key - (SELECT count(*) FROM leases l WHERE l.gated AND l.task = d.task AND l.key = d.key),
+                g.per_key - coalesce((SELECT r.n FROM running r WHERE r.task = d.task AND r.key = '=' || d.key ORDER BY r.version DESC LIMIT 1), 0),
                 CASE WHEN g.rate_per_key THEN tokens(coalesce((
                     SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = d.key), 0),
                     g.rate_interval, g.rate_burst, now) END)
             FROM specs g WHERE g.name = d.task) END AS key_room,
         CASE WHEN d.task_rank = 1 AND d.task = ANY(gates) THEN (
             SELECT least(
-                g.total - (SELECT count(*) FROM leases l WHERE g.total IS NOT NULL AND l.gated AND l.task = d.task),
+                g.total - coalesce((SELECT r.n FROM running r WHERE r.task = d.task AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0),
                 CASE WHEN NOT g.rate_per_key THEN tokens(coalesce((
                     SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = ''), 0),
                     g.rate_interval, g.rate_burst, now) END)
@@ -107,7 +107,11 @@ BEGIN
     END IF;
     UPDATE queue SET hold = 1 WHERE id = ANY(parked);
     PERFORM lease(who, num, taken, gates, seconds, now);
-    IF gates <> '{}' THEN PERFORM keep_rates(taken, parked, gates, now); END IF;
+    IF gates <> '{}' THEN
+        PERFORM count_running(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id),
+                              ARRAY(SELECT l.key::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id), 1, now);
+        PERFORM keep_rates(taken, parked, gates, now);
+    END IF;
 END $$;
 
 -- Move the queued runs `ids`, which the caller has locked, into leases of the worker `who`.

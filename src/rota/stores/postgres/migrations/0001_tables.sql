@@ -100,7 +100,7 @@ CREATE TABLE leases (
     awaited      boolean  NOT NULL,
     cancel_requested boolean  NOT NULL DEFAULT false,
     pause_requested  boolean  NOT NULL DEFAULT false,
-    gated        boolean  NOT NULL DEFAULT false,  -- its task has a limit or a rate: see leases_gated
+    gated        boolean  NOT NULL DEFAULT false,  -- its task has a limit or a rate: it is counted in running
     id           text     COLLATE "C" NOT NULL PRIMARY KEY,
     task         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C",
@@ -117,7 +117,6 @@ CREATE TABLE leases (
 );
 
 CREATE INDEX leases_until    ON leases (until);
-CREATE INDEX leases_gated    ON leases (task, key) WHERE gated;
 CREATE INDEX leases_unique   ON leases (task, unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX leases_suspects ON leases (worker) WHERE losses > 0;
 
@@ -181,6 +180,16 @@ CREATE TABLE specs (
     rate_burst    integer,
     rate_per_key  boolean,
     mark_memory   float8                           -- seconds for which its marks are kept; NULL: the default
+);
+
+-- How many runs of a gated task have leases. The rows die often: they are read by version, the latest first.
+CREATE TABLE running (
+    task    text    COLLATE "C" NOT NULL,
+    key     text    COLLATE "C" NOT NULL,          -- '=' and the key; '' for all runs of the task
+    version bigint  NOT NULL,
+    n       integer NOT NULL,
+    changed_at float8 NOT NULL,
+    PRIMARY KEY (task, key, version)
 );
 
 CREATE TABLE rates (
@@ -293,7 +302,7 @@ DO $$
 DECLARE
     busy text;
 BEGIN
-    FOREACH busy IN ARRAY '{queue,leases,worker_states,floors,schedules,marks,rates,decisions,stats}'::text[] LOOP
+    FOREACH busy IN ARRAY '{queue,leases,worker_states,floors,running,schedules,marks,rates,decisions,stats}'::text[] LOOP
         EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,'
             ' autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 10)', busy);
     END LOOP;
