@@ -260,3 +260,18 @@ async def test_the_number_of_running_runs_is_that_of_the_leases(
             assert found == {row["key"]: row["n"] for row in await beside.fetch(counted)}
             total = await beside.fetchval("SELECT n FROM running WHERE key = '' ORDER BY version DESC LIMIT 1")
             assert total == await beside.fetchval("SELECT count(*) FROM leases")
+
+
+async def test_thousands_of_runs_come_back_with_few_locks(stage: Stage) -> None:
+    """Each run was due at another time. The table of locks has room for some thousands, of all transactions."""
+    now = await stage.now()
+    await stage.declare(Limit(per_key=1))
+    runs = [new_run(key="k", at=now - 10 * place) for place in range(1, 30_001)]
+    for first in range(0, len(runs), 1000):
+        await stage.put(*runs[first : first + 1000])
+    assert [run.id for run in (await stage.claim(free=10)).runs] == [runs[-1].id]
+    while (await stage.claim(free=10)).wake == 0:
+        pass
+    await stage.declare()
+    taken = (await stage.claim(free=30_000)).runs
+    assert [run.id for run in taken] == [run.id for run in reversed(runs[:-1])]

@@ -205,8 +205,11 @@ END $$;
 -- Offer the schedules `ids`, which the claim at `claimed_at` got and its client could not read, again only after `seconds`: else
 -- every claim would get them. A schedule that was changed or offered again since that claim is left as it is.
 CREATE OR REPLACE FUNCTION set_aside(me text, skew float8, seen float8, ids text[], claimed_at float8, seconds float8)
-RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
-    UPDATE schedules SET look_at = after(claimed_at, seconds) WHERE id = ANY(ARRAY(
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    now float8 := now_of(skew, seen, true);
+BEGIN
+    UPDATE schedules SET look_at = greatest(after(claimed_at, seconds), now) WHERE id = ANY(ARRAY(
         SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, {OFFER_AGAIN})
-        ORDER BY s.id FOR UPDATE))
-$$;
+        ORDER BY s.id FOR UPDATE));
+END $$;

@@ -47,6 +47,12 @@ CREATE OR REPLACE FUNCTION oldest_write(now float8) RETURNS float8 LANGUAGE sql 
     SELECT (floor(now / 8640000) - 2) * 8640000
 $$;
 
+-- An instant before `at`: `now` minus a power of two. A verb that brings thousands of runs back notes a few instants, not one
+-- for each run: the table of locks has room for some thousands.
+CREATE OR REPLACE FUNCTION coarse_instant(at float8, now float8) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
+    SELECT now - 2 ^ ceil(ln(greatest(now - at, 0.01)) / ln(2) + 0.001)
+$$;
+
 -- The instant before which no write is under way. SLACK covers a server clock that was set back: the store's time goes back by
 -- less than that (now_of).
 CREATE OR REPLACE FUNCTION horizon(now float8) RETURNS float8 LANGUAGE plpgsql AS $$
@@ -67,7 +73,7 @@ DECLARE
 BEGIN
     IF current_setting('rota.open', true) <> '' THEN RETURN NULL; END IF;
     IF due >= now THEN RETURN due; END IF;
-    PERFORM note_write(at);
+    PERFORM note_write(coarse_instant(at, now));
     RETURN greatest(at, (SELECT f.intended FROM floors f WHERE f.kind = 0 AND f.task = of_task AND f.priority = level
                          ORDER BY f.version DESC LIMIT 1));
 END $$;
@@ -77,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION noted_expiry(expires float8, now float8) RETURNS float8 LANGUAGE plpgsql AS $$
 BEGIN
     IF expires < now AND coalesce(current_setting('rota.open', true), '') = '' THEN
-        PERFORM note_write(greatest(expires, oldest_write(now)));
+        PERFORM note_write(coarse_instant(greatest(expires, oldest_write(now)), now));
         DELETE FROM floors WHERE kind = 1;
     END IF;
     RETURN expires;
