@@ -1,11 +1,12 @@
 """Steps that wait for names: any run may meet them, at any time, and each step starts once."""
 
+import pytest
 from msgspec.structs import replace
 
 from rota.domain import needs
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
-from rota.domain.lifecycle import Discarded, Failed, Outcome, Skipped, Succeeded, settlement_of
+from rota.domain.lifecycle import Discarded, Failed, Outcome, Released, Skipped, Succeeded, settlement_of
 from rota.domain.policy import Policy
 from rota.domain.run import Member, NewRun, Run, State
 from rota.store import Command, MarkRow, RowQuery, RunQuery
@@ -249,6 +250,14 @@ class GroupContract(Staged):
         assert (await stage.see(two)).state is State.RUNNING
         await stage.end(second, Succeeded())
         assert (await stage.see(two)).state is State.SUCCEEDED
+
+    @pytest.mark.parametrize("first", ["stop", "release"])
+    async def test_a_stop_meets_a_release_in_one_batch_in_their_order(self, stage: Stage, first: str) -> None:
+        await stage.put(step("one", stops=True), two := step("two"))
+        one, released = (await stage.claim(free=2)).runs
+        batch = [settlement_of(one, Discarded(BOOM)), settlement_of(released, Released())]
+        await stage.store.settle(batch if first == "stop" else batch[::-1])
+        assert (await stage.see(two)).state is (State.QUEUED if first == "stop" else State.CANCELLED)
 
     async def test_a_success_stops_nothing(self, stage: Stage) -> None:
         await stage.put(step("one", stops=True), two := step("two", "one"))

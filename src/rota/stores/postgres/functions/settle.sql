@@ -131,7 +131,9 @@ BEGIN
             WHERE s.id <> ALL(done) AND (s.place = ANY(again)) = (phase = 1)
             ORDER BY array_position(again, s.place::integer), s.place
         LOOP
-            SELECT * INTO got FROM settle_one(one.settlement, now, wanted);
+            -- A stop ends the runs of its group that wait. A run of this batch that comes behind it was still running.
+            SELECT * INTO got FROM settle_one(one.settlement, now, wanted,
+                ARRAY(SELECT s_id[place] FROM unnest(again) AS place WHERE place > one.place));
             verdicts[one.place] := got.verdict;
             touched := touched || got.touched; tasks := tasks || got.tasks; dues := dues || got.dues;
             IF got.late IS NOT NULL THEN

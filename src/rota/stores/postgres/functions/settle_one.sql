@@ -53,7 +53,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
     new_due float8;
 BEGIN
-    UPDATE queue SET due_at = least(due_at, due), lane_at = lane_place(task, priority, least(due_at, due), now), failures = greatest(failures, failed_count),
+    UPDATE queue SET due_at = least(due_at, due), lane_at = lane_place(task, priority, least(due_at, due), now),
+        failures = greatest(failures, failed_count),
         hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
     WHERE id = holder.id AND body = l.body RETURNING due_at INTO new_due;
     RETURN new_due;
@@ -79,7 +80,8 @@ BEGIN
         INSERT INTO queue ({carried}, fence, awaited, note, hold, failures, losses, due_at, lane_at, expires_at, attempts, error,
             progress, saved, ahead)
         VALUES ({l.carried}, l.fence, l.awaited, l.note, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, failed_count, lost_count,
-            due, lane_place(l.task, l.priority, due, now), CASE WHEN NOT s.called THEN noted_expiry(l.expires_at, now) END, attempts_of(l, s.attempt, now), s.error,
+            due, lane_place(l.task, l.priority, due, now), CASE WHEN NOT s.called THEN noted_expiry(l.expires_at, now) END,
+            attempts_of(l, s.attempt, now), s.error,
             coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), awaited_by_holder)
         ON CONFLICT DO NOTHING;
         IF FOUND AND NOT awaited_by_holder AND EXISTS (
@@ -116,11 +118,11 @@ BEGIN
 END $$;
 
 -- Settle one run: a requeue, a mark that another run of the batch writes too, a run that others wait for, or a stale settlement.
--- `wanted`: the needs that runs wait for (lock_ends). Returns the verdict, the arrivals for `to_hint`, the touched runs, and what
--- the caller counts as decisions. Lock order: lock_ends has locked the leases and the
--- queued runs that are changed here.
+-- `wanted`: the needs that runs wait for (lock_ends). `spared`: runs that a stop of the group does not end. Returns the verdict,
+-- the arrivals for `to_hint`, the touched runs, and what the caller counts as decisions.
+-- Lock order: lock_ends has locked the leases and the queued runs that are changed here.
 CREATE OR REPLACE FUNCTION settle_one(
-    s settlement, now float8, wanted text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
+    s settlement, now float8, wanted text[], spared text[], OUT verdict text, OUT tasks text[], OUT dues float8[], OUT touched text[],
     OUT d_task text, OUT d_key text, OUT heir text, OUT late text, OUT late_key text,
     OUT stopped text[], OUT stopped_tasks text[], OUT stopped_keys text[], OUT stopped_by text
 ) LANGUAGE plpgsql AS $$
@@ -176,7 +178,7 @@ BEGIN
     END IF;
     IF s.stops IS NOT NULL AND final IS NOT NULL THEN
         stopped_by := l.task || ' ' || final;
-        SELECT * INTO got FROM cancel_group(s.stops, '{}', '{}', 'stopped', stopped_by, now);
+        SELECT * INTO got FROM cancel_group(s.stops, spared, '{}', 'stopped', stopped_by, now);
         tasks := tasks || got.tasks; dues := dues || got.dues; touched := touched || got.ended;
         stopped := got.ended; stopped_tasks := got.of_task; stopped_keys := got.of_key;
     END IF;
