@@ -49,6 +49,13 @@ class OfferContract(Staged):
         await timetable.fire(new_tick(schedule, then=await stage.now() - 0.5))
         assert await timetable.offered() == [REPORT]
 
+    async def test_one_that_has_no_tick_is_not_offered_when_it_is_resumed(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        await timetable.declare(new_schedule())
+        for command in (Command.PAUSE, Command.RESUME):
+            await timetable.control(command)
+        assert await timetable.offered() == []
+
     async def test_a_paused_one_is_not_offered_until_it_is_resumed(self, stage: Stage) -> None:
         timetable = Timetable(stage)
         await timetable.due()

@@ -103,7 +103,8 @@ BEGIN
         UPDATE schedules s SET paused = true, note = new_note, version = s.version + 1, look_at = NULL
         WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
     ELSE
-        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now, look_at = greatest(s.fires_at, now)
+        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now,
+            look_at = CASE WHEN s.fires_at IS NOT NULL THEN greatest(s.fires_at, now) END
         WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
     END IF;
     changed := FOUND::integer;

@@ -29,7 +29,8 @@ BEGIN
     applied := '{}';
     FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words)
                 WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
-        UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at, look_at = CASE WHEN tick.fires_at IS NOT NULL THEN greatest(tick.fires_at, now) END
+        UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at,
+            look_at = CASE WHEN tick.fires_at IS NOT NULL THEN greatest(tick.fires_at, now) END
         WHERE s.id = tick.id AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
         RETURNING s.task, s.key INTO schedule;
         IF FOUND THEN
