@@ -14,6 +14,7 @@ from rota.store import ClaimRequest, Command
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.columns import as_payload
 from storekit.contract import Stage, new_run
+from storekit.contract.stage import GREET
 from storekit.servers import PostgresServer
 from tests.stores.postgres_builds import checked, install
 
@@ -32,11 +33,11 @@ class Turns:
     def pass_seconds(self, seconds: float) -> None:
         self._backend.skew += seconds
 
-    async def go_on(self, turns: int = TURNS) -> None:
+    async def go_on(self, turns: int = TURNS, task: str = GREET) -> None:
         for _ in range(turns):
             self.pass_seconds(1)
-            await self._stage.put(run := new_run())
-            taken = await self._stage.take()
+            await self._stage.put(run := new_run(task, key="turn"))
+            (taken,) = (await self._stage.claim(tasks=[task])).runs
             assert taken.id == run.id
             await self._stage.end(taken, Succeeded())
 
@@ -114,7 +115,7 @@ async def test_parked_runs_are_found_when_there_is_room(stage: Stage, turns: Tur
     for expected in parked:
         (run,) = (await stage.claim(free=3, tasks=["limited"])).runs
         assert run.id == expected.id
-        await turns.go_on()
+        await turns.go_on(task="limited")
         await stage.end(run, Succeeded())
 
 
