@@ -335,14 +335,16 @@ class BehindContract(Staged):
         assert (await stage.take()).id == second.id
 
     async def test_a_join_keeps_no_need_that_its_own_step_has_met(self, stage: Stage) -> None:
-        """The run ahead is released, and too late when the next equal run comes. A store may expire it in that put,
-        which meets the need of the run behind; the join of the run behind must not bring that need back."""
+        """The run ahead is released, and too late when the next equal run comes: that put expires it, which meets the
+        need of the run behind, and joins the run behind."""
         await stage.put(new_run(unique="queued", key="k", expires_after=20))
         running = await stage.take()
         await stage.put(second := self.behind())
         await stage.settle(settlement_of(running, Released()))
         stage.wait(30)
         assert await stage.admit(self.behind()) == Decision(second.id, Reason.JOINED)
+        assert (await stage.see(running)).reason is Reason.EXPIRED
+        assert (await stage.see(second)).needs == ()
         assert (await stage.take()).id == second.id
 
     async def test_cooldowns_know_an_end_that_another_run_waited_for(self, stage: Stage) -> None:

@@ -154,13 +154,13 @@ BEGIN
     LOOP
         IF new.unique_key IS NOT NULL THEN
             -- If two runs of the key wait, the first was tried and is `ahead`, and the second waits for the end of the first:
-            -- then the second is the holder.
+            -- then the second is the holder. A run that is too late to start comes first: it ends below, and the loop looks again.
             IF alone THEN
                 SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
-                ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE;
+                ORDER BY (q.hold <> 3 AND q.expires_at <= now) IS TRUE DESC, q.ahead LIMIT 1 FOR NO KEY UPDATE;
             ELSE
                 SELECT * INTO holder FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
-                ORDER BY q.ahead LIMIT 1 FOR NO KEY UPDATE NOWAIT;
+                ORDER BY (q.hold <> 3 AND q.expires_at <= now) IS TRUE DESC, q.ahead LIMIT 1 FOR NO KEY UPDATE NOWAIT;
             END IF;
             tried := NULL;
             IF FOUND AND holder.hold <> 3 AND holder.expires_at <= now THEN

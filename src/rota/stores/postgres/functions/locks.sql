@@ -87,7 +87,7 @@ BEGIN
 END $$;
 
 -- Locks for runs that are put: the runs and names that they wait for, the group of the plan, and the waiting runs that they
--- may join. A lone run without needs locks the run that it joins in `admit`.
+-- may join. A lone run without needs whose key one run holds at most locks that run in `admit`.
 -- Lock order: leases (4) by id, names (5), queue (6) by id.
 CREATE OR REPLACE FUNCTION lock_needs(news incoming[], plan_group text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -96,7 +96,8 @@ DECLARE
     names text[] := ARRAY(SELECT w FROM unnest(wanted) AS w WHERE strpos(w, ' ') > 0);
     met text[];
 BEGIN
-    IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 AND NOT coalesce(news[1].behind, false) THEN
+    IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 AND NOT coalesce(news[1].behind, false) AND NOT EXISTS (
+        SELECT FROM queue q WHERE q.task = news[1].task AND q.unique_key = news[1].unique_key AND q.ahead) THEN
         RETURN;
     END IF;
     met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
