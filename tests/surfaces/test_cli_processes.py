@@ -143,3 +143,48 @@ def test_a_worker_of_some_tasks_leaves_the_others_alone(project: Project) -> Non
 )
 def test_what_cannot_work_is_refused(project: Project, options: list[str], says: str) -> None:
     assert says in sentence(project.rota("worker", *options), code=2)
+
+
+def test_a_worker_that_has_done_enough_exits_with_75(project: Project) -> None:
+    for name in ("Ada", "Bob", "Cy"):
+        project.rota("submit", "greet", f"name={name}")
+
+    done = project.rota("worker", "--max-runs", "2", "--concurrency", "1")
+
+    assert done.code == 75, done
+    assert "is worn out and ends with its last run: it has started 2 runs (--max-runs 2)" in done.err
+    assert states(project) == {"greet": ["succeeded", "succeeded", "queued"]}
+
+
+def test_a_worker_that_needs_too_much_memory_does_one_run_at_least(project: Project) -> None:
+    for name in ("Ada", "Bob"):
+        project.rota("submit", "greet", f"name={name}")
+
+    done = project.rota("worker", "--max-memory", "1M", "--concurrency", "1")
+
+    assert done.code == 75, done
+    assert " MiB of memory (--max-memory 1M)" in done.err
+    assert states(project) == {"greet": ["succeeded", "queued"]}
+
+
+def test_a_process_that_has_done_enough_is_replaced_at_once(project: Project) -> None:
+    for n in range(3):
+        project.rota("submit", "greet", f"name={n}")
+
+    done = project.rota("worker", "--processes", "2", "--max-runs", "1", "--concurrency", "1", "--burst")
+
+    assert done.code == 0, done
+    assert "has done enough; another takes its place" in done.err
+    assert states(project) == {"greet": ["succeeded"] * 3}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--max-runs", "0", "--max-runs 0: a whole number of runs, at least 1"),
+        ("--max-memory", "500", "--max-memory 500: a number and a unit, such as 500M or 2G"),
+    ],
+)
+def test_a_bound_that_means_nothing_is_refused(project: Project, option: str, value: str, says: str) -> None:
+    done = project.rota("worker", option, value)
+    assert (done.code, done.err) == (2, f"rota: {says}\n")

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from rota.engine.hooks import Hooks
 from rota.engine.slate import RenewerAt
 from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
+from rota.engine.wear import Wear
 from rota.engine.world import REAL, World
 from rota.errors import NotRunning, StoreUnavailable, UsageError
 from rota.flow import codes_of
@@ -51,6 +52,8 @@ class Core:
         """The URL of the store with its secrets; None if the app was given a Backend."""
         self.renewer: RenewerAt | None = None
         """The process that renews the leases while a call holds the interpreter."""
+        self.wear: Callable[[], Wear] = Wear
+        """Makes the wear of a worker: when it has done enough."""
         self.hooks = Hooks()
         self.resources = resources
         self.portal = Portal()
@@ -154,4 +157,5 @@ class Core:
                 registry.formats.written,
             ),
             self.renewer if backend is None else None,
+            self.wear(),
         )

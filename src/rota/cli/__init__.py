@@ -14,6 +14,8 @@ from rota.errors import InvalidOptions, RotaError, UsageError
 CALLS = ("submit", "call", "put")
 """Commands that take the arguments of a task."""
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+WORN = 75
+"""`rota worker` has done its --max-runs or reached its --max-memory: start another (EX_TEMPFAIL of sysexits.h)."""
 
 
 def main() -> None:

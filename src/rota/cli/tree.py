@@ -35,7 +35,7 @@ from rota.cli.worker.workers import workers
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 it failed, was refused or ran out of time; 2 it was asked wrongly; "
-    "3 rota diff found changes; 130 interrupted."
+    "3 rota diff found changes; 75 a worker has reached --max-runs or --max-memory; 130 interrupted."
 )
 
 app = App(

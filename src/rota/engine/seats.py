@@ -109,8 +109,8 @@ class Seats:
         if not self._taken:
             self._empty.set()
 
-    async def emptied(self, seconds: float) -> bool:
-        """Wait up to `seconds` until no run is in hand; False if there still is one."""
+    async def emptied(self, seconds: float | None) -> bool:
+        """Wait up to `seconds`, or without an end if None, until no run is in hand; False if there still is one."""
         try:
             async with asyncio.timeout(seconds):
                 await self._empty.wait()

@@ -28,6 +28,7 @@ from rota.engine.slate import RenewerAt, RenewerConnection, Slate
 from rota.engine.steps import FlowCode, Steps
 from rota.engine.ticks import Ticks
 from rota.engine.watchdog import Watchdog
+from rota.engine.wear import Wear
 from rota.engine.worker import BACKLOG, Worker
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
@@ -76,6 +77,7 @@ class Supervisor:
         world: World = REAL,
         flows: FlowCode = FlowCode(),  # noqa: B008
         renewer: RenewerAt | None = None,
+        wear: Wear | None = None,
     ) -> None:
         self.name = name
         self.loops: list[Loop] = []
@@ -89,6 +91,8 @@ class Supervisor:
         self._flows = flows
         self._stack = AsyncExitStack()
         self._renewer = renewer
+        self._wear = wear
+        self._leaving: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self.undeclared: set[str] = set()
@@ -97,6 +101,8 @@ class Supervisor:
         self._watchdog: Watchdog | None = None
         self.ended = False
         """Stopped, also if a part failed to stop, or abandoned."""
+        self.left = asyncio.Event()
+        """The engine has stopped by itself, without a call of `stop`."""
 
     async def _declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
         while True:
@@ -149,6 +155,8 @@ class Supervisor:
             self._tuning,
             self._backend.poll,
             self._world,
+            self._wear,
+            self._leave,
         )
         self._heart.start()
         if self._world.threads:
@@ -237,6 +245,19 @@ class Supervisor:
         finally:
             self.ended = True
             log.info("worker %s stopped", self.name)
+
+    def _leave(self, words: str) -> None:
+        """The worker starts no more runs: stop the engine when the runs in hand have ended, however long that takes."""
+        log.info("worker %s is worn out and ends with its last run: %s", self.name, words)
+
+        async def leave() -> None:
+            await self._seats.emptied(None)
+            try:
+                await self.stop(self._tuning.grace)
+            finally:
+                self.left.set()
+
+        self._leaving = asyncio.create_task(leave(), name="rota leave")
 
     async def _drain(self, drain_seconds: float) -> None:
         in_hand = plural(len(self._seats.leases()), "run")

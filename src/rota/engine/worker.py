@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
@@ -13,6 +14,7 @@ from rota.engine.offers import Offers
 from rota.engine.reports import Reports
 from rota.engine.seats import Seat, Seats
 from rota.engine.settler import Settler
+from rota.engine.wear import Wear
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
 from rota.store import Claim, ClaimRequest, Handed, Hint, Store
@@ -39,8 +41,11 @@ class Worker:
         tuning: Tuning,
         poll: float,
         world: World = REAL,
+        wear: Wear | None = None,
+        worn: Callable[[str], None] = log.info,
     ) -> None:
-        """`poll` is how many seconds may pass between two claims, if no hint comes."""
+        """`poll` is how many seconds may pass between two claims, if no hint comes. `worn` is called once, when `wear`
+        says that the worker has done enough."""
         self.name = seats.worker
         self.claimed_at: float | None = None
         """When the store last answered a claim, by the monotonic clock."""
@@ -58,6 +63,10 @@ class Worker:
         self._hungry = True  # the last claim found as many runs as it had room for
         self._wake = asyncio.Event()
         self._stopping = False
+        self.quiet = False
+        """The worker starts no more runs. It still fires schedules, offers lapsed runs and reports."""
+        self._wear = wear or Wear()
+        self._worn = worn
 
     async def run(self) -> None:
         """Claim, start, wait: for a hint, for the next due run, for a free seat, or for the poll."""
@@ -95,15 +104,22 @@ class Worker:
     async def _claim(self) -> float:
         """Claim and start the runs. Returns the seconds until it makes sense to claim again."""
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
-        free = max(0, self._seats.free)
+        free = self._room()
         claim = await self._claim_once(self._calls.tasks, free)
         for run in claim.runs:
-            if self._stopping:
+            if self._stopping or self.quiet:
                 self._release(run)
             elif run.lease not in self._seats:
                 self._start(run)
         self._hungry = claim.passed_over or len(claim.runs) >= free
         return self._pause if claim.wake is None else min(claim.wake, self._pause)
+
+    def _room(self) -> int:
+        """Return how many runs this worker may claim now."""
+        if not self.quiet and (words := self._wear.words()) is not None:
+            self.quiet = True
+            self._worn(words)
+        return 0 if self.quiet else self._wear.room(max(0, self._seats.free))
 
     async def _claim_once(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
@@ -139,6 +155,9 @@ class Worker:
             return
 
     def _start(self, run: Run) -> Seat:
+        self._wear.start()
+        if not self._wear.room(1):
+            self._wake.set()  # the next claim finds that the worker is worn out
         deadline = min(self._now() + self._tuning.lease, self._ahead + (run.until or 0.0))
         return self._calls.start(run, deadline, self._left)
 
@@ -148,7 +167,7 @@ class Worker:
 
     def _accept(self, handed: Handed) -> None:
         """Start a handed run. If its token is stale, a newer claim returns the run: just claim."""
-        if self._stopping or not self._handover.accepts(handed):
+        if self._stopping or self.quiet or not self._handover.accepts(handed):
             self.look()
             return
         self._handover.took = self._start(handed.run)

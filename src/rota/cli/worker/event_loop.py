@@ -7,17 +7,31 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from rota.errors import MissingExtra
 
+T = TypeVar("T")
 LoopKind = Literal["auto", "asyncio", "uvloop"]
 
 
-def run_on(kind: LoopKind, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` to its end, as `asyncio.run` does."""
+def run_on(kind: LoopKind, work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end and return its result, as `asyncio.run` does."""
     with asyncio.Runner(loop_factory=_factory(kind)) as runner:
-        runner.run(work)
+        return runner.run(work)
+
+
+async def first_of(*works: Coroutine[Any, Any, object]) -> None:
+    """Wait until one of `works` has ended, and cancel the others. Raises what the first one raised."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for task in done:
+        task.result()
 
 
 def check_loop(kind: LoopKind) -> None:

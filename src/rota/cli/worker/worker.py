@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.cli import OK, WORN
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.sizes import bytes_of
 from rota.cli.options.target import Target
 from rota.cli.options.times import seconds_of
 from rota.cli.render.logs import (
@@ -26,10 +28,11 @@ from rota.cli.render.logs import (
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
 from rota.cli.worker.children import Children, hold_tether, worker_command
-from rota.cli.worker.event_loop import LoopKind, Stop, check_loop, run_on, stop_signals
+from rota.cli.worker.event_loop import LoopKind, Stop, check_loop, first_of, run_on, stop_signals
 from rota.cli.worker.renewer import Logs, can_renew, renewer_for, renewing
 from rota.client.drain import drained
 from rota.domain.tuning import Tuning
+from rota.engine.wear import Wear
 from rota.errors import InvalidOptions
 
 log = logging.getLogger("rota")
@@ -46,6 +49,12 @@ Grace = Annotated[
     str | None,
     Parameter(allow_leading_hyphen=True, help="Time that running handlers get at the end: seconds, or 30s, 5m."),
 ]
+MaxRuns = Annotated[
+    int | None, Parameter(help="Start so many runs, let them end, and exit with 75; --processes starts another.")
+]
+MaxMemory = Annotated[
+    str | None, Parameter(help="The same when the process uses more memory than this, such as 500M or 2G.")
+]
 Tasks = Annotated[tuple[str, ...], Flag, Parameter(help="Only these tasks: a,b; may be repeated.")]
 
 
@@ -57,6 +66,8 @@ def worker(
     tasks: Tasks = (),
     processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
     burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
+    max_runs: MaxRuns = None,
+    max_memory: MaxMemory = None,
     loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
     log_level: LogLevel = None,
     log_format: LogFormat = None,
@@ -75,21 +86,22 @@ def worker(
     spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
     app = checked_app(target, tasks, concurrency=concurrency, **spans)
     check_loop(loop)
+    core_of(app).wear = _wear(max_runs, max_memory)
     level = chosen_level(log_level, verbose, quiet)
     log_to_stderr(app.settings, level, log_format, pid=tethered and crowded)
     logs = (log_format or app.settings.log_format, level or app.settings.log_level)
     banner = show if has_banner(*logs) else None
     if processes == 1:
         core_of(app).renewer = renewer_for(app, renewer)
-        run_on(loop, work(app, banner, logs, split(tasks), burst, tethered))
-        return 0
+        return run_on(loop, work(app, banner, logs, split(tasks), burst, tethered))
     if not 1 <= processes <= MOST_PROCESSES:
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
     if app.backend.url.startswith("memory:"):
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
     only = ",".join(split(tasks)) or None
     flags = ["--crowded", *(["--burst"] if burst else [])]
-    options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop}
+    bounds = {"max-runs": max_runs, "max-memory": max_memory}
+    options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop, **bounds}
     command = worker_command(target, *flags, **options, **log_options(level, log_format))
     return asyncio.run(work_in_many(command, processes, burst, banner, logs if can_renew(app) else None))
 
@@ -122,8 +134,9 @@ async def work(
     only: Collection[str] = (),
     burst: bool = False,
     tethered: bool = False,
-) -> None:
-    """Work until the first signal; the second signal stops the running handlers at once.
+) -> int:
+    """Work until the first signal, or until the worker is worn out; the second signal stops the running handlers at
+    once. Returns the exit code.
 
     `show` gets the banner, unless it is None. `logs` is the form and level of the renewer's log lines.
     """
@@ -135,15 +148,17 @@ async def work(
             core_of(app).renewer = core_of(app).renewer or renewer_for(app, address)
             names = await _start(app, only)
             begun.set()
-            stop.hurry = core_of(app).engine.hurry
+            engine = core_of(app).engine
+            stop.hurry = engine.hurry
             try:
                 seats = plural(core_of(app).tuning.concurrency, "seat")
                 ends = "ends when all is done" if burst else "Ctrl-C stops"
                 if show is not None:
                     show.line(f"rota worker: {plural(len(names), 'task')}, {seats}; {ends}")
-                await (_until_drained(app, names, stop) if burst else stop.asked.wait())
+                await first_of(engine.left.wait(), _until_drained(app, names, stop) if burst else stop.asked.wait())
                 if stop.asked.is_set() and any(task.running for task in app.status().tasks.values()):
                     log.info("told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
+                return WORN if engine.left.is_set() else OK
             finally:
                 await app.stop()
 
@@ -153,7 +168,8 @@ async def _until_drained(app: Rota, tasks: Collection[str], stop: Stop) -> None:
     client = app.client()
     heard = await client.news(0)
     while not stop.asked.is_set():
-        if await drained(client, core_of(app).engine, tasks):
+        engine = core_of(app).lifecycle.running
+        if engine is None or await drained(client, engine, tasks):
             return
         heard = await client.news(LOOK_AGAIN, heard)
 
@@ -187,3 +203,10 @@ def _tuned(tuning: Tuning, **given: float | None) -> Tuning:
         return Tuning(**{f: getattr(tuning, f) for f in Tuning.__struct_fields__} | changes)
     except ValueError as error:
         raise InvalidOptions(str(error)) from None
+
+
+def _wear(max_runs: int | None, max_memory: str | None) -> Callable[[], Wear]:
+    if max_runs is not None and max_runs < 1:
+        raise InvalidOptions(f"--max-runs {max_runs}: a whole number of runs, at least 1")
+    most = bytes_of(max_memory, "--max-memory")
+    return lambda: Wear(max_runs, most)
