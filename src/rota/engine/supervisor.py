@@ -253,7 +253,7 @@ class Supervisor:
         async def leave() -> None:
             await self._seats.emptied(None)
             try:
-                await self.stop(self._tuning.grace)
+                await self.stop(0.0)  # no run is in hand
             finally:
                 self.left.set()
 
