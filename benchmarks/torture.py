@@ -1,16 +1,18 @@
-"""PostgreSQL under a transaction that stays open: from submit to start, window by window.
+"""A store under a transaction that stays open: from submit to start, window by window.
 
-`python -m benchmarks --part torture [--seconds 1800] [--rate 800] [--workers 1] [--schedules 0]`. While one idle
-transaction has written a row and four REPEATABLE READ readers have read the store, VACUUM may remove no dead row.
+`python -m benchmarks --part torture [--store postgres] [--seconds 1800] [--rate 800] [--workers 1] [--schedules 0]`.
+PostgreSQL: while one idle transaction has written a row and four REPEATABLE READ readers have read the store, VACUUM
+may remove no dead row. SQLite: while one reader keeps its transaction open, no checkpoint may begin the log anew.
 """
 
 import argparse
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -35,6 +37,7 @@ DEAD = (
 
 def options(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks --part torture", description=__doc__)
+    parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
     parser.add_argument("--calm", type=float, default=40, help="seconds before the transactions open")
     parser.add_argument("--seconds", type=float, default=1800, help="seconds for which they stay open")
     parser.add_argument("--after", type=float, default=60, help="seconds after they have ended")
@@ -49,22 +52,28 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 
 def torture(words: Sequence[str]) -> Grid:
     given = options(words)
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="rota-bench-")))
+        if given.store == "sqlite":
+            file = folder / "rota.db"
+            return _measure(f"sqlite:///{file}", folder, given, _hold_file(file, given))
+        server = running.enter_context(PostgresServer(postgres_of_machine()[0], OPTIONS, tcp=True))
+        return _measure(server.url, folder, given, _hold(server.url, given))
+
+
+def _measure(url: str, folder: Path, given: argparse.Namespace, hold: Coroutine[None, None, None]) -> Grid:
+    """Send runs and work on them while `hold` opens and ends its transactions."""
     total = given.calm + given.seconds + given.after
-    with (
-        PostgresServer(postgres_of_machine()[0], OPTIONS, tcp=True) as server,
-        tempfile.TemporaryDirectory(prefix="rota-bench-") as folder,
-        ExitStack() as running,
-    ):
-        sent, started = (Path(folder) / name for name in ("sent", "started"))
-        for path in (sent, started):
-            Stamps.create(path, int(given.rate * total) + 1)
-        roles = ["work", server.url, str(started), str(given.limit), str(given.schedules)]
-        asyncio.run(_prepare(server.url, given.limit))
+    sent, started = (folder / name for name in ("sent", "started"))
+    for path in (sent, started):
+        Stamps.create(path, int(given.rate * total) + 1)
+    asyncio.run(_prepare(url, given.limit))
+    with ExitStack() as running:
         for _ in range(given.workers):
-            running.enter_context(_process(*roles))
+            running.enter_context(_process("work", url, str(started), str(given.limit), str(given.schedules)))
         time.sleep(3)
-        with _process("send", server.url, str(sent), str(given.limit), str(given.rate), str(total)):
-            asyncio.run(_hold(server.url, given, began=time.time()))
+        with _process("send", url, str(sent), str(given.limit), str(given.rate), str(total)):
+            asyncio.run(hold)
         return _windows(Stamps(sent), Stamps(started), given)
 
 
@@ -73,9 +82,26 @@ async def _prepare(url: str, limit: int) -> None:
         pass
 
 
-async def _hold(url: str, given: argparse.Namespace, began: float) -> None:
+async def _hold_file(file: Path, given: argparse.Namespace) -> None:
+    """Keep a read transaction of SQLite open after the calm, and say how long the log was."""
+    log = file.with_name(file.name + "-wal")
+    await asyncio.sleep(given.calm)
+    reader = sqlite3.connect(file, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM runs").fetchone()
+    print(f"the log at first: {log.stat().st_size:,} bytes", file=sys.stderr, flush=True)
+    await asyncio.sleep(given.seconds)
+    print(f"the log at the end: {log.stat().st_size:,} bytes", file=sys.stderr, flush=True)
+    reader.execute("COMMIT")
+    reader.close()
+    await asyncio.sleep(given.after)
+    print(f"the log afterwards: {log.stat().st_size:,} bytes", file=sys.stderr, flush=True)
+
+
+async def _hold(url: str, given: argparse.Namespace) -> None:
     """Open the transactions after the calm, and end them in time."""
-    await asyncio.sleep(began + given.calm - time.time())
+    began = time.time()
+    await asyncio.sleep(given.calm)
     held = [await asyncpg.connect(url) for _ in range(given.readers + 1)]
     for place, connection in enumerate(held):
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -15,8 +15,8 @@ from rota.domain.run import NewRun, Origin
 from rota.store import ClaimRequest, RunQuery
 from rota.stores import connect
 from rota.stores.sqlite import SqliteBackend
+from rota.stores.sqlite.connection import LONGEST_LOG, migrate, migrations
 from rota.stores.sqlite.connection import connect as open_store
-from rota.stores.sqlite.connection import migrate, migrations
 
 
 def new_run(id: str, payload: str = "") -> NewRun:
@@ -83,6 +83,22 @@ async def test_a_full_disk_refuses_the_put_and_loses_nothing(tmp_path: Path) -> 
             await store.put([new_run(f"big-{i}", "x" * 4000) for i in range(100)])
         claim = await store.claim(ClaimRequest("w", 1, ["t"], 10, 30))
         assert [run.id for run in claim.runs] == ["kept"], "all or nothing, and the store still works"
+
+
+async def test_the_log_that_a_reader_made_long_is_cut_when_the_reader_has_ended(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "rota.db")
+    log = tmp_path / "rota.db-wal"
+    async with backend.open() as store:
+        await store.put([new_run("first")])
+        with closing(sqlite3.connect(backend.path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM runs").fetchone()
+            for place in range(6):
+                await store.put([new_run(f"{place}-{i}", "x" * 4000) for i in range(1000)])
+            assert log.stat().st_size > LONGEST_LOG
+        for place in range(2):  # the first commit writes the log into the file, the second begins the log anew
+            await store.put([new_run(f"after-{place}")])
+        assert log.stat().st_size <= LONGEST_LOG
 
 
 async def test_the_page_limit_can_be_given_in_the_url(tmp_path: Path) -> None:

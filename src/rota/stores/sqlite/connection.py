@@ -11,6 +11,8 @@ from typing import NamedTuple
 from rota.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
 
 APPLICATION_ID = 0x726F7461  # "rota"
+LONGEST_LOG = 16 * 1024 * 1024
+"""The write-ahead log grows while a reader keeps its transaction open. Afterwards SQLite cuts it to so many bytes."""
 LOCK_PATIENCE = 20.0
 """The most seconds to wait for the transaction of another process."""
 
@@ -25,6 +27,7 @@ def connect(path: str) -> sqlite3.Connection:
                 _when_unlocked(connection, "PRAGMA journal_mode = WAL")  # this statement ignores the busy timeout
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG:d}")
             migrate(connection, path)
             connection.execute("PRAGMA busy_timeout = 0")  # see begin
         except BaseException:
