@@ -22,6 +22,15 @@ def test_a_submit_prints_the_id_of_a_durable_run(project: Project) -> None:
     assert run["priority"] == 7
 
 
+def test_a_submit_may_have_a_policy_of_its_own(project: Project) -> None:
+    options = ("--run-timeout", "1h", "--retry", "2", "--lost", "fail")
+    policy = run_of(project, project.rota("submit", "greet", "name=Ada", *options))["policy"]
+
+    assert isinstance(policy, dict)
+    assert (policy["timeout"], policy["retry"]["limit"], policy["lost"]) == (3600.0, 2, "fail")
+    assert "whole number from 0" in project.rota("submit", "greet", "name=Ada", "--retry", "-1").err
+
+
 def test_a_value_stays_text_where_the_task_takes_text(project: Project) -> None:
     run = run_of(project, project.rota("submit", "greet", "name=5"))
 

@@ -52,6 +52,22 @@ async def test_a_timeout_is_enforced() -> None:
             await run.result(timeout=10)
 
 
+async def test_one_submit_can_have_a_retry_and_a_timeout_of_its_own() -> None:
+    app = Rota("memory://")
+
+    @app.task(retry=Retry(5, delay=0), timeout=60)
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    async with app:
+        run = await endless.using(timeout=0.01, retry=Retry(1, delay=0), lost="fail").submit()
+        with pytest.raises(RunFailed, match=r"took longer than 0\.01 s"):
+            await run.result(timeout=10)
+        seen = await run.refresh()
+    assert [attempt.outcome for attempt in seen.attempts] == ["timed_out", "timed_out"]
+    assert seen.policy.lost == "fail"
+
+
 async def test_a_run_can_wait_for_its_time() -> None:
     app = Rota("memory://")
 

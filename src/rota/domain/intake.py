@@ -13,7 +13,7 @@ from rota.domain.ids import retry_id
 from rota.domain.keys import check_key, digest
 from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
-from rota.domain.policy import FAR, Policy
+from rota.domain.policy import FAR, Lost, Policy, Retry
 from rota.domain.run import NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.triggers import Every, Excluding, Trigger
@@ -36,6 +36,9 @@ class Options(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     key: str | None = None
     unique: Unique | None = None
+    timeout: Span | str | None = None
+    retry: Retry | None = None
+    lost: Lost | None = None
     origin: str = "submit"
 
 
@@ -52,7 +55,8 @@ def new_run(
     priority: int = 0,
     guards: Guards | None = None,
 ) -> NewRun:
-    """Return the run of a submit. `priority` and `guards` are those of the task; `options` can override them."""
+    """Return the run of a submit. `policy`, `priority` and `guards` are those of the task; `options` can override
+    them."""
     if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
@@ -65,6 +69,7 @@ def new_run(
             id=id, task=check_name(task), body=codec.encode(args, _SUBMIT, policy), guards=guards, priority=priority
         )
     expires = options.expires
+    policy = policy.overridden(timeout_of(options.timeout), options.retry, options.lost)
     if options.unique is not None:
         guards = replace(guards, unique=check_unique(options.unique))
     key = None if options.key is None else check_key(options.key)
@@ -118,6 +123,9 @@ class Timed(Struct, frozen=True, kw_only=True):
     start: datetime | None = None
     end: datetime | None = None
     once: Period | None = None
+    timeout: Span | str | None = None
+    retry: Retry | None = None
+    lost: Lost | None = None
 
 
 def new_schedule(
@@ -132,13 +140,15 @@ def new_schedule(
     guards: Guards,
     owner: str = "",
 ) -> Schedule:
-    """Return the schedule of a declaration. `options`, `priority` and `guards` are those of the call that it makes."""
+    """Return the schedule of a declaration. `policy`, `priority` and `guards` are those of the task. For the timeout,
+    the retry and `lost` of its runs, `options` (of the call) goes before `timed`, and `timed` before `policy`."""
     grace = None if timed.grace is None else seconds(timed.grace, "grace")
     check_grace(trigger, grace)
     if options.delay is not None or options.at is not None or options.expires is not None:
         raise ValueError(
             "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
         )
+    policy = policy.overridden(timeout_of(timed.timeout), timed.retry, timed.lost)
     run = new_run(id, task, args, policy, options, priority, guards)
     if timed.once is not None and timed.overlap is not None:
         raise ValueError("once= says already that a period has one run; leave out overlap=")

@@ -86,6 +86,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     timeout: float | None = None
     lost: Lost = "retry"
     max_losses: int = 5
+    own_retry: bool = False
+    """Whether a submit or a schedule gave `retry`. If not, a worker uses the retry that the task has in its code."""
 
     def __post_init__(self) -> None:
         if not _is_retry(self.retry):
@@ -100,6 +102,20 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     def frozen(self) -> "Policy":
         """Return the policy as it is stored with a run: without exception classes."""
         return replace(self, retry=self.retry.without_rules())
+
+    def overridden(self, timeout: float | None, retry: Retry | None, lost: Lost | None) -> "Policy":
+        """Return the policy with the options that a submit or a schedule gives. None keeps the value of this policy."""
+        if timeout is None and retry is None and lost is None:
+            return self
+        if retry is not None and retry.rules:
+            raise ValueError("retry: its rules name exception classes, which no run stores; give the rules to the task")
+        return replace(
+            self,
+            timeout=self.timeout if timeout is None else timeout,
+            retry=self.retry if retry is None else retry,
+            lost=self.lost if lost is None else lost,
+            own_retry=self.own_retry or retry is not None,
+        )
 
 
 class Limit(Struct, frozen=True, omit_defaults=True):

@@ -20,6 +20,7 @@ from rota.domain.lifecycle import (
     TimedOut,
     Unbindable,
 )
+from rota.domain.policy import Retry
 from rota.domain.results import FailOn, chosen
 from rota.domain.run import Failure, storable
 from rota.engine.executors.process import (
@@ -83,11 +84,11 @@ class Runner:
         except _TimeUp:
             return _too_late(handler, seat)
         except asyncio.CancelledError as error:
-            return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
+            return Failed(failure(error), _retry(handler, seat)) if seat.stop is None else seat.stop.value
         except BaseException as error:  # SystemExit too: here it is one handler's failure
             if isinstance(error, GeneratorExit) and _is_abandoned(seat):
                 raise
-            return raised(error, handler.retry)
+            return raised(error, _retry(handler, seat))
 
     async def _prepare(self, handler: Handler, seat: Seat) -> Outcome | None:
         """Make the arguments of a flow's step from the results of the steps before; an outcome if that fails."""
@@ -98,7 +99,7 @@ class Runner:
                 async with timeout:
                     seat.args = await self._steps.arguments(seat.run, handler.signature)
         except asyncio.CancelledError as error:
-            return Failed(failure(error), handler.retry) if seat.stop is None else seat.stop.value
+            return Failed(failure(error), _retry(handler, seat)) if seat.stop is None else seat.stop.value
         except NotWanted as no:
             return Skipped(str(no))
         except NotKnown as why:
@@ -109,7 +110,7 @@ class Runner:
         except Forgotten as error:
             return Discarded(failure(error))
         except Exception as error:  # the user's own `when` or `args`
-            return _too_late(handler, seat) if timeout.expired() else raised(error, handler.retry)
+            return _too_late(handler, seat) if timeout.expired() else raised(error, _retry(handler, seat))
         return None
 
     async def _call(self, handler: Handler, arguments: Arguments, seat: Seat) -> Any:
@@ -142,7 +143,7 @@ class Runner:
             return BadResult(Failure("ChildBadResult", str(error)))
         except ChildRaised as error:
             asked = verdict_from(*error.verdict, error.failure) if error.verdict else None
-            return asked or Failed(error.failure, handler.retry.for_names(error.kind_names))
+            return asked or Failed(error.failure, _retry(handler, seat).for_names(error.kind_names))
         if seat.stop is not None and seat.context.noticed:
             stopped: Outcome = seat.stop.value
             return stopped
@@ -197,9 +198,14 @@ class _TimeUp(Exception):
     """The timeout of the run, which is not a TimeoutError that the handler raised."""
 
 
+def _retry(handler: Handler, seat: Seat) -> Retry:
+    """Return the retry that counts: the one that was submitted with the run, else the one in the code of the task."""
+    return seat.run.policy.retry if seat.run.policy.own_retry else handler.retry
+
+
 def _too_late(handler: Handler, seat: Seat) -> TimedOut:
     late = Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s")
-    return TimedOut(late, handler.retry.for_error(TimeoutError()))
+    return TimedOut(late, _retry(handler, seat).for_error(TimeoutError()))
 
 
 async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None) -> Any:

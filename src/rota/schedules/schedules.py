@@ -16,6 +16,7 @@ from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.ids import retry_id
 from rota.domain.intake import Span, Timed, instant
+from rota.domain.policy import Lost, Retry
 from rota.domain.run import State
 from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule, Tick
 from rota.domain.ticks import backfill, passed_tick, run_now, tick_id, ticks_between, with_first_tick
@@ -56,6 +57,9 @@ class Schedules:
         end: datetime | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
+        timeout: Span | str | None = None,
+        retry: Retry | None = None,
+        lost: Lost | None = None,
     ) -> Schedule:
         """Add a schedule, or change the schedule named `id`: the change holds from its next tick on.
 
@@ -64,7 +68,8 @@ class Schedules:
         `all` (the last hundred, one after the other), or `skip`. A run that could not start within `grace` seconds of
         its tick never starts. Nothing fires before `start`, after `end`, or for the past. `expect` says when a run
         should have succeeded, such as "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused`
-        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause.
+        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `timeout`, `retry`
+        and `lost` of its runs go before those of the task; what `call` was bound with by `using` goes before both.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -75,6 +80,9 @@ class Schedules:
             end=end,
             expect=expect,
             paused=paused,
+            timeout=timeout,
+            retry=retry,
+            lost=lost,
         )
         return (await put)[0]
 
@@ -89,10 +97,22 @@ class Schedules:
         end: datetime | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
+        timeout: Span | str | None = None,
+        retry: Retry | None = None,
+        lost: Lost | None = None,
     ) -> Sequence[Schedule]:
         """Put thousands of schedules in one step: (name, trigger, call) each, with the same options. If one of them is
         wrong, raise before any is put."""
-        timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace, start=start, end=end)
+        timed = Timed(
+            overlap=overlap,
+            catch_up=catch_up,
+            grace=grace,
+            start=start,
+            end=end,
+            timeout=timeout,
+            retry=retry,
+            lost=lost,
+        )
         made = [call_of(call).to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
         return await self._put_made(made, expect, paused)
 

@@ -73,6 +73,11 @@ USING: dict[str, Kind] = {
     "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),
     "priority": Kind(optional(is_whole), "a whole number from -100 to 100, higher goes first"),
     "key": Kind(optional(is_text), "a text"),
+    "timeout": Kind(
+        optional(lambda value: _is_span(value) or is_text(value)),
+        'a number of seconds, a timedelta, or a text such as "30s"',
+    ),
+    "retry": Kind(optional(instance_of(Retry)), "write retry=Retry(5)"),
     "wait": Kind(optional(instance_of(int, float)), "a number of seconds, or False"),
 }
 

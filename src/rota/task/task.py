@@ -10,6 +10,7 @@ from rota.client.handle import RunHandle
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options, Span
+from rota.domain.policy import Lost, Retry
 from rota.task.call import Call
 from rota.task.chain import Chain, Link
 from rota.task.definition import Definition
@@ -136,6 +137,9 @@ class Task(Generic[C, P, T_co, R_co]):
         priority: int | None = None,
         key: str | None = None,
         unique: Unique | None = None,
+        timeout: Span | str | None = None,
+        retry: Retry | None = None,
+        lost: Lost | None = None,
         wait: Wait = None,
         connection: object | None = None,
     ) -> Using[P, R_co]:
@@ -144,11 +148,22 @@ class Task(Generic[C, P, T_co, R_co]):
         `delay` (seconds) or `at` (an aware datetime) says when the run is due. `expires` is a number of seconds after
         the due time, or an instant: a run that has not started by then never starts. A run with a higher `priority`
         starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside.
+        `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its rules.
         While the task has `max_pending` unfinished runs, a submit waits up to `wait` seconds for room (30 by default;
         False: not at all). `connection` is your own connection to the database of a PostgreSQL store: the run is put in
         the transaction that is open on `connection`, and a rollback removes the run.
         """
-        options = Options(delay=delay, at=at, expires=expires, priority=priority, key=key, unique=unique)
+        options = Options(
+            delay=delay,
+            at=at,
+            expires=expires,
+            priority=priority,
+            key=key,
+            unique=unique,
+            timeout=timeout,
+            retry=retry,
+            lost=lost,
+        )
         check_using(self.name, {**asdict(options), "wait": wait})
         return Using(self, self._definition, options, wait, connection)
 

@@ -23,6 +23,7 @@ from rota.client.handle import accept
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Unique
 from rota.domain.intake import Options
+from rota.domain.policy import Lost, Retry
 from rota.domain.run import Run
 from rota.domain.spec import TaskSpec
 from rota.errors import InvalidArguments, InvalidOptions, Refused, UnknownTask
@@ -54,6 +55,9 @@ def submit(
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
     key: Annotated[str | None, Parameter(help="What the run is about, instead of the task's own key.")] = None,
     unique: Annotated[Unique | None, Parameter(help="Make none while an equal one is queued, active or done.")] = None,
+    run_timeout: Annotated[str | None, Parameter(help="Stop a call after so long, instead of the task's.")] = None,
+    retry: Annotated[int | None, Parameter(help="Retry a failed call so often, instead of the task's.")] = None,
+    lost: Annotated[Lost | None, Parameter(help="If its worker dies: retry, or fail; instead of the task's.")] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="Wait at most so long: seconds, or 5m, 2h.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
@@ -79,6 +83,9 @@ def submit(
         priority=priority,
         key=key,
         unique=unique,
+        timeout=seconds_of(run_timeout, "--run-timeout"),
+        retry=None if retry is None else Retry(retry),
+        lost=lost,
     )
     if app is not None and task in core_of(app).registry.names():
         made = _known(app, task, values, args, options)

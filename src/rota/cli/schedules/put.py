@@ -19,6 +19,7 @@ from rota.cli.render.show import Show
 from rota.cli.schedules.find import ScheduleId, opened
 from rota.client.client import Client
 from rota.domain.intake import Options, Timed
+from rota.domain.policy import Lost, Retry
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
@@ -57,6 +58,9 @@ def put(
     tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none.")] = None,
     key: Annotated[str | None, Parameter(help="What its runs are about, instead of the task's own key.")] = None,
     priority: Annotated[int | None, Parameter(help="From -100 to 100, higher goes first.")] = None,
+    timeout: Annotated[str | None, Parameter(help="Stop a call after so long, instead of the task's.")] = None,
+    retry: Annotated[int | None, Parameter(help="Retry a failed call so often, instead of the task's.")] = None,
+    lost: Annotated[Lost | None, Parameter(help="If its worker dies: retry, or fail; instead of the task's.")] = None,
     paused: Annotated[bool, Flag, Parameter(help="Fire nothing until it is resumed.")] = False,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that neither app nor workers know.")] = False,
     target: Shared[Target],
@@ -75,6 +79,9 @@ def put(
         grace=seconds_of(grace, "--grace"),
         start=_instant(start, "--start", wall),
         end=_instant(end, "--end", wall),
+        timeout=seconds_of(timeout, "--timeout"),
+        retry=None if retry is None else Retry(retry),
+        lost=lost,
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
     made = target.run(_put(target, app, id, when, timed, call, expect, paused))
