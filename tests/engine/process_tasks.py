@@ -178,3 +178,11 @@ def let_it_speak() -> None:
     for thread in threading.enumerate():
         if thread.name == "late":
             thread.join()
+
+
+def whose_run() -> str:
+    return Context.current().run.id
+
+
+async def whose_run_async() -> str:
+    return await asyncio.to_thread(whose_run)

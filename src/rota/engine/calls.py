@@ -8,7 +8,7 @@ from typing import Any
 from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
 from rota.domain.run import Failure, Run
 from rota.domain.text import plural
-from rota.engine.context import Context
+from rota.engine.context import Context, context_here
 from rota.engine.endings import log_ending
 from rota.engine.events import Announcer
 from rota.engine.heart import Heart
@@ -64,7 +64,8 @@ class Calls:
     async def _serve(self, seat: Seat, left: Left) -> None:
         started = self._runner.stopwatch()
         serving.set((self._waiters, seat.lease))
-        run_here.set(seat.run)  # both variables are set for this asyncio task only
+        run_here.set(seat.run)
+        context_here.set(seat.context)  # these variables are set for this asyncio task only
         log.info("%s %s started (fence %d)", seat.run.task, seat.run.id, seat.run.fence)
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()

@@ -1,6 +1,7 @@
 """Context: what a handler can read about its run, and what it can store with the run."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,9 +10,13 @@ import msgspec
 from rota.domain import codec
 from rota.domain.arguments import encode_result
 from rota.domain.run import Note, Progress, Run, storable
+from rota.errors import NotRunning
 
 MESSAGE_LIMIT = 500
 WARNINGS_KEPT = 20
+
+context_here: ContextVar["Context | None"] = ContextVar("rota context", default=None)
+"""The context of the run whose handler is being called."""
 
 
 class Context:
@@ -38,6 +43,18 @@ class Context:
         self._saved: bytes | None = None
         self._noted = self._carried = 0
         self._warnings: list[str] = []
+
+    @staticmethod
+    def current() -> "Context":
+        """Return the context of the run that this code works for, in a coroutine, a thread or a child process. Raises
+        NotRunning outside of a handler."""
+        found = context_here.get()
+        if found is None:
+            raise NotRunning(
+                "no handler runs here: Context.current() works in the handler of a task and in what it calls; a thread "
+                "of your own needs a copy of the handler's context (contextvars.copy_context, asyncio.to_thread)"
+            )
+        return found
 
     @property
     def fence(self) -> int:

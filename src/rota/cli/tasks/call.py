@@ -19,7 +19,7 @@ from rota.domain.arguments import encode_result
 from rota.domain.ids import uuid7
 from rota.domain.results import judged
 from rota.domain.run import Progress, Run, State
-from rota.engine.context import Context
+from rota.engine.context import Context, context_here
 from rota.errors import RotaError
 from rota.task import Call, Definition, definition_of
 from rota.views.values import from_json
@@ -69,8 +69,10 @@ def call(
 
 def _called(app: Rota, task: Definition, made: Call, show: Show) -> object:
     positional, keyword = task.signature.decode(made.args)
+    context = _Local(_run_of(made), show)
+    context_here.set(context)
     if task.takes_context:
-        positional.insert(0, _Local(_run_of(made), show))
+        positional.insert(0, context)
     try:
         if inspect.iscoroutinefunction(task.fn):
             return asyncio.run(_awaited(app, task, positional, keyword))

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from rota.domain.arguments import Signature, encode_result
 from rota.domain.lifecycle import Succeeded
 from rota.domain.run import Run, storable
-from rota.engine.context import Context
+from rota.engine.context import Context, context_here
 from rota.engine.executors.importable import resolve
 from rota.engine.executors.messages import (
     HEADER,
@@ -117,6 +117,7 @@ class Server:
     def _serve(self, seat: "Seat") -> Answer:
         call = seat.call
         run_here.set(call.run)
+        context_here.set(seat.context)
         try:
             fn, signature = self._find(call)
         except BaseException as error:
