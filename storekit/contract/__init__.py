@@ -20,6 +20,7 @@ _PARTS = (
     "declaring_schedules",
     "disabling",
     "expiring",
+    "filtering",
     "firing",
     "flowing",
     "forgetting",
@@ -60,6 +61,7 @@ from storekit.contract.declaring import DeclareContract, ReportContract  # noqa:
 from storekit.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
 from storekit.contract.disabling import DisabledContract  # noqa: E402
 from storekit.contract.expiring import ExpiryContract  # noqa: E402
+from storekit.contract.filtering import FilterContract  # noqa: E402
 from storekit.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
 from storekit.contract.flowing import FlowContract, GroupContract  # noqa: E402
 from storekit.contract.forgetting import ForgetContract  # noqa: E402
@@ -134,6 +136,7 @@ class StoreContract(
     DeclareContract,
     ReportContract,
     ReadContract,
+    FilterContract,
     NamingContract,
     SweepContract,
     ForgetContract,

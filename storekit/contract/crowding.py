@@ -139,7 +139,7 @@ async def crowd(backend: Backend, operations: int, seed: int) -> None:
         while sum(worker.done for worker in workers) < operations:
             queued = sum(depth.queued for depth in (await near.depths()).items)
             await asyncio.gather(*(worker.act(queued > BACKLOG) for worker in workers))
-            running = (await near.runs(RunQuery(states=[State.RUNNING], limit=1000))).runs
+            running = (await near.runs(RunQuery(state=[State.RUNNING], limit=1000))).runs
             check(Counter(place for run in running for place in places(run)))
             backend.skew += dice.choice([0.0, 1.0, 3.0, 0.0, 8.0])
         await drain(backend, near, workers)
@@ -151,7 +151,7 @@ async def crowd(backend: Backend, operations: int, seed: int) -> None:
 
 async def drain(backend: Backend, store: Store, workers: list[Worker]) -> None:
     """Run all waiting runs to their end. Nothing new is put."""
-    paused = (await store.runs(RunQuery(states=[State.PAUSED], limit=1_000_000))).runs
+    paused = (await store.runs(RunQuery(state=[State.PAUSED], limit=1_000_000))).runs
     await store.control(Command.RESUME, [run.id for run in paused])
     for _ in range(200 + len(paused)):
         await asyncio.gather(*(worker.finish() for worker in workers))

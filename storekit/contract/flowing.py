@@ -215,7 +215,7 @@ class GroupContract(Staged):
         assert second.runs[0].member == Member(DAY, "one")
         run = await stage.take()
         await stage.end(run, Succeeded())
-        done = await stage.store.runs(RunQuery(group=DAY, states=[State.SUCCEEDED]))
+        done = await stage.store.runs(RunQuery(group=DAY, state=[State.SUCCEEDED]))
         assert ids(done.runs) == [day[0].id]
         assert (await stage.store.runs(RunQuery(group="nobody"))).runs == []
 

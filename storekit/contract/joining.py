@@ -350,7 +350,7 @@ class JoinedPriorityContract(Staged):
         assert (await stage.claim("bob", free=5)).runs == []
         await stage.end(busy, Succeeded())
         assert ids((await stage.claim("bob", free=5)).runs) == [second.id]
-        assert len((await stage.store.runs(RunQuery(states=[State.QUEUED], task=GREET))).runs) == 1
+        assert len((await stage.store.runs(RunQuery(state=[State.QUEUED], task=GREET))).runs) == 1
 
 
 class TouchesContract(Staged):

@@ -65,15 +65,15 @@ class ReadContract(Staged):
         await self.sample(stage)
         expected = [
             (RunQuery(), "gfedcba"),
-            (RunQuery(states=[State.QUEUED]), "gfe"),
-            (RunQuery(states=[State.RUNNING, State.CANCELLED]), "dc"),
+            (RunQuery(state=[State.QUEUED]), "gfe"),
+            (RunQuery(state=[State.RUNNING, State.CANCELLED]), "dc"),
             (RunQuery(task="t1"), "geca"),
             (RunQuery(key="k1"), "fba"),
             (RunQuery(task="t1", key="k1"), "a"),
-            (RunQuery(task="t1", key="k2", states=[State.QUEUED]), "e"),
+            (RunQuery(task="t1", key="k2", state=[State.QUEUED]), "e"),
             (RunQuery(task="t3"), ""),
             (RunQuery(key=""), ""),
-            (RunQuery(states=[State.PAUSED]), ""),
+            (RunQuery(state=[State.PAUSED]), ""),
         ]
         for query, found in expected:
             assert "".join(ids((await stage.store.runs(query)).runs)) == found

@@ -135,7 +135,7 @@ def test_every_page_of_a_list_is_patient() -> None:
         stage.backend.fail("runs", "request lost", times=len(PAUSES), after=1)
         stage.backend.fail("rows", "request lost", times=len(PAUSES), after=1)
         runs = [run.id async for run in client.all_runs(RunQuery(task="greet", limit=1))]
-        pages = [len(page.runs) async for page in client.pages(RunQuery(states=[State.PAUSED], limit=1))]
+        pages = [len(page.runs) async for page in client.pages(RunQuery(state=[State.PAUSED], limit=1))]
         rows = [row.id async for row in client.all_rows(Schedule, RowQuery(limit=1))]
         specs = [row.name async for row in client.all_rows(TaskSpec, RowQuery(limit=1))]
         assert runs == [stage.paused.id, stage.queued.id], "newest first"

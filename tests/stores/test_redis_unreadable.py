@@ -180,7 +180,7 @@ async def test_a_run_that_is_spoilt_or_lost_holds_up_nobody(
     run = await stage.take()
     assert run.id == plain.id
     assert [run.id for run in (await stage.store.runs(RunQuery())).runs] == [plain.id]
-    assert [run.id for run in (await stage.store.runs(RunQuery(states=[State.RUNNING]))).runs] == [plain.id]
+    assert [run.id for run in (await stage.store.runs(RunQuery(state=[State.RUNNING]))).runs] == [plain.id]
     await stage.end(run, Succeeded())
     stage.wait(61)
     assert (await stage.claim()).runs == []

@@ -164,7 +164,7 @@ async def test_one_bad_job_does_not_spoil_those_that_share_its_commit(tmp_path: 
             store.put([new_run("a")]), store.put([bad]), store.put([new_run("b")]), return_exceptions=True
         )
         assert isinstance(answers[1], ValueError)
-        page = await store.runs(RunQuery(states=[State.QUEUED]))
+        page = await store.runs(RunQuery(state=[State.QUEUED]))
         assert sorted(run.id for run in page.runs) == ["a", "b"]
 
 

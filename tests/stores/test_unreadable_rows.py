@@ -206,7 +206,7 @@ async def test_a_run_that_cannot_be_read_is_not_claimed_and_the_others_are(place
         await place.spoil("run", odd.id)
         assert [run.id for run in (await stage.claim(free=2)).runs] == [plain.id]
         assert (await stage.claim("bob", free=2)).runs == []
-        page = await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING]))
+        page = await store.runs(RunQuery(state=[State.QUEUED, State.RUNNING]))
         assert [run.id for run in page.runs] == [plain.id]
         assert [(depth.queued, depth.running) for depth in (await store.depths()).items] == [(1, 1)]
         assert await stage.find(odd) == []

@@ -54,7 +54,7 @@ class Office:
 
 
 async def waiting(store: Store) -> list[Run]:
-    return (await store.runs(RunQuery(states=[State.QUEUED, State.PAUSED], limit=1000))).runs
+    return (await store.runs(RunQuery(state=[State.QUEUED, State.PAUSED], limit=1000))).runs
 
 
 @asynccontextmanager

@@ -56,7 +56,7 @@ async def test_what_a_plan_has_waiting_is_still_the_plans() -> None:
         store = await new.client().store()
         await move(await old.client().store(), store)
         assert await plan(new, "R1") == "1 as they were, 1 cancelled"
-        assert len((await store.runs(RunQuery(group="plan:races@d", states=[State.QUEUED]))).runs) == 1
+        assert len((await store.runs(RunQuery(group="plan:races@d", state=[State.QUEUED]))).runs) == 1
 
 
 def test_the_command_moves_deadlines_with_the_rest(rota: Called, tmp_path: Path) -> None:

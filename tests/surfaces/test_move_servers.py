@@ -53,7 +53,7 @@ async def fill(url: str) -> tuple[Sequence[Schedule], dict[str, Run]]:
 
 
 async def waiting(store: Store) -> dict[str, Run]:
-    found = await store.runs(RunQuery(states=[State.QUEUED, State.PAUSED], limit=1000))
+    found = await store.runs(RunQuery(state=[State.QUEUED, State.PAUSED], limit=1000))
     return {run.id: run for run in found.runs}
 
 
@@ -145,7 +145,7 @@ async def test_steps_move_with_their_group_and_what_they_wait_for(urls: tuple[st
         await move(old, new)
         there = {run.id: run for run in (await new.runs(RunQuery(group="day@1"))).runs}
         assert {id: run.needs for id, run in there.items()} == {run.id: run.needs for run in (first, second)}
-        assert [run.id for run in (await old.runs(RunQuery(group="day@1", states=[State.QUEUED]))).runs] == [third.id]
+        assert [run.id for run in (await old.runs(RunQuery(group="day@1", state=[State.QUEUED]))).runs] == [third.id]
         await old.settle([settlement_of(running, Succeeded())])
         (run,) = (await new.claim(ClaimRequest("w", 1, ["work"], 9, 30))).runs
         await new.settle([settlement_of(run, Succeeded())])

@@ -334,7 +334,7 @@ async def test_ticks_that_were_refused_by_a_run_that_has_ended_since(scene: Scen
     scene.backend.skew += 10
     await scene.fire()
     store = await scene.store()
-    (running,) = (await store.runs(RunQuery(states=[State.RUNNING]))).runs
+    (running,) = (await store.runs(RunQuery(state=[State.RUNNING]))).runs
     scene.backend.skew -= 1
     await store.settle([settlement_of(running, Succeeded())])
     scene.backend.skew += 1

@@ -1,6 +1,6 @@
 BEGIN TRANSACTION;
 CREATE TABLE clock (now REAL NOT NULL, specs INTEGER NOT NULL);
-INSERT INTO "clock" VALUES(1794845513.98007,5);
+INSERT INTO "clock" VALUES(1794851835.10805,5);
 CREATE TABLE decisions (
     task     TEXT    NOT NULL,
     key      TEXT    NOT NULL,
@@ -13,11 +13,11 @@ CREATE TABLE decisions (
     by       TEXT,
     PRIMARY KEY (task, key, reason)
 ) WITHOUT ROWID;
-INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794845513.97903,1794845513.97903,NULL,'too loud','eve');
-INSERT INTO "decisions" VALUES('off','','paused',1,1794845513.87856,1794845513.87856,NULL,'until Monday','eve');
-INSERT INTO "decisions" VALUES('once','','cancelled',1,1794845513.91484,1794845513.91484,'unwanted','not today',NULL);
-INSERT INTO "decisions" VALUES('once','14','already_done',1,1794845513.92014,1794845513.92014,'again',NULL,NULL);
-INSERT INTO "decisions" VALUES('resize','','paused',1,1794845513.97254,1794845513.97254,'paused','wait',NULL);
+INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794851835.10698,1794851835.10698,NULL,'too loud','eve');
+INSERT INTO "decisions" VALUES('off','','paused',1,1794851835.00082,1794851835.00082,NULL,'until Monday','eve');
+INSERT INTO "decisions" VALUES('once','','cancelled',1,1794851835.03368,1794851835.03368,'unwanted','not today',NULL);
+INSERT INTO "decisions" VALUES('once','14','already_done',1,1794851835.04558,1794851835.04558,'again',NULL,NULL);
+INSERT INTO "decisions" VALUES('resize','','paused',1,1794851835.09763,1794851835.09763,'paused','wait',NULL);
 CREATE TABLE marks (
     task         TEXT NOT NULL,
     key          TEXT NOT NULL,
@@ -26,8 +26,8 @@ CREATE TABLE marks (
     failures     INTEGER NOT NULL,
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "marks" VALUES('once','14',1794845513.88892,1794845513.88892,0);
-INSERT INTO "marks" VALUES('once','15',NULL,1794845513.90504,1);
+INSERT INTO "marks" VALUES('once','14',1794851835.01596,1794851835.01596,0);
+INSERT INTO "marks" VALUES('once','15',NULL,1794851835.02514,1);
 INSERT INTO "marks" VALUES('once','by hand',1000000000.0,1000000000.0,0);
 CREATE TABLE rates (
     task     TEXT NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE rates (
     opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "rates" VALUES('mail','',1794845514.55145,NULL);
+INSERT INTO "rates" VALUES('mail','',1794851835.67116,NULL);
 CREATE TABLE runs (
     seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
     id           TEXT    NOT NULL UNIQUE,
@@ -79,26 +79,26 @@ CREATE TABLE runs (
     result       TEXT,
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
-INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,0,1794845513.88049,1,NULL,'succeeded',1794845513.88049,NULL,1,0,0,0,0,0,0,NULL,1794845513.88892,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794845513.88477,"ended_at":1794845513.88892,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,0,1794845513.89364,1,NULL,'failed',1794845513.89364,NULL,1,1,0,0,0,0,0,'failed',1794845513.90504,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794845513.89949,"ended_at":1794845513.90504,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
-INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,0,1794845513.91312,1,NULL,'cancelled',1794845513.91312,NULL,0,0,0,0,0,0,0,'cancelled',1794845513.91484,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,0,1794845513.9254,1,NULL,'running',1794845513.9254,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794845513.92883,1794845543.93395,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,0,1794845513.94903,1,NULL,'queued',1794846113.95809,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794845513.95145,"ended_at":1794845513.95809,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,0,1794845513.97017,1,NULL,'queued',1794845513.97017,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,0,1794845513.97017,1,NULL,'queued',1794845513.97017,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,0,1794845513.97017,1,NULL,'queued',1794845513.97017,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,0,1794845513.97017,1,NULL,'queued',1794845513.97017,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,5,1794845513.97017,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,0,1794845513.97017,1,NULL,'paused',1794845513.97017,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,0,1794845513.97017,1,NULL,'queued',1794845513.97017,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,0,1794851835.00506,1,NULL,'succeeded',1794851835.00506,NULL,1,0,0,0,0,0,0,NULL,1794851835.01596,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794851835.00894,"ended_at":1794851835.01596,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,0,1794851835.01778,1,NULL,'failed',1794851835.01778,NULL,1,1,0,0,0,0,0,'failed',1794851835.02514,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794851835.02112,"ended_at":1794851835.02514,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
+INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,0,1794851835.02893,1,NULL,'cancelled',1794851835.02893,NULL,0,0,0,0,0,0,0,'cancelled',1794851835.03368,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,0,1794851835.04857,1,NULL,'running',1794851835.04857,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794851835.05716,1794851865.06584,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,0,1794851835.06996,1,NULL,'queued',1794852435.08238,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794851835.07116,"ended_at":1794851835.08238,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,0,1794851835.08934,1,NULL,'queued',1794851835.08934,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,0,1794851835.08934,1,NULL,'queued',1794851835.08934,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,0,1794851835.08934,1,NULL,'queued',1794851835.08934,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,0,1794851835.08934,1,NULL,'queued',1794851835.08934,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,5,1794851835.08934,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,0,1794851835.08934,1,NULL,'paused',1794851835.08934,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,0,1794851835.08934,1,NULL,'queued',1794851835.08934,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
 CREATE TABLE schedules (
     id       TEXT PRIMARY KEY,
     task     TEXT NOT NULL,
     schedule TEXT NOT NULL,                    -- domain.schedule as JSON
     look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
 );
-INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794845573.97701,"fires_at":1794845573.97701,"version":1,"since":1794845513.97732}',1794845573.97701);
-INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794845573.97829,"fires_at":1794845573.97829,"version":2,"since":1794845513.97838,"paused":true,"note":"too loud"}',NULL);
+INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794851895.09927,"fires_at":1794851895.09927,"version":1,"since":1794851835.10031}',1794851895.09927);
+INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794851895.10579,"fires_at":1794851895.10579,"version":2,"since":1794851835.10599,"paused":true,"note":"too loud"}',NULL);
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON
@@ -113,7 +113,7 @@ CREATE TABLE stats (
     tally  TEXT    NOT NULL,
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
-INSERT INTO "stats" VALUES(29914091,'resize','{"task":"resize","succeeded":5}');
+INSERT INTO "stats" VALUES(29914197,'resize','{"task":"resize","succeeded":5}');
 CREATE TABLE waits (
     ended TEXT NOT NULL,                       -- the id of a run, or a name as in domain.needs
     run   TEXT NOT NULL,                       -- the run that waits for the end of `ended`
@@ -129,8 +129,8 @@ CREATE TABLE workers (
     wake_at REAL,
     report  TEXT    NOT NULL DEFAULT '{}'
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('dead',4,'["mail"]',1794845513.95145,0,NULL,'{}');
-INSERT INTO "workers" VALUES('reporter',1,'["none"]',1794845513.98007,1,1794845573.97701,'{"host":"h","seats":2}');
+INSERT INTO "workers" VALUES('dead',4,'["mail"]',1794851835.07116,0,NULL,'{}');
+INSERT INTO "workers" VALUES('reporter',1,'["none"]',1794851835.10805,1,1794851895.09927,'{"host":"h","seats":2}');
 CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
@@ -144,6 +144,11 @@ CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
 CREATE INDEX runs_requested ON runs (id) WHERE state = 'running' AND (cancel_requested = 1 OR pause_requested = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
+CREATE INDEX runs_of_task  ON runs (task);
+CREATE INDEX runs_keyed    ON runs (key) WHERE key IS NOT NULL;
+CREATE INDEX runs_uniquely ON runs (unique_key) WHERE unique_key IS NOT NULL AND unique_key IS NOT key;
+CREATE INDEX runs_failed   ON runs (state) WHERE state IN ('failed', 'cancelled');
+CREATE INDEX runs_failed_ended ON runs (task, finished_at) WHERE state IN ('failed', 'cancelled');
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
 CREATE INDEX decisions_old ON decisions (last_at);
 CREATE INDEX schedules_due ON schedules (look_at) WHERE look_at IS NOT NULL;

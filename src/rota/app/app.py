@@ -315,7 +315,7 @@ class Rota(Planning, AsyncOnly):
 
     async def _waiting(self, task: str) -> list[str]:
         states = (State.QUEUED, State.PAUSED)
-        queries = [RunQuery(task=name, states=states, limit=1000) for name in self._all_names(task)]
+        queries = [RunQuery(task=name, state=states, limit=1000) for name in self._all_names(task)]
         return [run.id for query in queries async for run in self._core.client.all_runs(query)]
 
     async def pause(self, task: str, note: str | None = None) -> bool:

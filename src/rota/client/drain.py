@@ -33,7 +33,7 @@ async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
     off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in off]
     for task in waiting:
-        async with aclosing(pages(store, RunQuery(states=[State.QUEUED], task=task, limit=PAGE))) as found:
+        async with aclosing(pages(store, RunQuery(state=[State.QUEUED], task=task, limit=PAGE))) as found:
             async for page in found:
                 if due := next((run for run in page.runs if run.due_at <= page.now and not run.needs), None):
                     return due
@@ -53,7 +53,7 @@ async def first_tick(store: Reads) -> Schedule | None:
 async def first_leased(store: Reads, tasks: Collection[str], worker: str | None = None) -> Run | None:
     """Return a run that `worker` holds according to the store, or a run of `tasks` whose lease has lapsed. Without
     `worker`, return any running run of `tasks`."""
-    page = await store.runs(RunQuery(states=[State.RUNNING], limit=PAGE))
+    page = await store.runs(RunQuery(state=[State.RUNNING], limit=PAGE))
     for run in page.runs:
         lapsed = run.until is not None and run.until <= page.now
         if run.worker == worker or (run.task in tasks and (lapsed or worker is None)):

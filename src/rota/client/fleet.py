@@ -121,7 +121,7 @@ def _fate(run: Run) -> str:
 
 async def all_running(store: Reads) -> list[Run]:
     """Return every running run. The report of a worker only counts the runs that it held at its last claim."""
-    return [run async for run in all_runs(store, RunQuery(states=[State.RUNNING], limit=PAGE))]
+    return [run async for run in all_runs(store, RunQuery(state=[State.RUNNING], limit=PAGE))]
 
 
 def wants_a_worker(run: Run, now: float) -> bool:

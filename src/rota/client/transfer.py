@@ -142,7 +142,7 @@ async def _shut(target: Store, tasks: set[str], by: str | None) -> AsyncGenerato
 
 async def _running(source: Store) -> set[str]:
     """Return the names under which other runs wait for the runs that are running in `source`."""
-    running = all_runs(source, RunQuery(states=[State.RUNNING], limit=PAGE))
+    running = all_runs(source, RunQuery(state=[State.RUNNING], limit=PAGE))
     return {name async for run in running for name in _known_by(run)}
 
 
@@ -179,7 +179,7 @@ async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:
 
 async def _waiting(source: Store) -> AsyncIterator[list[Run]]:
     """Yield waiting runs page by page, oldest first: a run is moved after the runs that it needs."""
-    ids = [run.id async for run in all_runs(source, RunQuery(states=WAITING, limit=PAGE))][::-1]
+    ids = [run.id async for run in all_runs(source, RunQuery(state=WAITING, limit=PAGE))][::-1]
     for first in range(0, len(ids), PAGE):
         found = (await source.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
         if waiting := [run for run in found if run.state in WAITING]:

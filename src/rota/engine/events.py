@@ -72,7 +72,7 @@ async def announce_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> 
 
 async def announce_stopped(store: Store, hooks: Hooks, group: str, now: float) -> None:
     """Emit `cancelled` for each run of `group` that the failure of a step, recorded at `now`, has cancelled."""
-    query = RunQuery(group=group, states=[State.CANCELLED], limit=PAGE)
+    query = RunQuery(group=group, state=[State.CANCELLED], limit=PAGE)
     try:
         async for run in all_runs(store, query):
             if run.reason is Reason.STOPPED and run.finished_at == now:

@@ -124,8 +124,8 @@ class Steps:
         """Return the result of the last success of a step; null if the step failed or was cancelled."""
         name = needs.named(need)
         assert name is not None
-        query = RunQuery(group=member.group, task=name.task, key=name.key, states=[State.SUCCEEDED], limit=1)
-        run = await first_run(self._store, query) or await first_run(self._store, replace(query, states=()))
+        query = RunQuery(group=member.group, task=name.task, key=name.key, state=[State.SUCCEEDED], limit=1)
+        run = await first_run(self._store, query) or await first_run(self._store, replace(query, state=()))
         if run is None:
             raise Forgotten(
                 f"the result of {name.key} is forgotten (period {once.period_of(name.key)}); run that step again"

@@ -134,7 +134,7 @@ class Ticks:
         if any(row.mark and row.mark.succeeded_at is not None and row.mark.succeeded_at > since for row in rows):
             return True
         # A mark may be forgotten before the next deadline comes; the last runs of a task are kept.
-        query = RunQuery(task=schedule.task, key=key, states=[State.SUCCEEDED], limit=LAST_RUNS)
+        query = RunQuery(task=schedule.task, key=key, state=[State.SUCCEEDED], limit=LAST_RUNS)
         done = (await self._store.runs(query)).runs if deadline.period is None else []
         return any(run.finished_at is not None and run.finished_at > since for run in done)
 

@@ -257,7 +257,7 @@ class Schedules:
                 else:
                     existing[nominal] = Decision(run.id, Reason.JOINED)
                     del fresh[nominal]
-        unfinished = RunQuery(task=schedule.task, key=schedule.key, states=[State.QUEUED, State.RUNNING], limit=100)
+        unfinished = RunQuery(task=schedule.task, key=schedule.key, state=[State.QUEUED, State.RUNNING], limit=100)
         runs = backfill(schedule, fresh, [run.id for run in (await client.runs(unfinished)).runs])
         made = iter((await client.put(runs)).items)
         return [existing[nominal] if nominal in existing else next(made) for nominal in nominals]

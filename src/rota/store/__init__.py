@@ -25,10 +25,15 @@ from rota.store.port import Backend as Backend
 from rota.store.port import Reads as Reads
 from rota.store.port import Store as Store
 from rota.store.queries import ALL_ROWS as ALL_ROWS
+from rota.store.queries import INSTANTS as INSTANTS
+from rota.store.queries import Count as Count
+from rota.store.queries import Instant as Instant
 from rota.store.queries import Page as Page
+from rota.store.queries import Position as Position
 from rota.store.queries import RowQuery as RowQuery
 from rota.store.queries import RunQuery as RunQuery
 from rota.store.queries import after_cursor as after_cursor
+from rota.store.queries import matches as matches
 from rota.store.reports import Report as Report
 from rota.store.reports import Stat as Stat
 from rota.store.reports import Tally as Tally

@@ -1,5 +1,6 @@
 """Paging: all runs or rows of a query, however many there are, read one page after the other."""
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TypeVar
@@ -10,7 +11,7 @@ from rota.domain.run import Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store.port import Reads
-from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
+from rota.store.queries import ALL_ROWS, Count, Page, RowQuery, RunQuery
 from rota.store.reports import WorkerSeen
 from rota.store.values import Reply
 
@@ -43,6 +44,25 @@ async def first_run(store: Reads, query: RunQuery) -> Run | None:
     """Return the newest run of `query`, None if there is none."""
     async with aclosing(all_runs(store, query)) as found:
         return await anext(found, None)
+
+
+COUNT_LIMIT = 10_000
+"""The most runs that `count_runs` counts."""
+COUNT_SECONDS = 1.0
+"""Seconds after which `count_runs` begins no further page."""
+COUNT_PAGE = 500
+
+
+async def count_runs(store: Reads, query: RunQuery, at_most: int = COUNT_LIMIT) -> Count:
+    """Return how many runs `query` finds. The count stops at `at_most`, and after COUNT_SECONDS of a search."""
+    counted, begun = 0, time.monotonic()
+    async with aclosing(pages(store, replace(query, limit=min(COUNT_PAGE, at_most), cursor=None))) as found:
+        async for page in found:
+            counted += len(page.runs)
+            late = page.searched_back_to is not None and time.monotonic() - begun > COUNT_SECONDS
+            if page.cursor is not None and (counted >= at_most or late):
+                return Count(min(counted, at_most), True)
+    return Count(min(counted, at_most), counted > at_most)
 
 
 async def row_pages(store: Reads, kind: type[Named], query: RowQuery = ALL_ROWS) -> AsyncGenerator[Reply[Named]]:

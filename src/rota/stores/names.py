@@ -17,8 +17,8 @@ def is_possible(name: str) -> bool:
 
 
 def possible_runs(query: RunQuery) -> RunQuery:
-    """Return `query` without impossible ids; if its task, key or group is impossible, a query that finds nothing."""
-    if not all(is_possible(name) for name in (query.task, query.key, query.group) if name is not None):
+    """Return `query` without impossible ids; if another name in it is impossible, a query that finds nothing."""
+    if not all(map(is_possible, query.names)):
         return RunQuery(ids=())
     if query.ids is None or all(map(is_possible, query.ids)):
         return query

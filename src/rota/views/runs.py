@@ -87,7 +87,7 @@ async def next_runs(store: Reads, task: str | None, count: int) -> Page:
     waiting: list[tuple[tuple[float, ...], int, Run]] = []
     now = (await store.depths()).now
     arrived = 0
-    async for run, seen in _each(store, RunQuery(states=[State.QUEUED], task=task)):
+    async for run, seen in _each(store, RunQuery(state=[State.QUEUED], task=task)):
         now, arrived = seen, arrived - 1  # newest first: a later item of the list arrived earlier
         if run.task not in off and not run.parked and not run.needs:
             waiting.append((_turn(run, now), arrived, run))

@@ -105,7 +105,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
     depths = (await store.depths()).items
     final = [state for state in State if state.final]
     decisions = (await store.rows(DecisionCount, about)).items
-    unfinished = (await store.runs(RunQuery(task=task, key=key, states=WAITING, limit=100))).runs
+    unfinished = (await store.runs(RunQuery(task=task, key=key, state=WAITING, limit=100))).runs
     waiting = (each for each in unfinished if each.state is not State.RUNNING)
     first = run or min(waiting, key=lambda each: each.due_at, default=None)
     return Evidence(
@@ -119,8 +119,8 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         of_task=(await store.rows(DecisionCount, RowQuery(task=task, key="", limit=50))).items,
         depth=next((depth for depth in depths if depth.task == task), Depth(task, 0, 0)),
         unfinished=unfinished,
-        ended=(await store.runs(RunQuery(task=task, key=key, states=final, limit=ENDED))).runs,
-        started=(await store.runs(RunQuery(task=task, states=STARTED, limit=100))).runs,
+        ended=(await store.runs(RunQuery(task=task, key=key, state=final, limit=ENDED))).runs,
+        started=(await store.runs(RunQuery(task=task, state=STARTED, limit=100))).runs,
         mark=None if key is None else await _mark(store, task, key),
         first=first,
         trail=[] if first is None else await follow(store, first),

@@ -128,7 +128,7 @@ async def _stopped(store: Reads, run: Run, now: float) -> list[Fact]:
     """Return which step's failure has stopped the flow, if `run` was cancelled by that."""
     if run.reason is not Reason.STOPPED or run.member is None:
         return []
-    failed = (await store.runs(RunQuery(group=run.member.group, states=[State.FAILED], limit=100))).runs
+    failed = (await store.runs(RunQuery(group=run.member.group, state=[State.FAILED], limit=100))).runs
     culprit = next((other for other in failed if other.member and other.member.stops), None)
     if culprit is None or culprit.member is None:
         return []

@@ -41,7 +41,7 @@ class Board:
     async def look(self, store: Reads) -> list[Run]:
         """Read the store and return the runs that have ended since the last look, in the order of their ends."""
         if self.began is None:
-            leftovers = await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING], limit=LEFTOVERS))
+            leftovers = await store.runs(RunQuery(state=[State.QUEUED, State.RUNNING], limit=LEFTOVERS))
             self.began = leftovers.now
             self._open = {run.id: run for run in leftovers.runs}
         page = await store.runs(RunQuery(limit=NEWEST))

@@ -130,7 +130,7 @@ async def _legible(store: Store) -> Check:
         await store.rows(MarkRow, RowQuery(limit=MOST))
         await store.rows(DecisionCount, RowQuery(limit=MOST))
         await store.stats()
-        await store.runs(RunQuery(states=[State.QUEUED, State.RUNNING, State.PAUSED], limit=MOST))
+        await store.runs(RunQuery(state=[State.QUEUED, State.RUNNING, State.PAUSED], limit=MOST))
     if not odd:
         return good("rows", "all can be read")
     named = one_line(", ".join(f"{kind} {name} ({why})" for (kind, name), why in list(odd.items())[:NAMED]))

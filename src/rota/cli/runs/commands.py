@@ -70,7 +70,7 @@ def ls(
         return
     if flow is not None or period is not None:
         group = target.run(_group(target, group, flow, period), code=True)
-    query = RunQuery(states=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
+    query = RunQuery(state=state, task=task, key=key, group=group, limit=limit, cursor=cursor)
     page, more = target.run(_page(target, query, schedule, since), code=task is not None)
     show.records([run_view(run) for run in page.runs], run_columns(page), "No runs.")
     if page.cursor:
@@ -162,7 +162,7 @@ async def _page(target: Target, query: RunQuery, schedule: str | None, since: st
             begin = None if since is None else await _begin(client, since, target)
             page, more = await matching(client, query, schedule, begin)
         if not page.runs and query.task is not None:
-            await check_known_somewhere([query.task], client, target)
+            await check_known_somewhere(list(query.tasks), client, target)
         if not page.runs and schedule is not None:
             await find_schedule(Schedules(lambda: client, "UTC"), schedule)
         return page, more

@@ -2,8 +2,10 @@
 
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from rota import store as port
@@ -20,6 +22,7 @@ from rota.stores.ledger import admit, claim, control, declare, holds, mark, rene
 from rota.stores.memory.book import MemoryBook
 from rota.stores.names import control_possible, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
+from rota.stores.search import Found, Search, behind, of_ids
 
 T = TypeVar("T")
 CAPACITY = 1_000_000
@@ -104,16 +107,14 @@ class MemoryStore:
         query = possible_runs(query)
         with self._transaction() as book:
             if query.ids is not None:
-                return port.Page(book.now, [book.runs[id] for id in query.ids if id in book.runs], None)
-            before = port.after_cursor(query.cursor)
-            found: list[Run] = []
-            runs = book.runs.values() if query.group is None else book.grouped(query.group)
-            for run in reversed(runs):
-                if (before is None or book.order[run.id] < before) and _matches(run, query):
-                    if len(found) == query.limit:
-                        return port.Page(book.now, found, str(book.order[found[-1].id]))
-                    found.append(run)
-            return port.Page(book.now, found, None)
+                return of_ids(query, book.runs, book.now)
+            search = Search(query)
+            walk = _walk(book, query, search.after)
+            while search.goes_on:
+                wanted = search.wanted
+                some = list(islice(walk, wanted))
+                search.take(some, behind(some, wanted))
+            return search.page(book.now)
 
     async def depths(self) -> port.Reply[port.Depth]:
         def read(book: MemoryBook) -> list[port.Depth]:
@@ -178,9 +179,14 @@ def _about(row: DecisionCount | port.MarkRow, query: port.RowQuery) -> bool:
     return (query.task is None or row.task == query.task) and (query.key is None or row.key == query.key)
 
 
-def _matches(run: Run, query: port.RunQuery) -> bool:
-    return (
-        (not query.states or run.state in query.states)
-        and (query.task is None or run.task == query.task)
-        and (query.key is None or query.key in (run.key, run.unique_key))
-    )
+def _walk(book: MemoryBook, query: port.RunQuery, after: port.Position | None) -> Iterator[Found]:
+    """Yield the runs behind `after` in the order of `query`, those that its state, task, key and group leave."""
+    narrow = port.RunQuery(state=query.states, task=query.task, key=query.key)
+    if query.order == "finished" and not query.sorts:
+        runs = (run for run in book.runs.values() if run.state.final)
+        ended = [(port.Position(run.finished_at or 0.0, book.order[run.id]), run) for run in runs]
+        placed: Iterable[tuple[port.Position, Run]] = sorted(ended, key=itemgetter(0), reverse=True)
+    else:
+        arrived = reversed(book.runs.values() if query.in_group is None else book.grouped(query.in_group))
+        placed = ((port.Position(0.0, book.order[run.id]), run) for run in arrived)
+    return ((place, run) for place, run in placed if (after is None or place < after) and port.matches(run, narrow))

@@ -1,6 +1,6 @@
 """Queries: runs, rows, stats and depths."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
-from rota.domain.run import State
+from rota.domain.run import FINAL, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import MarkRow, Report, RowQuery, RunQuery, WorkerSeen, after_cursor
+from rota.store import MarkRow, Position, Report, RowQuery, RunQuery, WorkerSeen
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 from rota.stores.unreadable import Kind
@@ -39,27 +39,66 @@ STATS = "SELECT minute, task, counts, waits, durations FROM {schema}.stats WHERE
 _TABLES = {State.QUEUED: "queue", State.PAUSED: "queue", State.RUNNING: "lease"}
 
 
-def runs_query(query: RunQuery) -> tuple[str, str, list[Any]]:
-    """Runs, newest first. Only the tables that can have runs in the states of `query` are read."""
-    if query.ids is not None:
-        return f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.runs WHERE id = ANY($3)", "", [list(query.ids)]
-    tables = sorted({_TABLES.get(state, "finished") for state in query.states})
-    conditions: list[tuple[str, Any]] = []
+# Each step of the recursion looks up the next task in the index finished_ended.
+ENDED_TASKS = """
+WITH RECURSIVE tasks AS (
+    (SELECT task FROM {schema}.finished ORDER BY task LIMIT 1)
+    UNION ALL
+    SELECT (SELECT f.task FROM {schema}.finished f WHERE f.task > tasks.task ORDER BY f.task LIMIT 1) FROM tasks
+        WHERE tasks.task IS NOT NULL)
+SELECT task FROM tasks WHERE task IS NOT NULL
+"""
+
+
+def runs_by_id(ids: Sequence[str]) -> tuple[str, str, list[Any]]:
+    return f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.runs WHERE id = ANY($3)", "", [list(ids)]
+
+
+def runs_query(query: RunQuery, after: Position | None, wanted: int) -> tuple[str, str, list[Any]]:
+    """At most `wanted` runs behind the place `after`, in the order of `query`."""
+    args: list[Any] = [wanted]
+
+    def arg(value: object) -> str:
+        args.append(value)
+        return f"${len(args) + 2}"
+
+    where = ["true"]
     if query.states:
-        conditions.append(("state = ANY(${})", [state.value for state in query.states]))
-    if query.task is not None:
-        conditions.append(("task = ${}", query.task))
-    if query.key is not None:
-        conditions.append(("${} IN (key, unique_key)", query.key))
-    if query.group is not None:
-        conditions.append(("id = ANY(ARRAY(SELECT run FROM {{schema}}.grouped WHERE grp = ${}))", query.group))
-    if (before := after_cursor(query.cursor)) is not None:
-        conditions.append(("seq < ${}", before))
-    where = " AND ".join(["true", *(text.format(place) for place, (text, _) in enumerate(conditions, 4))])
-    views = [f"{table}_runs" for table in tables] or ["runs"]
-    source = " UNION ALL ".join(f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.{view}" for view in views)
-    inner = f"SELECT * FROM ({source}) AS runs WHERE {where} ORDER BY seq DESC LIMIT $3"
-    return inner, "ORDER BY found.seq DESC", [query.limit + 1, *(value for _, value in conditions)]
+        where.append(f"state = ANY({arg([state.value for state in query.states])})")
+    if query.states and State.SUCCEEDED not in query.states and set(query.states) <= FINAL:
+        where.append("state <> 'succeeded'")  # in the words of the indexes of these runs
+    ended = query.order == "finished" and not query.sorts
+    if query.key is not None and not ended:
+        key = arg(query.key)
+        where.append(f"(key = {key} OR (unique_key = {key} AND unique_key IS DISTINCT FROM key))")
+    if query.in_group is not None:
+        where.append(f"id = ANY(ARRAY(SELECT run FROM {{schema}}.grouped WHERE grp = {arg(query.in_group)}))")
+    if ended:
+        return _ended_query(query, where, arg, after), "ORDER BY found.finished_at DESC, found.seq DESC", args
+    if query.tasks:
+        one = len(query.tasks) == 1
+        where.append(f"task = {arg(query.tasks[0])}" if one else f"task = ANY({arg(list(query.tasks))})")
+    if after is not None:
+        where.append(f"seq < {arg(after.seq)}")
+    # only the tables that can have runs in these states are read
+    views = [f"{table}_runs" for table in sorted({_TABLES.get(state, "finished") for state in query.states})]
+    source = " UNION ALL ".join(f"SELECT seq, {RUN_COLUMNS} FROM {{schema}}.{view}" for view in views or ["runs"])
+    inner = f"SELECT * FROM ({source}) AS runs WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT $3"
+    return inner, "ORDER BY found.seq DESC", args
+
+
+def _ended_query(query: RunQuery, where: list[str], arg: Callable[[object], str], after: Position | None) -> str:
+    """Ended runs, the last end first. Each task has its part of the index."""
+    tasks = f"SELECT unnest({arg(sorted(set(query.tasks)))}::text[]) AS task" if query.tasks else ENDED_TASKS
+    if after is not None:
+        where = [*where, f"(finished_at, seq) < ({arg(after.at)}::float8, {arg(after.seq)}::bigint)"]
+    return f"""
+SELECT ended.* FROM ({tasks}) AS tasks CROSS JOIN LATERAL (
+    SELECT seq, {RUN_COLUMNS} FROM {{schema}}.finished_runs AS runs
+    WHERE runs.task = tasks.task AND {" AND ".join(where)}
+    ORDER BY finished_at DESC, seq DESC LIMIT $3) AS ended
+ORDER BY finished_at DESC, seq DESC LIMIT $3
+"""
 
 
 class Rows(Struct, frozen=True):

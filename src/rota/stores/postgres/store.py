@@ -27,6 +27,7 @@ from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
 from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
+from rota.stores.search import Search, behind, of_ids
 from rota.stores.unreadable import legible, row_name
 
 if TYPE_CHECKING:
@@ -223,12 +224,16 @@ class PostgresStore:
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)
-        now, rows = await self._read(*queries.runs_query(query))
         if query.ids is not None:
-            found = {row["id"]: row for row in rows}
-            return port.Page(now, _legible_runs(found[id] for id in query.ids if id in found), None)
-        more = len(rows) > query.limit
-        return port.Page(now, _legible_runs(rows[: query.limit]), str(rows[query.limit - 1]["seq"]) if more else None)
+            now, rows = await self._read(*queries.runs_by_id(query.ids))
+            return of_ids(query, {row["id"]: run for row in rows if (run := _legible_run(row)) is not None}, now)
+        search, now = Search(query), self._backend.seen
+        while search.goes_on:
+            wanted = search.wanted
+            now, rows = await self._read(*queries.runs_query(query, search.after, wanted))
+            some = [(port.Position(row["finished_at"] or 0.0, row["seq"]), _legible_run(row)) for row in rows]
+            search.take(some, behind(some, wanted))
+        return search.page(now)
 
     async def depths(self) -> port.Reply[port.Depth]:
         now, found = await self._read(queries.DEPTHS, "ORDER BY found.task", [])
@@ -313,9 +318,8 @@ class PostgresStore:
             self._publish(0.0, called, ())
 
 
-def _legible_runs(rows: Iterable[Record]) -> list[Run]:
-    found = [legible("run", row["id"], partial(read_run, row[2:])) for row in rows]
-    return [run for run in found if run is not None]
+def _legible_run(row: Record) -> Run | None:
+    return legible("run", row["id"], partial(read_run, row[2:]))
 
 
 def _decisions(row: Record) -> list[Decision]:

@@ -9,25 +9,26 @@ import msgspec
 from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount
-from rota.domain.run import Run, State
+from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import (
     Depth,
     MarkRow,
     Page,
+    Position,
     Reply,
     Report,
     RowQuery,
     RunQuery,
     Stat,
     WorkerSeen,
-    after_cursor,
 )
 from rota.stores.redis import tallies
 from rota.stores.redis.msgpack import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
 from rota.stores.redis.rows import read_decision_count, read_mark, read_schedule
+from rota.stores.search import Found, Search, of_ids
 from rota.stores.unreadable import Kind, legible
 
 T = TypeVar("T")
@@ -60,26 +61,26 @@ _tasks = msgspec.json.Decoder(tuple[str, ...])
 
 async def runs(run: RunScript, query: RunQuery) -> Page:
     if query.ids is not None:
-        now, _, found = await run("runs", pack([list(query.ids)]))
-        return Page(now, read_runs(found)[0], None)
+        now, _, _, found = await run("runs", pack([list(query.ids)]))
+        return of_ids(query, {run.id: run for run in read_runs(found)[0]}, now)
     states = "".join(LETTERS[state] for state in query.states or State)
-    before: int | None = after_cursor(query.cursor)
-    page: list[tuple[int, Run]] = []
-    while True:
-        left = query.limit + 1 - len(page)
-        request = [None, states, query.task, query.key, left, before, query.group]
-        now, following, found = await run("runs", pack(request))
+    ended = query.order == "finished" and not query.sorts
+    search, now = Search(query), 0.0
+    while search.goes_on:
+        after = search.after
+        before = None if after is None else [repr(after.at), after.seq] if ended else [None, after.seq]
+        request = [None, states, query.tasks or None, query.key, search.wanted, before, query.in_group, ended]
+        now, following, looked, found = await run("runs", pack(request))
         rows = {found[at].decode(): found[at : at + 4] for at in range(0, len(found), 4)}
-        page += _legible("run", _read_placed, rows)
-        if not following or len(page) > query.limit:
-            break
-        before = following
-    cursor = str(page[query.limit - 1][0]) if len(page) > query.limit else None
-    return Page(now, [found for _, found in page[: query.limit]], cursor)
+        at, seq = following or (None, None)
+        place = None if seq is None else Position(float(at or 0.0), seq)
+        search.take(_legible("run", _read_placed, rows), place, looked)
+    return search.page(now)
 
 
-def _read_placed(item: list[Any]) -> tuple[int, Run]:
-    return read_seq(item[1]), read_run(*item)
+def _read_placed(item: list[Any]) -> Found:
+    run = read_run(*item)
+    return Position(run.finished_at or 0.0, read_seq(item[1])), run
 
 
 def _legible(kind: Kind, read: Callable[[Q], T], items: Mapping[str, Q]) -> list[T]:

@@ -1,14 +1,17 @@
 """Queries of users: pages of runs, newest first; depths, stats, and rows of the other kinds."""
 
+import heapq
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.domain.decision import DecisionCount
+from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, MarkRow, Page, Reply, RowQuery, RunQuery, Stat, WorkerSeen, after_cursor
+from rota.store import Depth, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
+from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.threads import Transaction
 from rota.stores.unreadable import legible, row_name
@@ -16,6 +19,24 @@ from rota.stores.unreadable import legible, row_name
 T = TypeVar("T")
 
 BY_ID = f"SELECT {RUNS} FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+BY_SEQ = f"SELECT {RUNS} FROM runs WHERE seq IN (SELECT value FROM json_each(?))"
+UNSUCCESSFUL = {State.FAILED, State.CANCELLED}
+"""The states whose runs have indexes of their own. SQLite uses such an index only for a condition in the same words."""
+ARRIVED = "SELECT seq, id FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?"
+SEQS = "SELECT seq FROM (SELECT seq FROM runs WHERE {0} ORDER BY seq DESC LIMIT ?)"
+ENDED = """
+SELECT finished_at, seq, id FROM runs WHERE task = ? AND finished_at IS NOT NULL AND {0}
+ORDER BY finished_at DESC, seq DESC LIMIT ?
+"""
+# Each step of the recursion looks up the next task in the index runs_ended.
+ENDED_TASKS = """
+WITH RECURSIVE tasks (task) AS (
+    SELECT min(task) FROM runs WHERE finished_at IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(task) FROM runs WHERE finished_at IS NOT NULL AND task > tasks.task) FROM tasks
+        WHERE tasks.task IS NOT NULL)
+SELECT task FROM tasks WHERE task IS NOT NULL
+"""
 
 # Each SELECT counts in an index of its own.
 DEPTHS = """
@@ -75,17 +96,49 @@ _depths = msgspec.json.Decoder(list[Depth])
 
 def runs(tx: Transaction, query: RunQuery) -> Page:
     if query.ids is not None:
-        found = {run.id: run for run in read_runs(tx.one(BY_ID, to_json(list(query.ids))))[0]}
-        return Page(tx.now, [found[id] for id in query.ids if id in found], None)
+        return of_ids(query, _by_id(tx.one(BY_ID, to_json(list(query.ids)))), tx.now)
+    search = Search(query)
+    while search.goes_on:
+        wanted = search.wanted
+        places = (_ended if query.order == "finished" and not query.sorts else _arrived)(
+            tx, query, search.after, wanted
+        )
+        found = _by_id(tx.one(BY_SEQ, to_json([place.seq for _, place in places])))
+        some = [(place, found.get(id)) for id, place in places]
+        search.take(some, behind(some, wanted))
+    return search.page(tx.now)
+
+
+def _by_id(text: str) -> dict[str, Run]:
+    return {run.id: run for run in read_runs(text)[0]}
+
+
+def _arrived(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
+    """The ids and places of `wanted` runs, newest first."""
     where, values = _conditions(query)
-    inner = f"SELECT * FROM runs WHERE {where} ORDER BY seq DESC LIMIT ?"
-    sql = f"SELECT json_array(json({RUNS}), json_group_array(seq)) FROM ({inner})"
-    rows, seqs = msgspec.json.decode(tx.one(sql, *values, query.limit + 1), type=tuple[msgspec.Raw, list[int]])
-    more = len(seqs) > query.limit
-    if more:  # cut before decoding: a run that cannot be read still counts for the end of the page
-        rows = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(rows, type=list[msgspec.Raw])[: query.limit]))
-    page, _ = read_runs(bytes(rows).decode())
-    return Page(tx.now, page, str(seqs[query.limit - 1]) if more else None)
+    if after is not None:
+        where, values = f"{where} AND seq < ?", [*values, after.seq]
+    if query.key is None:
+        sql, values = ARRIVED.format(where), [*values, wanted]
+    else:  # a union, so that each part uses its own index
+        parts = [
+            f"{which} AND {where}"
+            for which in ("key = ?", "unique_key = ? AND unique_key IS NOT NULL AND unique_key IS NOT key")
+        ]
+        sql = ARRIVED.format(f"seq IN ({' UNION '.join(map(SEQS.format, parts))})")
+        values = [*(query.key, *values, wanted) * 2, wanted]
+    return [(id, Position(0.0, seq)) for seq, id in tx.connection.execute(sql, values)]
+
+
+def _ended(tx: Transaction, query: RunQuery, after: Position | None, wanted: int) -> list[tuple[str, Position]]:
+    """The ids and places of `wanted` ended runs, the last end first. Each task has its part of the index."""
+    where, values = _conditions(msgspec.structs.replace(query, task=None))
+    if after is not None:
+        where, values = f"{where} AND (finished_at, seq) < (?, ?)", [*values, after.at, after.seq]
+    tasks = query.tasks or [task for (task,) in tx.connection.execute(ENDED_TASKS)]
+    each = (tx.connection.execute(ENDED.format(where), [task, *values, wanted]) for task in tasks)
+    found = [(Position(at, seq), id) for rows in each for at, seq, id in rows]
+    return [(id, place) for place, id in heapq.nlargest(wanted, found)]
 
 
 def depths(tx: Transaction) -> Reply[Depth]:
@@ -119,15 +172,17 @@ def stats(tx: Transaction, minutes: int) -> Reply[Stat]:
 
 
 def _conditions(query: RunQuery) -> tuple[str, list[Any]]:
+    """The conditions on states, tasks and the group."""
     conditions: list[tuple[str, Any]] = []
-    if query.states:
-        conditions.append(("state IN (SELECT value FROM json_each(?))", to_json(list(query.states))))
-    if query.task is not None:
-        conditions.append(("task = ?", query.task))
-    if query.key is not None:
-        conditions.append(("? IN (key, unique_key)", query.key))
-    if query.group is not None:
-        conditions.append(("grp = ?", query.group))
-    if (before := after_cursor(query.cursor)) is not None:
-        conditions.append(("seq < ?", before))
-    return " AND ".join(["true", *(sql for sql, _ in conditions)]), [value for _, value in conditions]
+    if query.tasks:
+        one = len(query.tasks) == 1
+        conditions.append(
+            ("task = ?", query.tasks[0])
+            if one
+            else ("task IN (SELECT value FROM json_each(?))", to_json(list(query.tasks)))
+        )
+    if query.in_group is not None:
+        conditions.append(("grp = ?", query.in_group))
+    states = ["state IN ('failed', 'cancelled')"] if query.states and not set(query.states) - UNSUCCESSFUL else []
+    states += [f"state IN ({', '.join(repr(state.value) for state in query.states)})"] if query.states else []
+    return " AND ".join(["true", *states, *(sql for sql, _ in conditions)]), [value for _, value in conditions]

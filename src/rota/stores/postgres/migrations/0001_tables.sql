@@ -72,6 +72,8 @@ CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
 CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL AND hold <> 3;
 CREATE INDEX queue_seq      ON queue (seq);
+CREATE INDEX queue_keyed    ON queue (key, seq) WHERE key IS NOT NULL;
+CREATE INDEX queue_uniquely ON queue (unique_key, seq) WHERE unique_key IS NOT NULL AND unique_key IS DISTINCT FROM key;
 -- At most one run of a unique key waits, with one exception: a run that was tried and waits for its retry may have one equal
 -- run behind it, which waits for its end. The first of these two is `ahead`.
 CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key, ahead) WHERE unique_key IS NOT NULL;
@@ -154,6 +156,12 @@ CREATE TABLE finished (
 );
 CREATE INDEX finished_seq   ON finished (seq);
 CREATE INDEX finished_ended ON finished (task, finished_at, seq);
+-- For reads of people. Those who put neither keys nor runs that fail pay for the first one only.
+CREATE INDEX finished_of_task  ON finished (task, seq);
+CREATE INDEX finished_keyed    ON finished (key, seq) WHERE key IS NOT NULL;
+CREATE INDEX finished_uniquely ON finished (unique_key, seq) WHERE unique_key IS NOT NULL AND unique_key IS DISTINCT FROM key;
+CREATE INDEX finished_failed   ON finished (seq) WHERE state <> 'succeeded';
+CREATE INDEX finished_failed_ended ON finished (task, finished_at, seq) WHERE state <> 'succeeded';
 
 CREATE TABLE waits (
     ended text COLLATE "C" NOT NULL,               -- the id of a run, or a name as in domain.needs

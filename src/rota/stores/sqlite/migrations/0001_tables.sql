@@ -64,6 +64,12 @@ CREATE INDEX runs_claimed  ON runs (worker, claim_n) WHERE state = 'running';
 CREATE INDEX runs_requested ON runs (id) WHERE state = 'running' AND (cancel_requested = 1 OR pause_requested = 1);
 CREATE INDEX runs_ended    ON runs (task, finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_grouped  ON runs (grp) WHERE grp IS NOT NULL;
+-- For reads only. Every index has the rowid, which is `seq`, behind its columns.
+CREATE INDEX runs_of_task  ON runs (task);
+CREATE INDEX runs_keyed    ON runs (key) WHERE key IS NOT NULL;
+CREATE INDEX runs_uniquely ON runs (unique_key) WHERE unique_key IS NOT NULL AND unique_key IS NOT key;
+CREATE INDEX runs_failed   ON runs (state) WHERE state IN ('failed', 'cancelled');
+CREATE INDEX runs_failed_ended ON runs (task, finished_at) WHERE state IN ('failed', 'cancelled');
 
 CREATE TABLE waits (
     ended TEXT NOT NULL,                       -- the id of a run, or a name as in domain.needs
