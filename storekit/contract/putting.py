@@ -46,6 +46,16 @@ class PutContract(Staged):
             body=new.body,
         )
 
+    async def test_headers_stay_with_a_run_from_its_put_to_its_end(self, stage: Stage) -> None:
+        headers = {"tenant": "acme", "note": "Ærø 🦉 \x00 \"'"}
+        new = new_run(headers=headers)
+        assert (await stage.running(new)).headers == headers
+        await stage.end(await stage.see(new), Released())
+        assert (await stage.take()).headers == headers
+        await stage.end(await stage.see(new), Succeeded())
+        assert (await stage.see(new)).headers == headers
+        assert (await stage.running()).headers == {}
+
     async def test_an_instant_stands_as_it_was_given(self, stage: Stage) -> None:
         at = math.floor(await stage.now()) + 3600.25
         new = new_run(at=at, expires_at=at + 60)

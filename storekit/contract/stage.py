@@ -58,11 +58,12 @@ def new_run(
     needs: Sequence[str] = (),
     behind: bool = False,
     member: Member | None = None,
+    headers: dict[str, str] | None = None,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
         task=task,
-        body=codec.encode(args, Origin(), policy, member),
+        body=codec.encode(args, Origin(), policy, member, headers),
         key=key,
         unique_key=(key or "only") if unique else None,
         guards=Guards(unique, join, max_wait, cooldowns, max_pending, behind),

@@ -186,3 +186,7 @@ def whose_run() -> str:
 
 async def whose_run_async() -> str:
     return await asyncio.to_thread(whose_run)
+
+
+def headers_here() -> dict[str, str]:
+    return dict(Context.current().headers)

@@ -31,6 +31,14 @@ def test_a_submit_may_have_a_policy_of_its_own(project: Project) -> None:
     assert "whole number from 0" in project.rota("submit", "greet", "name=Ada", "--retry", "-1").err
 
 
+def test_a_submit_may_have_headers(project: Project) -> None:
+    done = project.rota("submit", "greet", "name=Ada", "--header", "tenant=acme", "--header", "query=a=b")
+
+    assert run_of(project, done)["headers"] == {"tenant": "acme", "query": "a=b"}
+    assert '{"tenant": "acme", "query": "a=b"}' in project.rota("runs", "show", done.out.strip()).out
+    assert "write it as name=value" in project.rota("submit", "greet", "name=Ada", "--header", "tenant").err
+
+
 def test_a_value_stays_text_where_the_task_takes_text(project: Project) -> None:
     run = run_of(project, project.rota("submit", "greet", "name=5"))
 

@@ -20,6 +20,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
     origin: Origin | None = None
     policy: Policy | None = None
     member: Member | None = None
+    headers: dict[str, str] | None = None
 
 
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -27,9 +28,11 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Body)
 
 
-def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = None) -> bytes:
+def encode(
+    args: bytes, origin: Origin, policy: Policy, member: Member | None = None, headers: dict[str, str] | None = None
+) -> bytes:
     """Return the body of a run. Defaults are left out: most bodies have arguments and nothing else."""
-    if origin == _ORIGIN and policy == _POLICY:
+    if origin == _ORIGIN and policy == _POLICY and not headers:
         return b'{"v":%d,"args":%b}' % (VERSION, args)
     return _encoder.encode(
         Body(
@@ -38,6 +41,7 @@ def encode(args: bytes, origin: Origin, policy: Policy, member: Member | None = 
             None if origin == _ORIGIN else origin,
             None if policy == _POLICY else policy,
             member,
+            headers or None,
         )
     )
 

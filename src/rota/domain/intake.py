@@ -1,5 +1,6 @@
 """Intake: make the options of a call into a run or a schedule to store. A ValueError says what is wrong with them."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from rota.domain import codec
 from rota.domain.guards import Guards, Unique
+from rota.domain.headers import check_headers
 from rota.domain.ids import retry_id
 from rota.domain.keys import check_key, digest
 from rota.domain.once import NO_ARGUMENTS
@@ -39,6 +41,7 @@ class Options(Struct, frozen=True, kw_only=True):
     timeout: Span | str | None = None
     retry: Retry | None = None
     lost: Lost | None = None
+    headers: Mapping[str, str] | None = None
     origin: str = "submit"
 
 
@@ -70,13 +73,14 @@ def new_run(
         )
     expires = options.expires
     policy = policy.overridden(timeout_of(options.timeout), options.retry, options.lost)
+    headers = None if options.headers is None else check_headers(options.headers)
     if options.unique is not None:
         guards = replace(guards, unique=check_unique(options.unique))
     key = None if options.key is None else check_key(options.key)
     return NewRun(
         id=id,
         task=check_name(task),
-        body=codec.encode(args, Origin(options.origin), policy),
+        body=codec.encode(args, Origin(options.origin), policy, headers=headers),
         key=key,
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,

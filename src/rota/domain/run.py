@@ -182,6 +182,7 @@ class Run(RunHead, frozen=True, gc=False):
     policy: Policy = Policy()
     member: Member | None = None
     body: bytes = b""
+    headers: dict[str, str] = {}
 
     @property
     def lease(self) -> "Lease":

@@ -1,6 +1,6 @@
 """Context: what a handler can read about its run, and what it can store with the run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -65,6 +65,11 @@ class Context:
     def attempt(self) -> int:
         """The number of this call: 1 for the first, one more after every failure or loss."""
         return self.run.failures + self.run.losses + 1
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of this run (`using(headers=…)`). Runs that the handler submits get the same headers."""
+        return self.run.headers
 
     @property
     def nominal(self) -> datetime | None:

@@ -1,15 +1,19 @@
 """Call: one call of a task, encoded. Every run and every schedule of a task is made from a call."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.activity import Activity, touch_guards
+from rota.domain.headers import merged
 from rota.domain.intake import Options, Timed, new_run, new_schedule
 from rota.domain.once import Once, check_storable, once_in
 from rota.domain.run import NewRun
 from rota.domain.schedule import Schedule
 from rota.domain.spec import NamedByCode, TaskSpec
 from rota.domain.triggers import Trigger
+from rota.engine.context import context_here
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.task.ids import new_id
 
@@ -27,14 +31,21 @@ class Call(Struct, frozen=True):
     once: Once | NamedByCode | None = None
 
     def to_run(self) -> NewRun:
-        """Return a new run of this call, in no period; every `to_run` makes another run."""
-        spec = self.spec
+        """Return a new run of this call, in no period; every `to_run` makes another run. In a handler, the new run gets
+        the headers of the handler's run."""
+        spec, options, here = self.spec, self.options, context_here.get()
+        if here is not None and here.headers:
+            options = replace(options, headers=merged(here.headers, options.headers))
         try:
-            return new_run(new_id(), spec.name, self.args, spec.policy, self.options, spec.priority, spec.guards)
+            return new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards)
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
+
+    def with_headers(self, inherited: Mapping[str, str]) -> "Call":
+        """Return this call with `inherited` headers beside its own, which go first."""
+        return replace(self, options=replace(self.options, headers=merged(inherited, self.options.headers)))
 
     def to_run_at(self, now: float) -> NewRun:
         """Return a new run of this call; if the task has `once=`, in the period that `now`, the store's time, belongs

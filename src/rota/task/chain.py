@@ -11,6 +11,7 @@ from rota.client.handle import RunHandle
 from rota.client.portal import Portal
 from rota.domain.flow import CHAIN, KEPT, StepSpec, as_step
 from rota.errors import InvalidArguments, InvalidOptions
+from rota.task.call import Call as EncodedCall
 from rota.task.definition import call_of, definition_of
 from rota.task.ids import new_id
 
@@ -39,15 +40,16 @@ class Chain:
 
     async def submit(self) -> "ChainHandle":
         """Submit all calls in one transaction. They are durable when `submit` returns; the first stage may start."""
-        specs, calls = self._specs()
+        specs, bound = self._specs()
         period = new_id()
+        calls = _with_headers(specs, bound)
         runs = [
-            replace(as_step(call_of(calls[name]).to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
+            replace(as_step(calls[name].to_run(), spec, specs, CHAIN, period, None), expires_after=KEPT)
             for name, spec in specs.items()
         ]
         answers = (await self._client.put(runs)).items
         handles = {
-            name: definition_of(calls[name].task).handle(answer) for name, answer in zip(specs, answers, strict=True)
+            name: definition_of(bound[name].task).handle(answer) for name, answer in zip(specs, answers, strict=True)
         }
         last = list(specs)[-len(self._stages[-1]) :]
         return ChainHandle(handles, last, len(last) == 1, self._client.portal)
@@ -121,6 +123,17 @@ def _task_of(call: Call) -> "Task[..., ..., Any, Any]":
     from rota.task.task import Bound
 
     return call.task if isinstance(call, Bound) else call
+
+
+def _with_headers(specs: Mapping[str, StepSpec], bound: "Mapping[str, Bound[Any]]") -> dict[str, EncodedCall]:
+    """Return the calls of the steps. A step gets the headers of the steps before it, which are earlier in `specs`."""
+    calls: dict[str, EncodedCall] = {}
+    for name, spec in specs.items():
+        calls[name] = call_of(bound[name])
+        for parent in spec.after:
+            if headers := calls[parent].options.headers:
+                calls[name] = calls[name].with_headers(headers)
+    return calls
 
 
 def _free_name(name: str, taken: Mapping[str, object]) -> str:

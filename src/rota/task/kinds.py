@@ -78,6 +78,7 @@ USING: dict[str, Kind] = {
         'a number of seconds, a timedelta, or a text such as "30s"',
     ),
     "retry": Kind(optional(instance_of(Retry)), "write retry=Retry(5)"),
+    "headers": Kind(optional(instance_of(Mapping)), 'names with texts, e.g. headers={"tenant": "acme"}'),
     "wait": Kind(optional(instance_of(int, float)), "a number of seconds, or False"),
 }
 

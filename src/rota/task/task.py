@@ -1,6 +1,6 @@
 """Task: a named function and its policies. Calling a task calls the function; submitting a task makes a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -140,6 +140,7 @@ class Task(Generic[C, P, T_co, R_co]):
         timeout: Span | str | None = None,
         retry: Retry | None = None,
         lost: Lost | None = None,
+        headers: Mapping[str, str] | None = None,
         wait: Wait = None,
         connection: object | None = None,
     ) -> Using[P, R_co]:
@@ -149,6 +150,7 @@ class Task(Generic[C, P, T_co, R_co]):
         the due time, or an instant: a run that has not started by then never starts. A run with a higher `priority`
         starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside.
         `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its rules.
+        `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
         While the task has `max_pending` unfinished runs, a submit waits up to `wait` seconds for room (30 by default;
         False: not at all). `connection` is your own connection to the database of a PostgreSQL store: the run is put in
         the transaction that is open on `connection`, and a rollback removes the run.
@@ -163,6 +165,7 @@ class Task(Generic[C, P, T_co, R_co]):
             timeout=timeout,
             retry=retry,
             lost=lost,
+            headers=headers,
         )
         check_using(self.name, {**asdict(options), "wait": wait})
         return Using(self, self._definition, options, wait, connection)

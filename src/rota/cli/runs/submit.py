@@ -58,6 +58,9 @@ def submit(
     run_timeout: Annotated[str | None, Parameter(help="Stop a call after so long, instead of the task's.")] = None,
     retry: Annotated[int | None, Parameter(help="Retry a failed call so often, instead of the task's.")] = None,
     lost: Annotated[Lost | None, Parameter(help="If its worker dies: retry, or fail; instead of the task's.")] = None,
+    header: Annotated[
+        list[str] | None, Parameter(help="A header as name=value, which travels with the run; may be repeated.")
+    ] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="Wait at most so long: seconds, or 5m, 2h.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
@@ -86,6 +89,7 @@ def submit(
         timeout=seconds_of(run_timeout, "--run-timeout"),
         retry=None if retry is None else Retry(retry),
         lost=lost,
+        headers=None if header is None else _headers(header),
     )
     if app is not None and task in core_of(app).registry.names():
         made = _known(app, task, values, args, options)
@@ -157,6 +161,16 @@ def _answer(show: Show, made: Submitted) -> None:
         show_result(show, ended)
     if ended is not None:
         judge(ended)
+
+
+def _headers(given: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidOptions(f"--header {text}: write it as name=value")
+        found[name] = value
+    return found
 
 
 def _instant(text: str | None) -> datetime | None:

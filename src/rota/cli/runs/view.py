@@ -155,6 +155,7 @@ def _facts(run: "Run", now: float) -> Table:
         ("touches", f"{run.touches}: made once, joined {run.touches - 1:,} times" if run.touches > 1 else None),
         ("policy", policy_words(run)),
         ("origin", origin_words(run, shown)),
+        ("headers", ", ".join(f"{name}={value}" for name, value in run.headers.items()) or None),
         ("worker", run.worker),
         ("progress", progress(run) or None),
         ("checkpoint", None if run.saved is None else to_json(from_json(run.saved))),

@@ -379,4 +379,5 @@ def _fields_of(body: bytes) -> dict[str, Any]:
         "policy": read.policy or Policy(),
         "member": read.member,
         "body": body,
+        "headers": read.headers or {},
     }

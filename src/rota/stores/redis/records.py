@@ -157,6 +157,7 @@ def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | Non
         origin=read.origin or _ORIGIN,
         policy=read.policy or _POLICY,
         member=read.member,
+        headers=read.headers or {},
     )
 
 
@@ -189,6 +190,7 @@ def _first_claimed(id: str, record: Any, lease: _Lease, stored: bytes, read: cod
         policy=read.policy or _POLICY,
         member=read.member,
         body=stored,
+        headers=read.headers or {},
     )
 
 
