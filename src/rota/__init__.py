@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rota.client.handle import RunHandle
     from rota.client.portal import Portal
     from rota.client.tick_outcomes import TickOutcome
+    from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
     from rota.domain.period import Period
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         UnknownTask,
         Unstorable,
         UsageError,
+        WorkerNotFound,
     )
     from rota.flow import Flow, FlowStatus, Step, StepStatus
     from rota.schedules.plans import PlanOptions, PlanReport
@@ -76,7 +78,7 @@ __all__ = [
     "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
     "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions", "TaskStatus",
     "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
-    "Why", "status_dict"
+    "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -85,6 +87,7 @@ _MODULES = {
     "rota.schedules.schedules": "Schedules",
     "rota.client.portal": "Portal",
     "rota.client.client": "Client",
+    "rota.client.workers": "Workers",
     "rota.app.app": "Rota",
     "rota.app.status": "Health LoopStatus Status TaskStatus",
     "rota.client.handle": "RunHandle",
@@ -105,7 +108,7 @@ _MODULES = {
         "Discard DuplicateTask HandlerVerdict InvalidArguments InvalidOptions MissingExtra NoStore NotRunning "
         "NotSimulated QueueFull Refused DrainTimeout RetryAfter RotaError RunCancelled RunEnded RunFailed RunNotFound "
         "ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError StoreUnavailable TaskError "
-        "UnknownTask Unstorable UsageError"
+        "UnknownTask Unstorable UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",

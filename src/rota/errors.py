@@ -101,6 +101,10 @@ class RunNotFound(RotaError, LookupError):
     """The store has no run with this id: the run never existed, or retention has deleted it."""
 
 
+class WorkerNotFound(RotaError, LookupError):
+    """The store has seen no worker of this name lately, or several whose names begin so."""
+
+
 class ScheduleNotFound(RotaError, LookupError):
     """The store has no schedule with this id."""
 

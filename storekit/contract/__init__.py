@@ -18,6 +18,7 @@ _PARTS = (
     "deciding",
     "declaring",
     "declaring_schedules",
+    "directing",
     "disabling",
     "expiring",
     "filtering",
@@ -59,6 +60,7 @@ from storekit.contract.crowding import CrowdContract  # noqa: E402
 from storekit.contract.deciding import DecisionContract, RowContract, ScheduleSweepContract  # noqa: E402
 from storekit.contract.declaring import DeclareContract, ReportContract  # noqa: E402
 from storekit.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
+from storekit.contract.directing import DirectContract  # noqa: E402
 from storekit.contract.disabling import DisabledContract  # noqa: E402
 from storekit.contract.expiring import ExpiryContract  # noqa: E402
 from storekit.contract.filtering import FilterContract  # noqa: E402
@@ -114,6 +116,7 @@ class StoreContract(
     OwnNeedContract,
     StandBehindContract,
     TouchesContract,
+    DirectContract,
     DisabledContract,
     PendingContract,
     CooldownContract,

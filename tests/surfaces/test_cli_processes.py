@@ -152,7 +152,7 @@ def test_a_worker_that_has_done_enough_exits_with_75(project: Project) -> None:
     done = project.rota("worker", "--max-runs", "2", "--concurrency", "1")
 
     assert done.code == 75, done
-    assert "is worn out and ends with its last run: it has started 2 runs (--max-runs 2)" in done.err
+    assert "ends with its last run: it has started 2 runs (--max-runs 2)" in done.err
     assert states(project) == {"greet": ["succeeded", "succeeded", "queued"]}
 
 
@@ -188,3 +188,25 @@ def test_a_process_that_has_done_enough_is_replaced_at_once(project: Project) ->
 def test_a_bound_that_means_nothing_is_refused(project: Project, option: str, value: str, says: str) -> None:
     done = project.rota("worker", option, value)
     assert (done.code, done.err) == (2, f"rota: {says}\n")
+
+
+def test_one_worker_is_quiet_and_stopped_from_afar(project: Project) -> None:
+    with project.start("worker", "--processes", "2") as parent:
+        for _ in range(2):
+            line_with(parent, "rota worker: 4 tasks")
+        first, second = (row["name"] for row in project.rota("workers", "--json").json)
+        assert project.rota("workers", "quiet", first, "--json").json == [
+            {"worker": first, "changed": True, "seats": None, "quiet": True, "stop": False}
+        ]
+        assert project.rota("workers", "seats", second, "3", "--json").json[0]["seats"] == 3
+        line_with(parent, "starts no more runs, as it was asked to")
+        standing = {row["name"]: row["standing"] for row in project.rota("workers", "--json").json}
+        assert standing == {first: "quiet", second: "idle"}
+        assert project.rota("submit", "greet", "name=Ada", "--wait", "--timeout", "30").out == "hello Ada\n"
+        for name in (first, second):
+            assert project.rota("workers", "stop", name).code == 0
+        rest, _ = parent.communicate(timeout=60)
+
+    assert parent.returncode == 0, rest
+    assert rest.count("was asked to stop; no other takes its place") == 2
+    assert project.rota("workers", "stop", first).err == f"rota: worker {first} has stopped\n"

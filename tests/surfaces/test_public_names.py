@@ -21,7 +21,7 @@ Status Step Task TaskOptions TickOutcome Trigger Using Why
 Backend Client Note Portal Schedules UserParts
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
-StoreError StoreUnavailable UnknownTask Unstorable UsageError
+StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 
@@ -64,6 +64,7 @@ ATTRIBUTES = {
     "Rota": """
         backend bound_to clear client current depths flow flows handle health on pause plan plan_sync portal resume
         running schedules settings start start_sync status stop stop_sync submit submit_many task tasks touch why
+        workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
     "Using": "bind submit submit_sync",
@@ -74,7 +75,7 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend close control declare depths ended ended_here fire mark news now pages patience
+        all_rows all_runs backend close control declare depths direct ended ended_here fire mark news now pages patience
         portal put refusal rows run runs stats store submit touch
     """,
     "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",

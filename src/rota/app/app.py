@@ -14,6 +14,7 @@ from rota.client.client import Client
 from rota.client.handle import RunHandle
 from rota.client.leftovers import UnknownNames
 from rota.client.portal import Portal
+from rota.client.workers import Workers
 from rota.domain.decision import Decision
 from rota.domain.flow import OnFailure
 from rota.domain.intake import check_name
@@ -88,6 +89,7 @@ class Rota(Planning, AsyncOnly):
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
         self.settings = settings
         self.schedules = core.schedules
+        self.workers = Workers(core.noticing_client)
         Rota._current = self
 
     @classmethod

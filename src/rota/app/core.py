@@ -158,4 +158,5 @@ class Core:
             ),
             self.renewer if backend is None else None,
             self.wear(),
+            (tuning or self.tuning).grace,
         )

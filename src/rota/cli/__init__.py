@@ -16,6 +16,8 @@ CALLS = ("submit", "call", "put")
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 WORN = 75
 """`rota worker` has done its --max-runs or reached its --max-memory: start another (EX_TEMPFAIL of sysexits.h)."""
+STOPPED = 76
+"""A process of `rota worker --processes` was asked to stop from afar: its parent starts no other."""
 
 
 def main() -> None:

@@ -136,6 +136,11 @@ class Client:
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return await self._send(lambda store: store.declare(items))
 
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> Reply[bool]:
+        return await self._send(lambda store: store.direct(workers, seats, quiet, stop))
+
     async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         return await self._send(lambda store: store.mark(edits))
 

@@ -78,7 +78,9 @@ class Supervisor:
         flows: FlowCode = FlowCode(),  # noqa: B008
         renewer: RenewerAt | None = None,
         wear: Wear | None = None,
+        drain_seconds: float = 30.0,
     ) -> None:
+        """`drain_seconds` is how long a stop that was asked for from afar waits for handlers."""
         self.name = name
         self.loops: list[Loop] = []
         self._backend = backend
@@ -92,6 +94,7 @@ class Supervisor:
         self._stack = AsyncExitStack()
         self._renewer = renewer
         self._wear = wear
+        self._drain_seconds = drain_seconds
         self._leaving: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -103,6 +106,8 @@ class Supervisor:
         """Stopped, also if a part failed to stop, or abandoned."""
         self.left = asyncio.Event()
         """The engine has stopped by itself, without a call of `stop`."""
+        self.worn = False
+        """The engine stops by itself because its worker has done enough."""
 
     async def _declare_late(self, declare: Callable[[], Awaitable[object]]) -> None:
         while True:
@@ -246,14 +251,17 @@ class Supervisor:
             self.ended = True
             log.info("worker %s stopped", self.name)
 
-    def _leave(self, words: str) -> None:
-        """The worker starts no more runs: stop the engine when the runs in hand have ended, however long that takes."""
-        log.info("worker %s is worn out and ends with its last run: %s", self.name, words)
+    def _leave(self, words: str, worn: bool) -> None:
+        """The worker starts no more runs: stop the engine. A worn worker lets the runs in hand end first, however long
+        that takes."""
+        self.worn = worn
+        log.info("worker %s %s: %s", self.name, "ends with its last run" if worn else "stops", words)
 
         async def leave() -> None:
-            await self._seats.emptied(None)
+            if worn:
+                await self._seats.emptied(None)
             try:
-                await self.stop(0.0)  # no run is in hand
+                await self.stop(self._drain_seconds)
             finally:
                 self.left.set()
 

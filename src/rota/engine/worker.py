@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rota.domain.backoff import Backoff
 from rota.domain.lifecycle import Released, settlement_of
 from rota.domain.run import Run
+from rota.domain.text import plural
 from rota.domain.tuning import Tuning
 from rota.engine.calls import Calls
 from rota.engine.handover import HandOver
@@ -17,7 +18,7 @@ from rota.engine.settler import Settler
 from rota.engine.wear import Wear
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
-from rota.store import Claim, ClaimRequest, Handed, Hint, Store
+from rota.store import Claim, ClaimRequest, Handed, Hint, Orders, Store
 
 log = logging.getLogger("rota")
 
@@ -42,10 +43,10 @@ class Worker:
         poll: float,
         world: World = REAL,
         wear: Wear | None = None,
-        worn: Callable[[str], None] = log.info,
+        leave: Callable[[str, bool], None] = lambda words, worn: None,
     ) -> None:
-        """`poll` is how many seconds may pass between two claims, if no hint comes. `worn` is called once, when `wear`
-        says that the worker has done enough."""
+        """`poll` is how many seconds may pass between two claims, if no hint comes. `leave(words, worn)` is called
+        once, when the worker is worn out or a person has asked it to stop."""
         self.name = seats.worker
         self.claimed_at: float | None = None
         """When the store last answered a claim, by the monotonic clock."""
@@ -63,10 +64,10 @@ class Worker:
         self._hungry = True  # the last claim found as many runs as it had room for
         self._wake = asyncio.Event()
         self._stopping = False
-        self.quiet = False
-        """The worker starts no more runs. It still fires schedules, offers lapsed runs and reports."""
+        self._leaving = False
+        self._orders = Orders()
         self._wear = wear or Wear()
-        self._worn = worn
+        self._leave = leave
 
     async def run(self) -> None:
         """Claim, start, wait: for a hint, for the next due run, for a free seat, or for the poll."""
@@ -84,6 +85,11 @@ class Worker:
                 await self._sleep(wait)
         await self._claim_nothing()
 
+    @property
+    def quiet(self) -> bool:
+        """The worker starts no more runs. It still fires schedules, rescues lapsed runs and reports."""
+        return self._leaving or self._orders.quiet
+
     def stop_claiming(self) -> None:
         self._stopping = True
         self._wake.set()
@@ -97,7 +103,9 @@ class Worker:
         """Claim if `hint` is for this worker. True if a run in hand may have changed."""
         if isinstance(hint, Handed) and hint.worker == self.name:
             self._accept(hint)
-        elif self.name in hint.workers or hint.resync:
+        elif self.name in hint.workers:
+            self._wake.set()  # also without a free seat: a person may have asked something of this worker
+        elif hint.resync:
             self.look()
         return any(seat.stop is None and seat.run.id in hint.runs for seat in self._seats)
 
@@ -116,9 +124,9 @@ class Worker:
 
     def _room(self) -> int:
         """Return how many runs this worker may claim now."""
-        if not self.quiet and (words := self._wear.words()) is not None:
-            self.quiet = True
-            self._worn(words)
+        if not self._leaving and (words := self._wear.words()) is not None:
+            self._leaving = True
+            self._leave(words, True)
         return 0 if self.quiet else self._wear.room(max(0, self._seats.free))
 
     async def _claim_once(self, tasks: list[str], free: int) -> Claim:
@@ -134,7 +142,25 @@ class Worker:
         self._ahead = asked_at - claim.now
         self.claimed_at = self._now()
         self._offers.take(claim)
+        if claim.orders != self._orders:
+            self._follow(claim.orders)
         return claim
+
+    def _follow(self, orders: Orders) -> None:
+        """Do what people ask of this worker. With fewer seats than runs in hand, the runs in hand go on."""
+        before, self._orders = self._orders, orders
+        if orders.seats != before.seats:
+            self._seats.total = orders.seats or self._tuning.concurrency
+            log.info("worker %s has %s now, as it was asked to", self.name, plural(self._seats.total, "seat"))
+        if orders.quiet != before.quiet:
+            log.info(
+                "worker %s starts %s, as it was asked to", self.name, "no more runs" if orders.quiet else "runs again"
+            )
+        if orders.stop and not self._leaving:
+            self._leaving = True
+            self._leave("it was asked to stop", False)
+        self._reports.hurry()
+        self._wake.set()
 
     async def _claim_nothing(self) -> None:
         """Say with a claim for nothing that this worker is gone and not idle: the store spends no hint on it."""

@@ -34,6 +34,8 @@ from rota.store.queries import RowQuery as RowQuery
 from rota.store.queries import RunQuery as RunQuery
 from rota.store.queries import after_cursor as after_cursor
 from rota.store.queries import matches as matches
+from rota.store.reports import MOST_SEATS as MOST_SEATS
+from rota.store.reports import Orders as Orders
 from rota.store.reports import Report as Report
 from rota.store.reports import Stat as Stat
 from rota.store.reports import Tally as Tally

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rota.domain.run import Run
 from rota.domain.schedule import Schedule
-from rota.store.reports import Report
+from rota.store.reports import Orders, Report
 
 OFFERS = 100
 """One claim offers at most this many lapsed leases."""
@@ -53,6 +53,8 @@ class Claim(Struct, frozen=True):
     """Schedules whose time to fire has come: the worker plans their ticks and sends them with `fire`."""
     ended: Sequence[str] = ()
     """Ids of runs that this claim cancelled because it is too late to start them."""
+    orders: Orders = Orders()
+    """What people ask of the worker."""
 
 
 class Renewal(StrEnum):

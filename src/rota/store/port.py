@@ -134,6 +134,17 @@ class Store(Reads, Protocol):
         """
         ...
 
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> Reply[bool]:
+        """Change the orders of each of `workers`, and hint them; False for a worker that is unknown or had these
+        orders.
+
+        None leaves an order as it is, and so does `stop=False`: a stop cannot be taken back. A worker reads its orders
+        in the answers to its claims. They are forgotten together with the worker.
+        """
+        ...
+
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         """Publish what the code says about tasks and schedules. The last declaration wins; a pause stays.
 

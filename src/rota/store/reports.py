@@ -42,6 +42,21 @@ class Report(Struct, frozen=True, omit_defaults=True):
     """Seconds for which the worker leases what it claims; 0 if the worker does not say."""
 
 
+MOST_SEATS = 10_000
+"""The most seats that a person may give a worker from afar."""
+
+
+class Orders(Struct, frozen=True, omit_defaults=True, array_like=True):
+    """What people ask of one worker. Kept with the row of the worker; every claim of the worker answers them."""
+
+    seats: int = 0
+    """How many runs the worker may have at once; 0: as many as it was started with."""
+    quiet: bool = False
+    """The worker starts no more runs until this is False again."""
+    stop: bool = False
+    """The worker stops, as after a signal."""
+
+
 class WorkerSeen(Struct, frozen=True):
     """A worker as the store knows it from the worker's last claim."""
 
@@ -54,6 +69,8 @@ class WorkerSeen(Struct, frozen=True):
     """The worker has free seats and waits for a hint."""
     report: Report = Report()
     """The worker's last report."""
+    orders: Orders = Orders()
+    """What people ask of the worker."""
 
 
 class Stat(Struct, frozen=True):

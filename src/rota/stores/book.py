@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Report
+from rota.store import Orders, Report
 from rota.stores.idle import Idle
 
 
@@ -57,6 +57,9 @@ class Book(Protocol):
     The store sends hints to idle workers for them."""
     touched: set[str]
     """Ids of the runs whose state changed in this transaction. Those who wait for these runs get a hint."""
+
+    directed: set[str]
+    """Workers whose orders changed in this transaction. They get a hint."""
 
     # runs
     def load(self, ids: Sequence[str]) -> None: ...
@@ -108,6 +111,12 @@ class Book(Protocol):
     def register(
         self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
     ) -> None: ...
+
+    def orders(self, worker: str) -> Orders | None:
+        """What people ask of `worker`; None if the store does not know the worker."""
+        ...
+
+    def put_orders(self, worker: str, orders: Orders) -> None: ...
 
     # schedules
     def load_schedules(self, ids: Sequence[str]) -> None: ...

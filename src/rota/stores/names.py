@@ -1,12 +1,14 @@
 """Impossible names: names that nothing in a store can have. Queries drop them, so that no driver gets them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rota.store import Reply, RowQuery, RunQuery
 
-Control = Callable[[Sequence[str]], Awaitable[Reply[int]]]
+T = TypeVar("T")
+Send = Callable[[Sequence[str]], Awaitable[Reply[T]]]
 
 
 def is_possible(name: str) -> bool:
@@ -34,13 +36,22 @@ def possible_rows(query: RowQuery) -> RowQuery:
     return replace(query, names=[name for name in query.names if is_possible(name)])
 
 
-async def control_possible(names: Sequence[str], control: Control) -> Reply[int]:
+async def control_possible(names: Sequence[str], control: Send[int]) -> Reply[int]:
     """Call `control` with the possible names. The answer for an impossible name is 0: nothing was changed."""
+    return await _possible(names, control, 0)
+
+
+async def direct_possible(workers: Sequence[str], direct: Send[bool]) -> Reply[bool]:
+    """Call `direct` with the possible names. The answer for an impossible name is False."""
+    return await _possible(workers, direct, False)
+
+
+async def _possible(names: Sequence[str], send: Send[T], nothing: T) -> Reply[T]:
     if all(map(is_possible, names)):
-        return await control(names)
-    reply = await control([name for name in names if is_possible(name)])
+        return await send(names)
+    reply = await send([name for name in names if is_possible(name)])
     answers = iter(reply.items)
-    return Reply(reply.now, [next(answers) if is_possible(name) else 0 for name in names])
+    return Reply(reply.now, [next(answers) if is_possible(name) else nothing for name in names])
 
 
 def storable(text: str | None) -> str | None:

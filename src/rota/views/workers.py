@@ -26,6 +26,8 @@ class WorkerView(Struct, frozen=True):
     seen_at: str
     silent_for: float
     version: str
+    quiet: bool
+    """A person has asked the worker to start no more runs."""
 
 
 async def worker_views(store: Reads) -> list[WorkerView]:
@@ -54,15 +56,18 @@ def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> Worker
         seen_at=iso(worker.seen_at),
         silent_for=round(max(0.0, now - worker.seen_at), 3),
         version=report.version,
+        quiet=worker.orders.quiet,
     )
 
 
 def _state(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> str:
     """A worker that is killed while it stops is silent: its runs wait until their leases lapse."""
-    if leaving:
+    if leaving or (worker.orders.stop and is_alive(worker, now)):
         return "stopping"
     if not worker.tasks and not claimed:
         return "stopped"
     if not is_alive(worker, now):
         return "silent"
+    if worker.orders.quiet:
+        return "quiet"
     return "busy" if claimed else "idle"

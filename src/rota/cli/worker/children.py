@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from rota.cli import USAGE, WORN
+from rota.cli import STOPPED, USAGE, WORN
 from rota.cli.options.target import Target
 from rota.cli.worker.event_loop import Stop
 from rota.domain.backoff import Backoff
@@ -122,6 +122,9 @@ class Children:
                 log.error("process %d (pid %d) cannot work as it was asked to; stopping the others", place, child.pid)
                 self._stop()
                 return False
+            if code == STOPPED:
+                log.info("process %d (pid %d) was asked to stop; no other takes its place", place, child.pid)
+                return True
             if code == WORN:
                 log.info("process %d (pid %d) has done enough; another takes its place", place, child.pid)
                 continue

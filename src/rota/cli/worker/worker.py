@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from rota.app.app import Rota
 from rota.app.core import core_of
-from rota.cli import OK, WORN
+from rota.cli import OK, STOPPED, WORN
 from rota.cli.options.names import check_known
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.sizes import bytes_of
@@ -158,7 +158,9 @@ async def work(
                 await first_of(engine.left.wait(), _until_drained(app, names, stop) if burst else stop.asked.wait())
                 if stop.asked.is_set() and any(task.running for task in app.status().tasks.values()):
                     log.info("told to stop; a second Ctrl-C or SIGTERM stops the running handlers at once")
-                return WORN if engine.left.is_set() else OK
+                if not engine.left.is_set():
+                    return OK
+                return WORN if engine.worn else STOPPED if tethered else OK
             finally:
                 await app.stop()
 

@@ -1,23 +1,37 @@
-"""`rota workers`: list the workers."""
+"""`rota workers`: list the workers, and direct one of them."""
 
 from typing import Annotated, cast
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 from rich.text import Text
 
-from rota.cli.options.parameters import Flag, Shared
+from rota.cli.options.parameters import LOOK, Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import coarse, one_line
+from rota.client.workers import Workers
+from rota.errors import InvalidOptions
+from rota.store import MOST_SEATS, RowQuery, WorkerSeen
 from rota.views.values import record
 from rota.views.workers import WorkerView, worker_views
 
 SHORT = 8
 
-STYLE = {"idle": "green", "busy": "bold yellow", "stopping": "yellow", "silent": "bold red", "stopped": "bright_black"}
+workers = App(name="workers", help="List the workers; let one be quiet, stop, or have other seats.", group=LOOK)
+WorkerName = Annotated[str, Parameter(help="The worker, or the first letters of its name.")]
+
+STYLE = {
+    "idle": "green",
+    "busy": "bold yellow",
+    "quiet": "cyan",
+    "stopping": "yellow",
+    "silent": "bold red",
+    "stopped": "bright_black",
+}
 
 
-def workers(
+@workers.default
+def ls(
     *,
     every: Annotated[bool, Flag, Parameter(name="--all", help="Those that have stopped, too.")] = False,
     target: Shared[Target],
@@ -31,6 +45,60 @@ def workers(
     views = target.run(_read(target))
     chosen = [view for view in views if every or view.standing != "stopped"]
     show.records([record(view) for view in chosen], _columns(), "No workers; start one with rota worker.")
+
+
+@workers.command
+def quiet(name: WorkerName, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let a worker start no more runs; it goes on with those that it has."""
+    _direct(target, show, name, quiet=True)
+
+
+@workers.command
+def resume(name: WorkerName, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let a quiet worker start runs again."""
+    _direct(target, show, name, quiet=False)
+
+
+@workers.command
+def stop(name: WorkerName, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Stop a worker as a signal does: its running handlers have its grace to end.
+
+    A process of rota worker --processes is not replaced. A service manager may start the whole command again.
+    """
+    _direct(target, show, name, stop=True)
+
+
+@workers.command
+def seats(
+    name: WorkerName,
+    seats: Annotated[int, Parameter(help="Runs at the same time; 0: as many as it was started with.")],
+    /,
+    *,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
+    """Let a worker have other seats; runs that it has go on."""
+    if not 0 <= seats <= MOST_SEATS:
+        raise InvalidOptions(f"seats {seats}: a whole number up to {MOST_SEATS:,}, or 0 for the worker's own")
+    _direct(target, show, name, seats=seats)
+
+
+def _direct(
+    target: Target, show: Show, name: str, seats: int | None = None, quiet: bool | None = None, stop: bool = False
+) -> None:
+    """Show the orders of the worker as they are now. A command that changes nothing is no error."""
+
+    async def direct() -> Record:
+        async with target.client() as client:
+            full = await Workers(lambda: client).find(name)
+            (changed,) = (await client.direct([full], seats, quiet, stop)).items
+            (seen,) = (await client.rows(WorkerSeen, RowQuery(names=[full]))).items
+            orders = seen.orders
+            wanted = {"seats": orders.seats or None, "quiet": orders.quiet, "stop": orders.stop}
+            return {"worker": full, "changed": changed, **wanted}
+
+    columns = [Column("worker", whole=True), *map(Column, ("changed", "seats", "quiet", "stop"))]
+    show.records([target.run(direct())], columns)
 
 
 async def _read(target: Target) -> list[WorkerView]:
@@ -52,6 +120,7 @@ def _columns() -> list[Column]:
         Column("seen_at", lambda r: f"{_silence(r)} ago", title="seen"),
         Column("silent_for", piped=True),
         Column("version", from_width=100),
+        Column("quiet", piped=True),
     ]
 
 

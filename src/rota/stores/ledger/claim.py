@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rota.domain.gates import Gate, Pass
 from rota.domain.run import after
-from rota.store import IDLE_MEMORY, Claim, ClaimRequest
+from rota.store import IDLE_MEMORY, Claim, ClaimRequest, Orders
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.idle import Idle, others_wake, wake_for
@@ -35,7 +35,8 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
     runs = book.taken(request.worker, request.n)
     due = book.offer_schedules() if request.tasks or request.free else []
     wake = _register(book, request, taken, idle=len(runs) < request.free)
-    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.passed_over, due, ended=ended)
+    orders = book.orders(request.worker) or Orders()
+    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.passed_over, due, ended, orders)
 
 
 def _take(book: Book, request: ClaimRequest) -> Taken:

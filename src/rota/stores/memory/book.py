@@ -17,7 +17,7 @@ from rota.domain.policy import Policy
 from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, OFFERS, Report, WorkerSeen
+from rota.store import OFFER_AGAIN, OFFERS, Orders, Report, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
@@ -35,6 +35,7 @@ class MemoryBook:
         self.now = 0.0
         self.arrivals: list[tuple[str | None, float]] = []
         self.touched: set[str] = set()
+        self.directed: set[str] = set()
         self.runs: dict[str, Run] = {}
         self.order: dict[str, int] = {}
         self.history = History()
@@ -263,11 +264,19 @@ class MemoryBook:
         if idle:
             self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at)
         known = self.workers.get(worker)
-        kept = report or (known.report if known else Report())
-        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, replace(kept, tallies=()))
+        known = known or WorkerSeen(worker, (), 0.0, False)
+        kept = replace(report or known.report, tallies=())
+        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, kept, known.orders)
         self._claims[worker] = n
         if report is not None:
             self.charts.add(int(self.now // 60), report.tallies)
+
+    def orders(self, worker: str) -> Orders | None:
+        known = self.workers.get(worker)
+        return None if known is None else known.orders
+
+    def put_orders(self, worker: str, orders: Orders) -> None:
+        self.workers[worker] = replace(self.workers[worker], orders=orders)
 
     # -- schedules -------------------------------------------------------------------------------------------------
 

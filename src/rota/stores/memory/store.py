@@ -18,9 +18,9 @@ from rota.stores import forks
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, declare, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, holds, mark, renew, settle
 from rota.stores.memory.book import MemoryBook
-from rota.stores.names import control_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 from rota.stores.search import Found, Search, behind, of_ids
 
@@ -91,6 +91,14 @@ class MemoryStore:
 
         return await control_possible(names, send)
 
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> port.Reply[bool]:
+        async def send(names: Sequence[str]) -> port.Reply[bool]:
+            return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop))
+
+        return await direct_possible(workers, send)
+
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         return self._transact(lambda book: declare.declare(book, items))
 
@@ -150,9 +158,10 @@ class MemoryStore:
             finally:
                 workers = set(to_hint(book.idle(), book.arrivals, book.now)) if book.arrivals else set[str]()
                 book.wake(workers)
+                workers |= book.directed
                 if self._hub.watched and (workers or book.touched):
                     self._hub.publish(port.Hint(workers=frozenset(workers), runs=frozenset(book.touched)))
-                book.arrivals, book.touched = [], set()
+                book.arrivals, book.touched, book.directed = [], set(), set()
 
 
 def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:

@@ -11,7 +11,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import FINAL, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import MarkRow, Position, Report, RowQuery, RunQuery, WorkerSeen
+from rota.store import MarkRow, Orders, Position, Report, RowQuery, RunQuery, WorkerSeen
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 from rota.stores.unreadable import Kind
@@ -140,14 +140,15 @@ def _decision_count(row: Record) -> DecisionCount:
 
 def _worker(row: Record) -> WorkerSeen:
     idle = row["idle"] == 1
-    return WorkerSeen(row["name"], tuple(row["tasks"]), row["seen_at"], idle, _report.decode(row["report"]))
+    orders = Orders(row["seats"], row["quiet"], row["stop"])
+    return WorkerSeen(row["name"], tuple(row["tasks"]), row["seen_at"], idle, _report.decode(row["report"]), orders)
 
 
 ROWS: dict[type, Rows] = {
     TaskSpec: Rows(
         "specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name", kind="spec"
     ),
-    WorkerSeen: Rows("workers_seen", "name, tasks, seen_at, idle, report", "name", _worker, "name"),
+    WorkerSeen: Rows("workers_seen", "name, tasks, seen_at, idle, report, seats, quiet, stop", "name", _worker, "name"),
     Schedule: Rows(
         "schedules",
         "id, {schema}.as_json(t) AS json",

@@ -21,7 +21,7 @@ from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
 from rota.stores.group_commit import GroupCommit
-from rota.stores.names import control_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
 from rota.stores.postgres import columns, queries
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
@@ -54,6 +54,7 @@ class Header(Struct):
     passed_over: bool
     hinted: list[str]
     touched: list[str]
+    orders: port.Orders = port.Orders()
 
 
 _header = msgspec.json.Decoder(Header)
@@ -147,7 +148,8 @@ class PostgresStore:
             header.wake,
             header.passed_over,
             found["schedule"],
-            ended=header.touched,
+            header.touched,
+            header.orders,
         )
 
     async def _set_aside(self, ids: list[str], now: float) -> None:
@@ -201,6 +203,15 @@ class PostgresStore:
             return port.Reply(row["now"], list(row["answers"]))
 
         return await control_possible(names, control)
+
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> port.Reply[bool]:
+        async def send(names: Sequence[str]) -> port.Reply[bool]:
+            row = await self._verb("direct", list(names), seats, quiet, stop)
+            return port.Reply(row["now"], list(row["answers"]))
+
+        return await direct_possible(workers, send)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         row = await self._verb("declare", *columns.of_declarations(items))

@@ -15,6 +15,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import (
     Depth,
     MarkRow,
+    Orders,
     Page,
     Position,
     Reply,
@@ -50,6 +51,10 @@ class _WorkerRow(msgspec.Struct, array_like=True):
     crew: str
     seen_at: float
     idle: bool
+    ready: str | bool = False
+    handed: str | bool = False
+    lease: float = 0.0
+    orders: Orders = Orders()
 
 
 _specs = msgspec.msgpack.Decoder(_SpecRow)
@@ -154,7 +159,7 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
     def read_worker(name: str) -> WorkerSeen:
         row = _workers.decode(found[name])
         report = _reports.decode(reports[name]) if name in reports else Report()
-        return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report)
+        return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report, row.orders)
 
     return now, _legible("row", read_worker, {f"worker {name}": name for name in _after(found, query)})
 

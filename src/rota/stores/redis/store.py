@@ -17,7 +17,7 @@ from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
-from rota.stores.names import control_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
 from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
@@ -32,6 +32,7 @@ log = logging.getLogger("rota")
 T = TypeVar("T")
 Q = TypeVar("Q")
 
+_orders = msgspec.msgpack.Decoder(port.Orders)
 _VERDICTS = {verdict.encode(): verdict for verdict in Verdict}
 _REASONS = {reason.encode(): reason for reason in Reason}
 
@@ -95,7 +96,7 @@ class RedisStore:
         tallies = counted(report.tallies) if report is not None else []
         has_tasks = bool(request.tasks)
         sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
-        now, wake, passed_over, runs, lapsed, due, late = await self.run("claim", pack(sent), packed, text)
+        now, wake, passed_over, runs, lapsed, due, late, *orders = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
         schedules = [
@@ -108,7 +109,8 @@ class RedisStore:
         wait = None if wake is None else float(wake)
         ended = [id.decode() for id in late]
         fit = [schedule for _, _, schedule in schedules if schedule]
-        return port.Claim(now, claimed, offered, wait, passed_over == 1, fit, ended)
+        given = _orders.decode(orders[0]) if orders and orders[0] else port.Orders()
+        return port.Claim(now, claimed, offered, wait, passed_over == 1, fit, ended, given)
 
     async def _set_aside(
         self, worker: str, n: int, runs: list[bytes], lapsed: list[bytes], schedules: list[tuple[bytes, bytes]]
@@ -163,6 +165,15 @@ class RedisStore:
             return port.Reply(now, answers)
 
         return await control_possible(names, lambda names: _in_parts(control, names))
+
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> port.Reply[bool]:
+        async def send(names: Sequence[str]) -> port.Reply[bool]:
+            now, *answers = await self.run("direct", pack([list(names), seats, quiet, stop]))
+            return port.Reply(now, [answer == 1 for answer in answers])
+
+        return await direct_possible(workers, lambda names: _in_parts(send, names))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         requests = [

@@ -12,7 +12,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, Report, Tally
+from rota.store import OFFER_AGAIN, Orders, Report, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
@@ -58,6 +58,7 @@ _lanes = msgspec.json.Decoder(list[Lane])
 _candidates = msgspec.json.Decoder(list[Candidate])
 _idle = msgspec.json.Decoder(list[_IdleRow])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
+_orders = msgspec.json.Decoder(Orders)
 _instants = msgspec.json.Decoder(list[float])
 
 
@@ -66,6 +67,7 @@ class SqliteBook:
         self.now = tx.now
         self.arrivals: list[tuple[str | None, float]] = []
         self.touched: set[str] = set()
+        self.directed: set[str] = set()
         self._tx = tx
         self._specs = specs
         self._seen: dict[str, RunHead | None] = {}
@@ -273,6 +275,13 @@ class SqliteBook:
         self._tx.execute(sql.REGISTER, worker, n, to_json(tasks), self.now, idle, wake_at, kept)
         if report is not None and report.tallies:
             self._chart(int(self.now // 60), report.tallies)
+
+    def orders(self, worker: str) -> Orders | None:
+        found = self._tx.one("SELECT orders FROM workers WHERE name = ?", worker)
+        return None if found is None else _orders.decode(found)
+
+    def put_orders(self, worker: str, orders: Orders) -> None:
+        self._tx.execute("UPDATE workers SET orders = ? WHERE name = ?", to_json(orders), worker)
 
     def _chart(self, minute: int, tallies: Sequence[Tally]) -> None:
         query = "SELECT json_group_array(json_array(minute, task, tally)) FROM stats WHERE minute = ?"

@@ -15,8 +15,8 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, declare, holds, mark, renew, settle
-from rota.stores.names import control_possible, possible_rows, possible_runs, storable
+from rota.stores.ledger import admit, claim, control, declare, direct, holds, mark, renew, settle
+from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
 from rota.stores.sqlite import queries, sweep
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
@@ -66,6 +66,13 @@ class SqliteStore:
         request = control.Request(command, storable(note), storable(by))
         return await control_possible(
             names, lambda names: self._reply(lambda book: control.control(book, request, names, of))
+        )
+
+    async def direct(
+        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+    ) -> port.Reply[bool]:
+        return await direct_possible(
+            workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop))
         )
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
@@ -123,9 +130,9 @@ class SqliteStore:
         hinted = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else dict[str, Arrival]()
         if hinted:
             book.wake(hinted)
-        if hinted or book.touched:
-            hint = port.Hint(workers=frozenset(hinted), runs=frozenset(book.touched))
-            concerned = hinted.keys() | book.requested_workers()
+        if hinted or book.touched or book.directed:
+            hint = port.Hint(workers=frozenset(hinted) | book.directed, runs=frozenset(book.touched))
+            concerned = hinted.keys() | book.directed | book.requested_workers()
             tx.after_commit.append(lambda: self._notify(hint, concerned, hinted))
         return answer
 

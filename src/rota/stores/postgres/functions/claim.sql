@@ -199,7 +199,8 @@ BEGIN
     IF took <> '{}' OR ticking > 0 THEN PERFORM raise_floors(took, now); END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,
         'wake', CASE WHEN wake IS NOT NULL THEN greatest(wake - now, 0) END, 'passed_over', passed_over,
-        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'))::text, (NULL::runs).*;
+        'hinted', coalesce(hinted, '{}'), 'touched', coalesce(touched, '{}'), 'orders',
+        (SELECT json_build_array(w.seats, w.quiet, w.stop) FROM workers w WHERE w.name = who))::text, (NULL::runs).*;
 END $$;
 
 -- Offer the schedules `ids`, which the claim at `claimed_at` got and its client could not read, again only after `seconds`: else

@@ -257,7 +257,11 @@ CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner
 
 CREATE TABLE workers (
     name     text     COLLATE "C" PRIMARY KEY,
-    tasks    text[]   NOT NULL
+    tasks    text[]   NOT NULL,
+    -- what people ask of it: see Orders in rota/store/reports.py
+    seats    integer  NOT NULL DEFAULT 0,
+    quiet    boolean  NOT NULL DEFAULT false,
+    stop     boolean  NOT NULL DEFAULT false
 );
 
 -- What changes of a worker with every claim. Its rows die often: they are read by version, the latest first, so that the

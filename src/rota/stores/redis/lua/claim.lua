@@ -280,7 +280,7 @@ local function register(idle, ready, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, seconds }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, seconds, row[W_ORDERS] }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -303,4 +303,5 @@ local lapsed = offer_lapsed()
 -- A worker that claims without tasks stops: wake another one, which claims in time for the next run or schedule.
 if not has_tasks and not idle then book.arrive(false, now) end
 hints.conclude()
-return { instant(now), wake and instant(math.max(0, wake - now)) or false, passed_over and 1 or 0, found, lapsed, due, late }
+return { instant(now), wake and instant(math.max(0, wake - now)) or false, passed_over and 1 or 0, found, lapsed, due, late,
+  row[W_ORDERS] and cmsgpack.pack(row[W_ORDERS]) or false }

@@ -129,7 +129,8 @@ CREATE TABLE workers (
     seen_at REAL    NOT NULL,
     idle    INTEGER NOT NULL,                  -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
     wake_at REAL,
-    report  TEXT    NOT NULL DEFAULT '{}'
+    report  TEXT    NOT NULL DEFAULT '{}',
+    orders  TEXT    NOT NULL DEFAULT '[]'      -- store.reports.Orders as JSON: what people ask of it
 ) WITHOUT ROWID;
 
 CREATE TABLE stats (
