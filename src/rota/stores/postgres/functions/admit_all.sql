@@ -56,8 +56,8 @@ BEGIN
     -- `back` are deleted again, and the caller passes them to `admit`.
     back := ARRAY(SELECT l.id::text FROM leases l WHERE l.id = ANY(came)
         UNION ALL SELECT f.id FROM finished f WHERE f.id = ANY(came)
-        UNION ALL SELECT q.id FROM queue q WHERE q.id = ANY(came) AND q.unique_key IS NOT NULL
-            AND EXISTS (SELECT FROM leases l WHERE l.task = q.task AND l.unique_key = q.unique_key)
+        UNION ALL SELECT q.id FROM queue q WHERE q.id = ANY(came) AND q.unique_key || '' IS NOT NULL
+            AND EXISTS (SELECT FROM leases l WHERE l.task = q.task AND l.unique_key = q.unique_key OFFSET 0)
         UNION ALL SELECT n.id FROM unnest(news) AS n WHERE n.uniqueness = 'done' AND n.id = ANY(came) AND EXISTS (
             SELECT FROM marks m WHERE m.task = n.task AND m.key = n.unique_key AND m.succeeded_at IS NOT NULL OFFSET 0));
     IF back <> '{}' THEN
@@ -123,7 +123,7 @@ BEGIN
                                    ARRAY(SELECT arrived[p] FROM unnest(stretch) AS p), now);
                 FOREACH place IN ARRAY places_of(runs, came) LOOP admitted[place] := true; END LOOP;
                 SELECT tasks || coalesce(array_agg(q.task::text), '{}'), dues || coalesce(array_agg(q.due_at), '{}')
-                INTO tasks, dues FROM queue q WHERE q.id = ANY(came) AND q.hold = 0;
+                INTO tasks, dues FROM queue q WHERE q.id = ANY(came) AND q.hold + 0 = 0;
             END IF;
         END IF;
         place := places[at];

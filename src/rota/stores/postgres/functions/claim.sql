@@ -78,7 +78,7 @@ CREATE OR REPLACE FUNCTION claim(
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
 ) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now float8;
@@ -188,7 +188,7 @@ BEGIN
         UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id
     )
     SELECT 'lapsed', NULL::text, NULL::text, l.* FROM lease_runs l WHERE l.id = ANY(ARRAY(SELECT o.id FROM offered o))
-    ORDER BY l.until;
+    ORDER BY l.until + 0;
     IF fresh AND t_tasks <> '{}' THEN PERFORM chart(now, t_tasks, t_counts, t_waits, t_durations); END IF;
     IF known = '{}' AND free = 0 THEN  -- the worker stops: wake another one, which wakes at the coming times instead
         tasks := tasks || NULL::text;

@@ -116,7 +116,7 @@ CREATE OR REPLACE FUNCTION control(
     me text, skew float8, seen float8, command text, subjects text[], new_note text, requested_by text, about text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT answers integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     subject text;
     got record;

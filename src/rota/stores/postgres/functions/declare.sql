@@ -84,7 +84,7 @@ CREATE OR REPLACE FUNCTION declare(
     fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], recents text[],
     OUT now float8, OUT hinted text[], OUT answers text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     item record;
     got record;

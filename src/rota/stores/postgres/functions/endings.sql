@@ -70,7 +70,7 @@ DECLARE
     gone record;
 BEGIN
     SELECT * INTO gone FROM end_waiting(ARRAY(
-        SELECT q.id FROM queue q WHERE q.id = ANY(late) AND q.hold <> 3 AND q.expires_at <= now
+        SELECT q.id FROM queue q WHERE q.id = ANY(late) AND q.hold + 0 <> 3 AND q.expires_at + 0 <= now
         ORDER BY q.id FOR UPDATE SKIP LOCKED), 'expired', NULL, now);
     touched := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
     PERFORM count_decisions(gone.of_task, gone.of_key, array_fill('expired'::text, ARRAY[cardinality(touched)]), NULL,

@@ -103,7 +103,7 @@ $$;
 -- hinted and has not claimed since is expected to take one run (`coming`).
 CREATE OR REPLACE FUNCTION missed(me text, skew float8, seen float8, names text[]) RETURNS text[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     now float8 := now_of(skew, seen, false);
     known text[] := ARRAY(

@@ -2,8 +2,10 @@
 -- Locks. Verbs run in READ COMMITTED: each statement sees what was committed before the statement began.
 --
 -- Query plans: PostgreSQL makes the plan of a statement once per connection, perhaps while the tables are empty, and uses it
--- when they are full. So the verbs forbid sequential scans, hash joins and merge joins: every statement looks up each row of
--- the batch by an index.
+-- when they are full. So the verbs forbid sequential scans, bitmap scans, hash joins and merge joins: every statement looks up
+-- each row of the batch by an index. If the statistics say that a table is empty (its rows are dead, and ANALYZE came), a walk
+-- over any index seems as cheap as a look-up. So a statement leaves only the look-up: `q.hold + 0` matches no partial index,
+-- and LATERAL (... OFFSET 0) lets a join only look up.
 --
 -- Lock order: a verb waits for locks only in this order, so that verbs can wait for each other but cannot deadlock. Comments
 -- in the other files begin with "Lock order:" where they speak of it, and with "Race:" where two verbs may miss each other.
@@ -134,7 +136,7 @@ BEGIN
     SELECT array_agg(w.ended::text), array_agg(w.run) INTO wanted, waiting FROM waits w WHERE w.ended = ANY(met);
     waiting := waiting || ARRAY(SELECT q.id::text FROM leases l CROSS JOIN LATERAL (
                                     SELECT q.id FROM queue q WHERE q.task = l.task AND q.unique_key = l.unique_key OFFSET 0) AS q
-                                WHERE l.id = ANY(ids) AND l.unique_key IS NOT NULL);
+                                WHERE l.id = ANY(ids) AND l.unique_key || '' IS NOT NULL);
     IF stopped <> '{}' THEN
         waiting := waiting || ARRAY(SELECT g.run::text FROM grouped g WHERE g.grp = ANY(stopped));
     END IF;

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION mark(
     me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
     finisheds float8[], failures_ integer[], OUT now float8, OUT hinted text[], OUT answers boolean[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     edit record;
     known marks;

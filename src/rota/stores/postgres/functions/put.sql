@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION put(
     {put_parameters}, plan_group text, keep text[], plan_note text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     news incoming[];
     tasks text[];
@@ -81,7 +81,7 @@ END $$;
 -- commit every process that listens gets a hint for the tasks, and wakes one of its workers.
 CREATE OR REPLACE FUNCTION submit(payload text, skew float8 DEFAULT 0, seen float8 DEFAULT 0) RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     now float8 := now_of(skew, seen, false);
     news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);

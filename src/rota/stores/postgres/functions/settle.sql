@@ -10,7 +10,8 @@ CREATE OR REPLACE FUNCTION sole_marks(ids text[]) RETURNS text[] LANGUAGE sql ST
 $$;
 
 -- End many runs by one statement: the runs that write no mark, and the runs in `alone` with their marks. Runs for whose id a
--- run waits are left for `settle_one`. Returns the ended runs, the seats that they free, and the needs that they meet.
+-- run waits are left for `settle_one`, and so are runs that are renewed at this moment: their rows move. Returns the ended
+-- runs, the seats that they free, and the needs that they meet.
 CREATE OR REPLACE FUNCTION finish_many(
     alone text[], gates text[], now float8,
     {settle_parameters},
@@ -21,8 +22,9 @@ BEGIN
         SELECT * FROM unnest({settle_arrays}) AS s ({settle_fields})
         WHERE s.state IS NOT NULL ORDER BY s.id COLLATE "C"
     ), gone AS (
-        DELETE FROM leases l USING s
-        WHERE l.id = s.id AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited
+        DELETE FROM leases l USING (SELECT s.*, t.place FROM s CROSS JOIN LATERAL (
+            SELECT t.ctid AS place FROM leases t WHERE t.id = s.id OFFSET 0) AS t) AS s
+        WHERE l.ctid = s.place AND l.fence = s.fence AND l.worker = s.worker AND NOT l.awaited
           AND (NOT l.writes_mark OR l.id = ANY(alone)) AND (s.lost IS NOT TRUE OR l.until <= now)
         RETURNING l.*, s.state, s.reason, s.result, s.charge, s.error AS new_error, s.attempt, s.mark IS NOT FALSE AS mark,
             s.progress AS new_progress, s.saved AS new_saved
@@ -69,7 +71,7 @@ CREATE OR REPLACE FUNCTION settle(
     {settle_parameters},
     OUT now float8, OUT hinted text[], OUT touched text[], OUT verdicts text[], OUT unheard text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     gates text[] := '{}';
     done text[] := '{}';
@@ -95,7 +97,8 @@ BEGIN
     -- has a run twice is settled in its own order, because the first settlement of a run counts.
     IF simple OR cardinality(s_id) = (SELECT count(DISTINCT i) FROM unnest(s_id) AS i) THEN
         again := ARRAY(SELECT s.place::integer FROM unnest(s_id, s_state) WITH ORDINALITY AS s (id, state, place)
-                       LEFT JOIN leases l ON l.id = s.id WHERE s.state IS NULL
+                       LEFT JOIN LATERAL (SELECT l.task, l.unique_key FROM leases l WHERE l.id = s.id OFFSET 0) AS l ON true
+                       WHERE s.state IS NULL
                        ORDER BY l.task COLLATE "C", l.unique_key COLLATE "C", s.place);
     END IF;
     -- Race: a put may set `awaited` after this look. Then `finish_many` leaves that run, and the loop below settles it.

@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION sweep(
     me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT forgotten bigint, OUT more boolean
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     expiry_floor float8;
     bound float8;
