@@ -55,13 +55,13 @@ class UniqueContract(Staged):
         ("join", "delays", "moved_to"),
         [
             ("keep", (500,), 100),
-            ("keep", (5,), 100),
+            ("keep", (50,), 100),
             ("push", (500,), 500),
-            ("push", (5,), 100),
+            ("push", (50,), 100),
             ("push", (300, 200), 300),
             ("set", (500,), 500),
-            ("set", (5,), 5),
-            ("set", (500, 5), 5),
+            ("set", (50,), 50),
+            ("set", (500, 50), 50),
         ],
     )
     async def test_the_due_time_moves_as_the_newcomer_asks(
@@ -71,10 +71,10 @@ class UniqueContract(Staged):
         for delay in delays:
             assert (await stage.admit(equal(join=join, delay=delay))).run == first.id
         run = await stage.see(first)
-        assert run.due_at == pytest.approx(run.created_at + moved_to, abs=2)
-        stage.wait(moved_to - 4)
+        assert run.created_at + moved_to <= run.due_at <= after(await stage.now(), moved_to)
+        stage.wait(moved_to - 40)
         assert (await stage.claim()).runs == []
-        stage.wait(6)
+        stage.wait(60)
         assert (await stage.take()).id == first.id
 
     async def test_a_push_ends_at_the_longest_wait_from_the_first_arrival(self, stage: Stage) -> None:
@@ -246,7 +246,7 @@ class SupersedeContract(Staged):
         assert (gone.state, gone.reason) == (State.CANCELLED, Reason.SUPERSEDED)
         assert gone.finished_at == gone.attempts[-1].ended_at
         assert (heir.state, heir.failures, heir.args, heir.fence) == (State.QUEUED, failures, NEWER, 0)
-        assert heir.due_at == pytest.approx(await stage.now() + due_in, abs=2)
+        assert heir.due_at == pytest.approx(await stage.now() + due_in, abs=30)
         assert await stage.end(run, outcome) == "already"
         stage.wait(due_in + 1)
         assert ids((await stage.claim(free=5)).runs) == [waiting.id]
