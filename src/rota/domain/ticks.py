@@ -12,7 +12,7 @@ from rota.domain.ids import derived
 from rota.domain.once import named, period_at
 from rota.domain.run import NewRun, Origin, after
 from rota.domain.schedule import CATCH_UP_CAP, Firing, Missed, Schedule, Tick
-from rota.domain.timing import GRAIN, Timing, interval_of
+from rota.domain.timing import GRAIN, Timing, cadence_of
 
 ON_TIME = 60.0
 """Seconds by which a tick may be late and still make its run, for `catch_up="skip"` without a grace."""
@@ -25,7 +25,7 @@ def with_first_tick(schedule: Schedule, now: float, known: Schedule | None = Non
     If the store already has it (`known`) with the same interval, the anchor stays, whatever else changes. Otherwise a
     schedule whose declaration changes at every start of an app would never fire.
     """
-    if known is None or known.anchor is None or interval_of(known) != interval_of(schedule):
+    if known is None or known.anchor is None or cadence_of(known) != cadence_of(schedule):
         schedule = replace(schedule, anchor=math.floor(now))
         return _at(schedule, Timing.of(schedule).next_after(now))
     schedule = replace(schedule, anchor=known.anchor)

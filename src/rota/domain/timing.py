@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from rota.domain.run import after
 from rota.domain.schedule import Missed, Schedule
-from rota.domain.triggers import Every, Excluding, Trigger
+from rota.domain.triggers import Every, Trigger
 
 GRAIN = 0.00002
 """Stored instants are rounded: two instants that differ by fewer seconds than this are of the same tick."""
@@ -112,11 +112,9 @@ class Timing:
         return found, at < last
 
 
-def interval_of(schedule: Schedule) -> timedelta | None:
-    """Return the interval of an `Every` trigger without an anchor of its own; None for other triggers."""
-    trigger = _read(schedule.trigger, None)
-    every = trigger.trigger if isinstance(trigger, Excluding) else trigger
-    return every.interval if isinstance(every, Every) and every.anchor is None else None
+def cadence_of(schedule: Schedule) -> tuple[str, ...]:
+    """Return the intervals of the `Every` triggers without an anchor of their own."""
+    return _read(schedule.trigger, None).cadence()
 
 
 @lru_cache(maxsize=SHARED)

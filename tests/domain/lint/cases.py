@@ -29,6 +29,8 @@ CASES = [
     # -- does it fire
     Case("past", "at 2026-11-15T12:00:00Z", "at 2026-11-15T12:00:01Z", "2026-11-15T12:00:00Z, has passed"),
     Case("never", "daily 09:00 excluding daily 09:00", "daily 09:00 excluding daily 10:00", "never fires"),
+    Case("never", "daily 09:00 and daily 10:00", "daily 09:00 and 0 * * * *", "never fires"),
+    Case("short-months", "daily 09:00 or 0 0 31 * *", "daily 09:00 or 0 0 28 * *", "a day 31: February"),
     Case("rare", "0 0 29 2 *", "0 0 28 2 *", "not fire before 2028-02-29, in 1.3 years"),
     Case(
         "excludes-nothing",

@@ -144,6 +144,10 @@ BAD_TEXTS = [
     ("at 2026-11-15T09:00:00", "names no offset; end it with Z for UTC"),
     ("at", "at which instant?"),
     ("daily 09:00 excluding", "name a trigger on either side of 'excluding'"),
+    ("daily 09:00 or", "name a trigger on either side of 'or'"),
+    ("daily 09:00 or and daily 10:00", "'and daily 10:00' is no trigger"),
+    ("daily 09:00 and", "name a trigger on either side of 'and'"),
+    ("(" * 2000 + "daily 09:00" + ")" * 2000, "more than 16 brackets inside each other"),
     ("daily 09:00 excluding (weekly sun 09:00", "the brackets do not match"),
     ("every 15m" + " " * 5000, "at most 4096 characters"),
 ]

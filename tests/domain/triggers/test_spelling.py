@@ -48,6 +48,16 @@ SPELLED = [
         DailyAt(9).excluding(Weekly("sun", 9).excluding(Monthly(1, 9))),
         "daily 09:00 excluding (weekly sun 09:00 excluding monthly 1 09:00)",
     ),
+    (DailyAt(9) | Weekly("sun", 10) | At(NEW_YEAR), "daily 09:00 or weekly sun 10:00 or at 2026-01-01T00:00:00Z"),
+    (DailyAt(9) & Cron("* * 1-7 * *", PARIS), "daily 09:00 and cron * * 1-7 * * Europe/Paris"),
+    (
+        (DailyAt(9) | DailyAt(17)) & Cron("* * 1-7 * *"),
+        "(daily 09:00 or daily 17:00) and cron * * 1-7 * *",
+    ),
+    (
+        DailyAt(9) | (Every(minutes=15) & Cron("* 10-12 * * *")).excluding(At(NEW_YEAR)),
+        "daily 09:00 or ((every 15m and cron * 10-12 * * *) excluding at 2026-01-01T00:00:00Z)",
+    ),
 ]
 
 # Other texts that mean the same.
@@ -66,6 +76,11 @@ ALSO = [
     ("Weekly Monday,7 09:00", Weekly([1, 0], 9)),
     ("at 2026-11-15T10:00:00+01:00", At(datetime(2026, 11, 15, 9, tzinfo=UTC))),
     ("cron 0 9 * * * Etc/GMT+5", Cron("0 9 * * *", "Etc/GMT+5")),
+    ("daily 09:00 OR (daily 10:00)", DailyAt(9) | DailyAt(10)),
+    ("daily 09:00 or daily 09:00", DailyAt(9)),
+    ("every mon and thu at 09:00 and daily 09:00", Weekly(["mon", "thu"], 9) & DailyAt(9)),
+    ("daily 09:00 or daily 10:00 and */5 * * * *", DailyAt(9) | (DailyAt(10) & Cron("*/5 * * * *"))),
+    ("daily 09:00 and daily 9:00 UTC excluding @daily", DailyAt(9) & DailyAt(9, tz="UTC").excluding(Cron("@daily"))),
     ("cron 0 9 * * * Japan DST Skip", Cron("0 9 * * *", "Japan", "skip")),
 ]
 
@@ -121,7 +136,13 @@ simple: st.SearchStrategy[Trigger] = st.one_of(
     st.builds(Monthly, st.one_of(st.just(-1), st.integers(1, 31)), hours, minutes, tz),
 )
 triggers: st.SearchStrategy[Trigger] = st.recursive(
-    simple, lambda inner: st.builds(lambda a, b: a.excluding(*b), inner, st.lists(inner, max_size=2)), max_leaves=5
+    simple,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a.excluding(*b), inner, st.lists(inner, max_size=2)),
+        st.builds(lambda a, b: a | b, inner, inner),
+        st.builds(lambda a, b: a & b, inner, inner),
+    ),
+    max_leaves=5,
 )
 
 
@@ -136,7 +157,7 @@ def test_every_trigger_reads_back_from_its_text(trigger: Trigger) -> None:
     assert trigger.describe()
 
 
-@given(st.one_of(st.text(max_size=60), st.text(alphabet="*/,-#LW?@() 0123456789everycronmondaily:", max_size=40)))
+@given(st.one_of(st.text(max_size=60), st.text(alphabet="*/,-#LW?@() 0123456789everycronmondailyandor:", max_size=40)))
 def test_any_other_text_is_refused_with_a_value_error(text: str) -> None:
     with suppress(ValueError):
         trigger = Trigger.parse(text)

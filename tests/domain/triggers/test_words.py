@@ -84,6 +84,12 @@ OTHERS: list[tuple[Trigger, str]] = [
     (Every(timedelta(seconds=0.5)), "every 0.5 seconds"),
     (At(NEW_YEAR), "once, at 2026-01-01 00:00 UTC"),
     (At(NEW_YEAR + timedelta(seconds=5)), "once, at 2026-01-01 00:00:05 UTC"),
+    (DailyAt(9) | Weekly("sun", 10), "every day at 09:00 or every Sunday at 10:00"),
+    (DailyAt(9) & Monthly(1, 9), "every day at 09:00, only if also on the 1st of every month at 09:00"),
+    (
+        (DailyAt(9) | DailyAt(10)).excluding(Weekly("sun", 9)),
+        "(every day at 09:00 or every day at 10:00), except every Sunday at 09:00",
+    ),
     (DailyAt(9).excluding(Weekly("sun", 9)), "every day at 09:00, except every Sunday at 09:00"),
 ]
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from rota.domain.lint.finding import Finding
 from rota.domain.lint.target import View
-from rota.domain.triggers import At, Excluding, Trigger
+from rota.domain.triggers import At, Excluding, Intersection, Trigger
 from rota.domain.triggers.base import spell_instant
 
 RARE = timedelta(days=366)
@@ -31,8 +31,18 @@ def never(view: View) -> Iterator[Finding]:
             "never",
             "error",
             f"It never fires: nothing is left of '{view.trigger}' after {spell_instant(view.now)}.",
-            "Take an exclusion away, or narrow it down." if isinstance(view.trigger, Excluding) else "Change the date.",
+            _more_fires(view.trigger),
         )
+
+
+def _more_fires(trigger: Trigger) -> str:
+    match trigger:
+        case Excluding():
+            return "Take an exclusion away, or narrow it down."
+        case Intersection():
+            return "Between its parts there is no instant at which all of them fire: give them a time in common."
+        case _:
+            return "Change the date."
 
 
 def rare(view: View) -> Iterator[Finding]:

@@ -1,9 +1,21 @@
 """Triggers: values that say when to fire, and that have a text."""
 
-from rota.domain.triggers.base import Excluding, Trigger
+from rota.domain.triggers.base import Trigger
+from rota.domain.triggers.combined import Excluding, Intersection, Union
 from rota.domain.triggers.cron import Cron
 from rota.domain.triggers.every import Every
 from rota.domain.triggers.named import DailyAt, Monthly, Weekly
 from rota.domain.triggers.once import At
 
-__all__ = ["At", "Cron", "DailyAt", "Every", "Excluding", "Monthly", "Trigger", "Weekly"]
+__all__ = [
+    "At",
+    "Cron",
+    "DailyAt",
+    "Every",
+    "Excluding",
+    "Intersection",
+    "Monthly",
+    "Trigger",
+    "Union",
+    "Weekly",
+]

@@ -1,15 +1,13 @@
 """Trigger: a pure rule that says when to fire, and its text."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-EXCLUDED_LIMIT = 200_000  # fires that are tried; more than the seconds of a weekend
-EXCLUDED_SPAN = timedelta(days=36_525)
+SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
 
 
 class Trigger(ABC):
@@ -49,15 +47,43 @@ class Trigger(ABC):
         instant = as_utc(instant)  # in a repeated hour, a datetime of another zone equals no other datetime
         return self.next_after(instant - TICK) == instant
 
-    def excluding(self, *others: "Trigger") -> "Trigger":
-        """Return this trigger without the instants at which any of `others` fires.
+    @property
+    def whole(self) -> bool:
+        """Whether the trigger fires at whole seconds only."""
+        return False
 
-        `a.excluding(a.excluding(b))` fires when `a` and `b` both fire: at every instant of `a` except those at which
-        `b` does not fire.
-        """
+    def seconds_of(self, day: int) -> int:
+        """Return the whole seconds of a UTC day at which the trigger fires, as a bit set: bit n is second n of the day.
+        Days are counted from 1970-01-01."""
+        start = EPOCH + day * DAY
+        found, fire = 0, self.next_after(start - TICK)
+        while fire is not None and fire < start + DAY:
+            if not fire.microsecond:
+                found |= 1 << (fire - start) // SECOND
+            fire = self.next_after(fire)
+        return found
+
+    def excluding(self, *others: "Trigger") -> "Trigger":
+        """Return this trigger without the instants at which any of `others` fires."""
+        from rota.domain.triggers.combined import Excluding  # here, because that module imports this one
+
         for other in others:
             expect(Trigger, other, "excluding() takes triggers")
         return Excluding(self, others) if others else self
+
+    def __or__(self, other: "Trigger") -> "Trigger":
+        """`a | b` fires when `a` or `b` fires, once if both do."""
+        from rota.domain.triggers.combined import Union
+
+        expect(Trigger, other, "a | b takes triggers")
+        return Union.of((self, other))
+
+    def __and__(self, other: "Trigger") -> "Trigger":
+        """`a & b` fires at the instants at which `a` and `b` both fire."""
+        from rota.domain.triggers.combined import Intersection
+
+        expect(Trigger, other, "a & b takes triggers")
+        return Intersection.of((self, other))
 
     def in_zone(self, tz: str) -> "Trigger":
         """Return the trigger with the zone `tz`, if it has no zone."""
@@ -66,6 +92,10 @@ class Trigger(ABC):
     def anchored(self, instant: datetime) -> "Trigger":
         """Return the trigger with the anchor `instant`, if it needs an anchor and has none."""
         return self
+
+    def cadence(self) -> tuple[str, ...]:
+        """Return the intervals that need an anchor. A schedule keeps its anchor as long as they are the same."""
+        return ()
 
     def jittered(self, nominal: datetime, seed: str) -> datetime:
         """Return when to fire for a nominal time, with jitter. The same `seed` gives the same instant."""
@@ -92,54 +122,6 @@ class Trigger(ABC):
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Excluding(Trigger):
-    """A trigger without the instants at which one of the others fires; made by `trigger.excluding(…)`."""
-
-    trigger: Trigger
-    others: tuple[Trigger, ...]
-
-    def __init__(self, trigger: Trigger, others: tuple[Trigger, ...]) -> None:
-        if isinstance(trigger, Excluding):
-            others = trigger.others + others
-            trigger = trigger.trigger
-        self._set(trigger=trigger, others=tuple(dict.fromkeys(others)))
-
-    def next_after(self, instant: datetime) -> datetime | None:
-        return self._first_left(self.trigger.next_after, instant)
-
-    def previous_before(self, instant: datetime) -> datetime | None:
-        return self._first_left(self.trigger.previous_before, instant)
-
-    def _first_left(self, neighbour: Callable[[datetime], datetime | None], instant: datetime) -> datetime | None:
-        if self.trigger in self.others:
-            return None  # a trigger that excludes itself never fires: no need to try EXCLUDED_LIMIT fires
-        fire = neighbour(instant)
-        for _ in range(EXCLUDED_LIMIT):
-            if fire is None or not any(other.fires_at(fire) for other in self.others):
-                return fire
-            if abs(fire - instant) > EXCLUDED_SPAN:
-                break
-            fire = neighbour(fire)
-        return None  # a fire so far away counts as never
-
-    def in_zone(self, tz: str) -> Trigger:
-        return Excluding(self.trigger.in_zone(tz), tuple(other.in_zone(tz) for other in self.others))
-
-    def anchored(self, instant: datetime) -> Trigger:
-        return Excluding(self.trigger.anchored(instant), tuple(other.anchored(instant) for other in self.others))
-
-    def jittered(self, nominal: datetime, seed: str) -> datetime:
-        return self.trigger.jittered(nominal, seed)
-
-    def to_text(self) -> str:
-        texts = (f"({other})" if isinstance(other, Excluding) else str(other) for other in self.others)
-        return " excluding ".join((str(self.trigger), *texts))
-
-    def describe(self) -> str:
-        return f"{self.trigger.describe()}, except {' and '.join(other.describe() for other in self.others)}"
 
 
 def expect(kind: type, value: object, rule: str) -> None:

@@ -6,7 +6,7 @@ from typing import get_args
 
 from rota.domain.triggers.base import EPOCH, Trigger, expect, since_epoch
 from rota.domain.triggers.dst import Dst, next_each, next_once, previous_each, previous_once
-from rota.domain.triggers.wallclock import WallClock, wall_clock
+from rota.domain.triggers.wallclock import DAY, WallClock, wall_clock
 from rota.domain.triggers.words import describe_cron, with_zone
 from rota.domain.triggers.zones import FIRST, LAST, Zone, find_zone, zone_name
 
@@ -95,6 +95,26 @@ class Cron(Trigger):
             return once
         each = previous_each(clock, zone, second)
         return once if each is None else each if once is None else max(once, each)
+
+    @property
+    def whole(self) -> bool:
+        return True
+
+    def seconds_of(self, day: int) -> int:
+        clock, zone = self._clock, self._zone
+        first = at = max(day * DAY, FIRST + 1)
+        end, found = min((day + 1) * DAY, LAST + 1), 0
+        each = clock.fields.wild or self.dst == "twice"
+        while at < end:
+            stretch = zone.stretch(at)
+            until, low = min(stretch.end, end), at + stretch.offset
+            if not each:
+                low = max(low, stretch.reached)  # a repeated reading fires the first time only
+            found |= clock.bits(low, until + stretch.offset) << low - stretch.offset - day * DAY
+            if at == stretch.start and self._from(at) == at:  # the readings inside a gap fire at its end
+                found |= 1 << at - day * DAY
+            at = until
+        return found if first < end else 0
 
     def in_zone(self, tz: str) -> "Cron":
         return self if self.tz is not None else Cron(self.expr, tz, self.dst)

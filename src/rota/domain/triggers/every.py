@@ -3,12 +3,16 @@
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from math import gcd
 
-from rota.domain.triggers.base import EPOCH, TICK, Trigger, as_utc, since_epoch, spell_instant
+from rota.domain.triggers.base import EPOCH, SECOND, TICK, Trigger, as_utc, since_epoch, spell_instant
 from rota.domain.triggers.durations import spell_duration, word_duration
 
 SHORTEST = timedelta(milliseconds=100)
 ZERO = timedelta(0)
+DAY = 86_400
+WHOLE_DAY = (1 << DAY) - 1
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -68,8 +72,27 @@ class Every(Trigger):
         except OverflowError:
             return None
 
+    @property
+    def whole(self) -> bool:
+        return self.anchor is not None and not self.anchor.microsecond and not self.interval % SECOND
+
+    def seconds_of(self, day: int) -> int:
+        """Return the fires at whole seconds. If the interval has a fraction, one of several fires is at one."""
+        anchor, interval, second = self._since_anchor() // TICK, self.interval // TICK, SECOND // TICK
+        shared = gcd(interval, second)
+        if anchor % shared:
+            return 0
+        turns = second // shared
+        number = -anchor // shared * pow(interval // shared, -1, turns) % turns if turns > 1 else 0
+        first, step = (anchor + number * interval) // second, interval * turns // second
+        place = max(first - day * DAY, (first - day * DAY) % step)
+        return _progression(step) << place & WHOLE_DAY if place < DAY else 0
+
     def anchored(self, instant: datetime) -> "Every":
         return self if self.anchor else Every(self.interval, jitter=self.jitter, anchor=instant)
+
+    def cadence(self) -> tuple[str, ...]:
+        return () if self.anchor else (spell_duration(self.interval),)
 
     def jittered(self, nominal: datetime, seed: str) -> datetime:
         if not self.jitter:
@@ -89,6 +112,16 @@ class Every(Trigger):
             words = words.removeprefix("1 ")
         jitter = f", up to {word_duration(self.jitter)} late" if self.jitter else ""
         return f"every {words}{jitter}"
+
+
+@lru_cache(maxsize=256)
+def _progression(step: int) -> int:
+    """Return the bits 0, `step`, 2 x `step`, … of a day."""
+    found, width = 1, step
+    while width < DAY:
+        found |= found << width
+        width *= 2
+    return found & WHOLE_DAY
 
 
 def _span(what: str, count: float | timedelta, unit: str = "seconds") -> timedelta:

@@ -31,6 +31,13 @@ class _Named(Trigger):
     def upcoming(self, start: datetime, n: int) -> list[datetime]:
         return self.cron.upcoming(start, n)
 
+    @property
+    def whole(self) -> bool:
+        return True
+
+    def seconds_of(self, day: int) -> int:
+        return self.cron.seconds_of(day)
+
     def describe(self) -> str:
         return self.cron.describe()
 

@@ -21,6 +21,10 @@ class At(Trigger):
     def previous_before(self, instant: datetime) -> datetime | None:
         return self.instant if self.instant < as_utc(instant) else None
 
+    @property
+    def whole(self) -> bool:
+        return not self.instant.microsecond
+
     def to_text(self) -> str:
         return f"at {spell_instant(self.instant)}"
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from rota.domain.triggers.base import Trigger, expect
+from rota.domain.triggers.combined import Intersection, Union
 from rota.domain.triggers.cron import Cron
 from rota.domain.triggers.cron_fields import WEEKDAY_NAMES
 from rota.domain.triggers.durations import parse_duration
@@ -20,7 +21,7 @@ UNIT_WORDS = {
 }
 NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
-EXCLUDING = re.compile(r"\s+excluding(?:\s+|$)", re.IGNORECASE)
+DEPTH_LIMIT = 16
 WEEKDAY_ITEM = re.compile(
     rf"(?:[0-9*?]+|{'|'.join(f'{name}[a-z]*' for name in WEEKDAY_NAMES)}|[0-7]?L|last)(?:[-/#][0-9a-z]*)*",
     re.IGNORECASE,
@@ -43,18 +44,31 @@ def parse(text: str) -> Trigger:
         raise ValueError(
             f"a trigger's text has at most {LENGTH_LIMIT} characters, this has {len(text)}: {text[:40]!r}…"
         )
-    first, *others = _split(text)
-    trigger = _parse_one(first)
-    return trigger.excluding(*(_parse_one(other) for other in others))
+    return _parse(text, 0)
 
 
-def _split(text: str) -> list[str]:
-    """Return the parts of a text between `excluding` outside of brackets."""
+def _parse(text: str, depth: int) -> Trigger:
+    """`or` binds weakest, `excluding` strongest."""
+    if depth > DEPTH_LIMIT:
+        raise ValueError(f"{text[:40]!r}: more than {DEPTH_LIMIT} brackets inside each other")
+    for word, combine in OPERATORS.items():
+        parts = _split(text, word)
+        if len(parts) > 1:
+            return combine([_parse(part, depth) for part in parts])
+    text = text.strip()
+    if text.startswith("(") and text.endswith(")"):
+        return _parse(text[1:-1], depth + 1)
+    return _parse_one(text)
+
+
+def _split(text: str, word: str) -> list[str]:
+    """Return the parts of a text between `word` outside of brackets."""
+    operator = re.compile(rf"\s+{word}(?:\s+|$)", re.IGNORECASE)
     parts, depth, start, at = list[str](), 0, 0, 0
     while at < len(text):
         depth += {"(": 1, ")": -1}.get(text[at], 0)
-        match = EXCLUDING.match(text, at) if depth == 0 else None
-        if match:
+        match = operator.match(text, at) if depth == 0 else None
+        if match and (word != "and" or _begins_trigger(text[match.end() :])):
             parts.append(text[start:at])
             start = at = match.end()
         else:
@@ -63,18 +77,36 @@ def _split(text: str) -> list[str]:
     if depth:
         raise ValueError(f"{text!r}: the brackets do not match")
     if len(parts) > 1 and not all(part.strip() for part in parts):
-        raise ValueError(f"{text!r}: name a trigger on either side of 'excluding'")
+        raise ValueError(f"{text!r}: name a trigger on either side of '{word}'")
     return parts
 
 
+def _begins_trigger(text: str) -> bool:
+    """Return whether a trigger may begin here. The `and` of `every Monday and Thursday at 09:00` has none behind it."""
+    word = text.split(maxsplit=1)[0].lower() if text.strip() else "("
+    return word in READERS or _begins_cron(word) or word.startswith("(")
+
+
+def _begins_cron(word: str) -> bool:
+    return word[0] in "*@?" or word[0].isdigit()
+
+
+def _exclude(parts: list[Trigger]) -> Trigger:
+    return parts[0].excluding(*parts[1:])
+
+
+OPERATORS: dict[str, Callable[[list[Trigger]], Trigger]] = {
+    "or": Union.of,
+    "and": Intersection.of,
+    "excluding": _exclude,
+}
+
+
 def _parse_one(text: str) -> Trigger:
-    text = text.strip()
-    if text.startswith("(") and text.endswith(")"):
-        return parse(text[1:-1])
     kind, *words = text.split() or [""]
     reader = READERS.get(kind.lower())
     if reader is None:
-        if kind and (kind[0] in "*@?" or kind[0].isdigit()):
+        if kind and _begins_cron(kind):
             return _cron(text.split())
         raise ValueError(
             f"{text!r} is no trigger; expected one of: {'; '.join(EXAMPLES.values())}; or a cron expression"

@@ -8,6 +8,7 @@ from rota.domain.triggers.cron_fields import CronFields, bits, read_cron
 from rota.domain.triggers.monthdays import MonthDays, month_days
 
 DAY = 86_400
+WHOLE_DAY = (1 << DAY) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,16 @@ class WallClock:
             day = days.on_or_before(today - 1)
         return None if day is None else day * DAY + minutes[-1] * 60 + seconds[-1]
 
+    def bits(self, low: int, high: int) -> int:
+        """Return the matching readings from `low` to before `high` as a bit set; bit 0 is the reading `low`."""
+        found = 0
+        for day in range(low // DAY, -(-high // DAY)):
+            if self.days.every_day or self.days.on_or_after(day) == day:
+                shift = day * DAY - low
+                times = _seconds_of_day(self.minutes, self.seconds)
+                found |= times << shift if shift >= 0 else times >> -shift
+        return found & (WHOLE_DAY if high - low == DAY else (1 << max(0, high - low)) - 1)
+
 
 @lru_cache(maxsize=4096)
 def wall_clock(expr: str) -> WallClock:
@@ -74,3 +85,15 @@ def wall_clock(expr: str) -> WallClock:
 @lru_cache(maxsize=1024)
 def _minutes_of_day(hours: int, minutes: int) -> tuple[int, ...]:
     return tuple(hour * 60 + minute for hour in bits(hours) for minute in bits(minutes))
+
+
+@lru_cache(maxsize=64)
+def _seconds_of_day(minutes: tuple[int, ...], seconds: tuple[int, ...]) -> int:
+    """Return the times of a day as a bit set."""
+    minute = sum(1 << second for second in seconds)
+    times = bytearray(DAY // 8 + 8)
+    for at in minutes:
+        first = at * 60
+        part = int.from_bytes(times[first // 8 : first // 8 + 9], "little") | minute << first % 8
+        times[first // 8 : first // 8 + 9] = part.to_bytes(9, "little")
+    return int.from_bytes(times, "little")
