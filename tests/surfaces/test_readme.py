@@ -56,7 +56,8 @@ def test_the_triggers_read_as_the_page_on_schedules_says() -> None:
     assert len(rows) >= 7
     for expression, text, words in rows:
         trigger = eval(
-            expression, {**{name: getattr(rota, name) for name in rota.__all__}, "datetime": datetime, "UTC": UTC}
+            expression.replace("\\|", "|"),
+            {**{name: getattr(rota, name) for name in rota.__all__}, "datetime": datetime, "UTC": UTC},
         )
         assert (str(trigger), trigger.describe()) == (text, words)
         assert rota.Trigger.parse(text) == trigger

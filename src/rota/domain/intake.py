@@ -18,7 +18,7 @@ from rota.domain.period import Period
 from rota.domain.policy import FAR, Lost, Policy, Retry
 from rota.domain.run import NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
-from rota.domain.triggers import Every, Excluding, Trigger
+from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
 
 PRIORITY = 100
@@ -227,9 +227,10 @@ def check_grace(trigger: Trigger, grace: float | None) -> None:
         return
     if grace == 0:
         raise ValueError("grace=0 lets no run start; leave it out for no bound")
-    every = trigger.trigger if isinstance(trigger, Excluding) else trigger
-    if isinstance(every, Every) and every.jitter.total_seconds() >= grace:
-        raise ValueError(f"jitter={every.jitter} moves ticks beyond their grace of {grace:g} s, so that they never run")
+    if trigger.spread().total_seconds() >= grace:
+        raise ValueError(
+            f"jitter={trigger.spread()} moves ticks beyond their grace of {grace:g} s, so that they never run"
+        )
 
 
 def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Guards:

@@ -86,6 +86,9 @@ BAD_VALUES: list[tuple[Any, type[Exception], str]] = [
     (lambda: Every(minutes=timedelta(1)), TypeError, "a timedelta stands alone"),  # type: ignore[arg-type]
     (lambda: Every(60, jitter=60), ValueError, "jitter=0:01:00 is not from 0 to less than the interval, 0:01:00"),
     (lambda: Every(60, jitter=-1), ValueError, "is not from 0 to less than the interval"),
+    (lambda: DailyAt(9, jitter=-1), ValueError, "DailyAt: jitter=-1 day, 23:59:59 is not from 0 to 1 day"),
+    (lambda: Cron("* * * * *", jitter=86_401), ValueError, "Cron: jitter=1 day, 0:00:01 is not from 0 to 1 day"),
+    (lambda: Weekly("mon", jitter="5"), TypeError, "Weekly: jitter is a number"),  # type: ignore[arg-type]
     (lambda: Every(60, anchor=datetime(2026, 1, 1)), ValueError, "names no zone"),
     (lambda: At(datetime(2026, 1, 1)), ValueError, "2026-01-01T00:00:00 names no zone; give it one"),
     (lambda: At("tomorrow"), TypeError, "an instant is a datetime, not 'tomorrow'"),  # type: ignore[arg-type]

@@ -48,6 +48,11 @@ SPELLED = [
         DailyAt(9).excluding(Weekly("sun", 9).excluding(Monthly(1, 9))),
         "daily 09:00 excluding (weekly sun 09:00 excluding monthly 1 09:00)",
     ),
+    (DailyAt(9, tz=PARIS, jitter=300), "daily 09:00 Europe/Paris jitter 5m"),
+    (Weekly("mon", 9, jitter=0.5), "weekly mon 09:00 jitter 0.5s"),
+    (Monthly(1, jitter=timedelta(hours=1)), "monthly 1 00:00 jitter 1h"),
+    (Cron("30 2 * * *", PARIS, "skip", jitter=30), "cron 30 2 * * * Europe/Paris dst skip jitter 30s"),
+    (At(NEW_YEAR, jitter=30), "at 2026-01-01T00:00:00Z jitter 30s"),
     (DailyAt(9) | Weekly("sun", 10) | At(NEW_YEAR), "daily 09:00 or weekly sun 10:00 or at 2026-01-01T00:00:00Z"),
     (DailyAt(9) & Cron("* * 1-7 * *", PARIS), "daily 09:00 and cron * * 1-7 * * Europe/Paris"),
     (
@@ -76,6 +81,8 @@ ALSO = [
     ("Weekly Monday,7 09:00", Weekly([1, 0], 9)),
     ("at 2026-11-15T10:00:00+01:00", At(datetime(2026, 11, 15, 9, tzinfo=UTC))),
     ("cron 0 9 * * * Etc/GMT+5", Cron("0 9 * * *", "Etc/GMT+5")),
+    ("*/5 * * * * UTC JITTER 1m", Cron("*/5 * * * *", "UTC", jitter=60)),
+    ("every Friday at 09:00 UTC jitter 1m", Weekly("fri", 9, tz="UTC", jitter=60)),
     ("daily 09:00 OR (daily 10:00)", DailyAt(9) | DailyAt(10)),
     ("daily 09:00 or daily 09:00", DailyAt(9)),
     ("every mon and thu at 09:00 and daily 09:00", Weekly(["mon", "thu"], 9) & DailyAt(9)),
@@ -111,6 +118,9 @@ instants = st.datetimes(
 )
 
 
+jitters = st.one_of(st.just(0), st.timedeltas(timedelta(0), timedelta(days=1)))
+
+
 @st.composite
 def everys(draw: st.DrawFn) -> Every:
     interval = draw(st.timedeltas(timedelta(milliseconds=100), timedelta(days=4000)))
@@ -121,7 +131,7 @@ def everys(draw: st.DrawFn) -> Every:
 @st.composite
 def some_crons(draw: st.DrawFn) -> Cron:
     try:
-        return Cron(draw(crons()), draw(tz), draw(st.sampled_from(["vixie", "skip", "twice"])))
+        return Cron(draw(crons()), draw(tz), draw(st.sampled_from(["vixie", "skip", "twice"])), jitter=draw(jitters))
     except ValueError as error:
         assume("never comes" not in str(error))
         raise
@@ -130,10 +140,10 @@ def some_crons(draw: st.DrawFn) -> Cron:
 simple: st.SearchStrategy[Trigger] = st.one_of(
     some_crons(),
     everys(),
-    instants.map(At),
-    st.builds(DailyAt, hours, minutes, minutes, tz),
-    st.builds(Weekly, st.sets(st.integers(0, 7), min_size=1), hours, minutes, tz),
-    st.builds(Monthly, st.one_of(st.just(-1), st.integers(1, 31)), hours, minutes, tz),
+    st.builds(At, instants, jitter=jitters),
+    st.builds(DailyAt, hours, minutes, minutes, tz, jitter=jitters),
+    st.builds(Weekly, st.sets(st.integers(0, 7), min_size=1), hours, minutes, tz, jitter=jitters),
+    st.builds(Monthly, st.one_of(st.just(-1), st.integers(1, 31)), hours, minutes, tz, jitter=jitters),
 )
 triggers: st.SearchStrategy[Trigger] = st.recursive(
     simple,

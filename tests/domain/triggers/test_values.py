@@ -78,6 +78,39 @@ def test_jitter_spreads_and_differs_between_schedules() -> None:
     assert Every(60).jittered(NEW_YEAR, "a") == DailyAt(9).jittered(NEW_YEAR, "a") == NEW_YEAR
 
 
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        Cron("*/5 * * * *", jitter=3600),
+        DailyAt(9, jitter=60),
+        Weekly("mon", 9, jitter=60),
+        Monthly(1, jitter=60),
+        At(NEW_YEAR, jitter=60),
+        DailyAt(9, jitter=3600) | DailyAt(9, 5),
+        (DailyAt(9) | Cron("*/10 * * * *", jitter=60)) & Cron("* 8-10 * * *", jitter=20),
+        Every(60, jitter=30, anchor=NEW_YEAR).excluding(At(NEW_YEAR + timedelta(minutes=3))),
+    ],
+    ids=str,
+)
+def test_jitter_keeps_the_order_of_the_ticks_of_every_trigger(trigger: Trigger) -> None:
+    fires = trigger.upcoming(NEW_YEAR - TICK, 60)
+    moved = [trigger.jittered(fire, "a") for fire in fires]
+    assert moved == [trigger.jittered(fire, "a") for fire in fires]
+    assert moved != [trigger.jittered(fire, "b") for fire in fires]
+    assert moved != fires
+    for fire, at, following in zip(fires, moved, [*fires[1:], None], strict=True):
+        assert fire <= at <= fire + trigger.spread()
+        assert following is None or at < following
+
+
+def test_a_part_without_jitter_fires_on_time() -> None:
+    both = DailyAt(9) | DailyAt(10, jitter=60)
+    assert both.spread() == timedelta(minutes=1)
+    nine = NEW_YEAR + 9 * HOUR
+    assert both.jittered(nine, "a") == nine
+    assert both.jittered(nine + HOUR, "a") > nine + HOUR
+
+
 def test_at_fires_once() -> None:
     at = At(NEW_YEAR.astimezone(ZoneInfo("Asia/Tokyo")))
     assert at.instant.tzinfo is UTC
@@ -110,7 +143,7 @@ def test_a_named_trigger_is_its_cron_that_reads_differently() -> None:
     assert daily.cron == Cron("30 9 * * *", "Europe/Paris")
     others: list[Trigger] = [daily.cron]
     assert daily not in others
-    assert repr(daily) == "DailyAt(hour=9, minute=30, second=0, tz='Europe/Paris')"
+    assert repr(daily) == ("DailyAt(hour=9, minute=30, second=0, tz='Europe/Paris', jitter=datetime.timedelta(0))")
     assert daily.upcoming(NEW_YEAR, 9) == daily.cron.upcoming(NEW_YEAR, 9)
     assert daily.previous_before(NEW_YEAR) == daily.cron.previous_before(NEW_YEAR)
 

@@ -34,15 +34,15 @@ def overrun(view: View) -> Iterator[Finding]:
 
 
 def jitter_overrun(view: View) -> Iterator[Finding]:
-    every, duration = view.every, view.target.duration
-    if every is None or duration is None or not every.jitter:
+    interval, duration = view.interval, view.target.duration
+    jitter = view.trigger.spread().total_seconds()
+    if interval is None or duration is None or not jitter:
         return
-    interval, jitter = every.interval.total_seconds(), every.jitter.total_seconds()
     if interval - jitter < duration <= interval:
         yield Finding(
             "jitter-overrun",
             "warning",
-            f"With its jitter, fires can be as little as {worded(interval - jitter)} apart, "
+            f"With its jitter, fires can be as little as {worded(max(0.0, interval - jitter))} apart, "
             f"less than the {worded(duration)} that a run usually takes.",
             f"Keep the jitter within {worded(interval - duration)}, or fire less often."
             if duration < interval
@@ -51,12 +51,12 @@ def jitter_overrun(view: View) -> Iterator[Finding]:
 
 
 def jitter_grace(view: View) -> Iterator[Finding]:
-    every, grace = view.every, view.target.grace
-    if every and grace is not None and every.jitter.total_seconds() > grace:
+    jitter, grace = view.trigger.spread().total_seconds(), view.target.grace
+    if grace is not None and jitter > grace:
         yield Finding(
             "jitter-grace",
             "error",
-            f"The jitter can make a run {worded(every.jitter.total_seconds())} late, "
+            f"The jitter can make a run {worded(jitter)} late, "
             f"but after its grace of {worded(grace)} it may no longer start.",
             "Give a grace that is longer than the jitter.",
         )

@@ -1,5 +1,6 @@
 """Trigger: a pure rule that says when to fire, and its text."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -8,6 +9,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
+ZERO = timedelta(0)
 
 
 class Trigger(ABC):
@@ -97,9 +99,18 @@ class Trigger(ABC):
         """Return the intervals that need an anchor. A schedule keeps its anchor as long as they are the same."""
         return ()
 
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        """Return the most by which jitter moves the fire of `nominal`, or any fire, later."""
+        return ZERO
+
     def jittered(self, nominal: datetime, seed: str) -> datetime:
-        """Return when to fire for a nominal time, with jitter. The same `seed` gives the same instant."""
-        return nominal
+        """Return when to fire for a nominal time, with jitter: before the next nominal time. The same `seed` gives the
+        same instant."""
+        spread = self.spread(nominal)
+        if not spread:
+            return nominal
+        following = self.next_after(nominal)
+        return shifted(nominal, spread if following is None else min(spread, following - nominal), seed)
 
     @staticmethod
     def parse(text: str) -> "Trigger":
@@ -135,6 +146,12 @@ def since_epoch(instant: datetime) -> timedelta:
     if instant.utcoffset() is None:
         raise ValueError(f"{instant.isoformat()} names no zone; give it one, such as datetime(…, tzinfo=UTC)")
     return instant - EPOCH
+
+
+def shifted(nominal: datetime, spread: timedelta, seed: str) -> datetime:
+    """Return `nominal` moved later by less than `spread`. `seed` and the nominal time decide by how much."""
+    digest = hashlib.blake2b(f"{seed}\n{as_utc(nominal).isoformat()}".encode(), digest_size=8).digest()
+    return nominal + (int.from_bytes(digest) * (spread // TICK) >> 64) * TICK
 
 
 def as_utc(instant: datetime) -> datetime:

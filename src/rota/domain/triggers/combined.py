@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from rota.domain.triggers.base import DAY, EPOCH, SECOND, TICK, Trigger, since_epoch
+from rota.domain.triggers.base import DAY, EPOCH, SECOND, TICK, ZERO, Trigger, since_epoch
 
 PARTS_LIMIT = 200
 TRIED = 24
@@ -91,8 +91,9 @@ class Union(_Combined):
             found |= each.seconds_of(day)
         return found
 
-    def jittered(self, nominal: datetime, seed: str) -> datetime:
-        return max(each.jittered(nominal, seed) for each in self.triggers if each.fires_at(nominal))
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        firing = (each for each in self.triggers if nominal is None or each.fires_at(nominal))
+        return max((each.spread(nominal) for each in firing), default=ZERO)
 
     def to_text(self) -> str:
         return self._text("or")
@@ -171,8 +172,8 @@ class Intersection(_Combined):
                 break
         return found
 
-    def jittered(self, nominal: datetime, seed: str) -> datetime:
-        return max(each.jittered(nominal, seed) for each in self.triggers)
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        return max(each.spread(nominal) for each in self.triggers)
 
     def to_text(self) -> str:
         return self._text("and")
@@ -240,6 +241,9 @@ class Excluding(_Combined):
                 break
             found &= ~other.seconds_of(day)
         return found
+
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        return self.trigger.spread(nominal)
 
     def jittered(self, nominal: datetime, seed: str) -> datetime:
         return self.trigger.jittered(nominal, seed)

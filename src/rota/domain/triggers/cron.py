@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import get_args
 
-from rota.domain.triggers.base import EPOCH, Trigger, expect, since_epoch
+from rota.domain.triggers.base import EPOCH, ZERO, Trigger, expect, since_epoch
 from rota.domain.triggers.dst import Dst, next_each, next_once, previous_each, previous_once
+from rota.domain.triggers.durations import read_jitter, spell_jitter, word_jitter
 from rota.domain.triggers.wallclock import DAY, WallClock, wall_clock
 from rota.domain.triggers.words import describe_cron, with_zone
 from rota.domain.triggers.zones import FIRST, LAST, Zone, find_zone, zone_name
@@ -18,22 +19,26 @@ class Cron(Trigger):
     Without `tz` it is in the zone of the app (default: UTC). At clock changes `dst="vixie"` does what cron does: if the
     minute or the hour begins with `*`, it fires at every instant whose wall clock matches; otherwise a time inside the
     gap fires at the end of the gap, and a repeated time fires once, the first time. `dst="skip"` leaves out times
-    inside the gap; `dst="twice"` fires repeated times both times.
+    inside the gap; `dst="twice"` fires repeated times both times. `jitter` is the most by which a fire is moved later,
+    always to before the next fire.
     """
 
     expr: str
     tz: str | None = None
     dst: Dst = "vixie"
+    jitter: timedelta = ZERO
     _clock: WallClock = field(init=False, repr=False, compare=False)
     _zone: Zone = field(init=False, repr=False, compare=False)
 
-    def __init__(self, expr: str, tz: str | tzinfo | None = None, dst: str = "vixie") -> None:
+    def __init__(
+        self, expr: str, tz: str | tzinfo | None = None, dst: str = "vixie", *, jitter: float | timedelta = 0
+    ) -> None:
         expect(str, expr, "a cron expression is a text such as '0 9 * * *'")
         clock = wall_clock(expr)
         if dst not in get_args(Dst):
             raise ValueError(f"dst={dst!r} is not one of {', '.join(get_args(Dst))}")
-        name = zone_name(tz)
-        self._set(expr=" ".join(expr.split()), tz=name, dst=dst, _clock=clock, _zone=find_zone(name))
+        name, spread = zone_name(tz), read_jitter("Cron", jitter)
+        self._set(expr=" ".join(expr.split()), tz=name, dst=dst, jitter=spread, _clock=clock, _zone=find_zone(name))
 
     def next_after(self, instant: datetime) -> datetime | None:
         try:
@@ -96,6 +101,9 @@ class Cron(Trigger):
         each = previous_each(clock, zone, second)
         return once if each is None else each if once is None else max(once, each)
 
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        return self.jitter
+
     @property
     def whole(self) -> bool:
         return True
@@ -117,11 +125,11 @@ class Cron(Trigger):
         return found if first < end else 0
 
     def in_zone(self, tz: str) -> "Cron":
-        return self if self.tz is not None else Cron(self.expr, tz, self.dst)
+        return self if self.tz is not None else Cron(self.expr, tz, self.dst, jitter=self.jitter)
 
     def to_text(self) -> str:
         dst = "" if self.dst == "vixie" else f" dst {self.dst}"
-        return f"cron {self.expr}{f' {self.tz}' if self.tz else ''}{dst}"
+        return f"cron {self.expr}{f' {self.tz}' if self.tz else ''}{dst}{spell_jitter(self.jitter)}"
 
     def describe(self) -> str:
-        return with_zone(describe_cron(self._clock.fields), self.tz)
+        return with_zone(describe_cron(self._clock.fields), self.tz) + word_jitter(self.jitter)

@@ -1,16 +1,14 @@
 """Every: a fixed rate from an anchor."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import gcd
 
-from rota.domain.triggers.base import EPOCH, SECOND, TICK, Trigger, as_utc, since_epoch, spell_instant
-from rota.domain.triggers.durations import spell_duration, word_duration
+from rota.domain.triggers.base import EPOCH, SECOND, TICK, ZERO, Trigger, as_utc, shifted, since_epoch, spell_instant
+from rota.domain.triggers.durations import read_span, spell_duration, spell_jitter, word_duration, word_jitter
 
 SHORTEST = timedelta(milliseconds=100)
-ZERO = timedelta(0)
 DAY = 86_400
 WHOLE_DAY = (1 << DAY) - 1
 
@@ -37,14 +35,14 @@ class Every(Trigger):
         jitter: float | timedelta = 0,
         anchor: datetime | None = None,
     ) -> None:
-        parts = [_span("interval", seconds)]
+        parts = [read_span("Every", "interval", seconds)]
         for unit, count in (("minutes", minutes), ("hours", hours), ("days", days)):
-            parts.append(_span("interval", count, unit))
+            parts.append(read_span("Every", "interval", count, unit))
         try:
             interval = sum(parts, ZERO)
         except OverflowError:
             raise ValueError("Every: the interval is too long") from None
-        spread = _span("jitter", jitter)
+        spread = read_span("Every", "jitter", jitter)
         if interval < SHORTEST:
             raise ValueError(f"Every: the interval is at least {SHORTEST.total_seconds()} s, not {interval}")
         if not ZERO <= spread < interval:
@@ -94,24 +92,21 @@ class Every(Trigger):
     def cadence(self) -> tuple[str, ...]:
         return () if self.anchor else (spell_duration(self.interval),)
 
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        return self.jitter
+
     def jittered(self, nominal: datetime, seed: str) -> datetime:
-        if not self.jitter:
-            return nominal
-        digest = hashlib.blake2b(f"{seed}\n{as_utc(nominal).isoformat()}".encode(), digest_size=8).digest()
-        share = int.from_bytes(digest) * (self.jitter // TICK) >> 64
-        return nominal + share * TICK
+        return shifted(nominal, self.jitter, seed) if self.jitter else nominal
 
     def to_text(self) -> str:
-        jitter = f" jitter {spell_duration(self.jitter)}" if self.jitter else ""
         anchor = f" anchor {spell_instant(self.anchor)}" if self.anchor else ""
-        return f"every {spell_duration(self.interval)}{jitter}{anchor}"
+        return f"every {spell_duration(self.interval)}{spell_jitter(self.jitter)}{anchor}"
 
     def describe(self) -> str:
         words = word_duration(self.interval)
         if words.startswith("1 ") and words.count(" ") == 1:
             words = words.removeprefix("1 ")
-        jitter = f", up to {word_duration(self.jitter)} late" if self.jitter else ""
-        return f"every {words}{jitter}"
+        return f"every {words}{word_jitter(self.jitter)}"
 
 
 @lru_cache(maxsize=256)
@@ -122,18 +117,3 @@ def _progression(step: int) -> int:
         found |= found << width
         width *= 2
     return found & WHOLE_DAY
-
-
-def _span(what: str, count: float | timedelta, unit: str = "seconds") -> timedelta:
-    if isinstance(count, timedelta):
-        if unit != "seconds":
-            raise TypeError(f"Every: {unit} is a number; a timedelta stands alone: Every(timedelta(…))")
-        return count
-    if isinstance(count, bool):
-        raise TypeError(f"Every: {what} is a number or a timedelta, not {count!r}")
-    try:
-        return timedelta(**{unit: count})
-    except TypeError:
-        raise TypeError(f"Every: {what} is a number or a timedelta, not {count!r}") from None
-    except (OverflowError, ValueError):
-        raise ValueError(f"Every: {what} {unit}={count!r} is out of range") from None

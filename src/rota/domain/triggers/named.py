@@ -4,11 +4,12 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, time, tzinfo
+from datetime import datetime, time, timedelta, tzinfo
 
 from rota.domain.triggers.base import Trigger
 from rota.domain.triggers.cron import Cron
 from rota.domain.triggers.cron_fields import WEEKDAY_NAMES
+from rota.domain.triggers.durations import read_jitter, spell_jitter
 from rota.domain.triggers.words import WEEKDAYS
 
 
@@ -20,7 +21,7 @@ class _Named(Trigger):
 
     def _fill(self, cron: Cron, **fields: object) -> None:
         """Set the fields of a frozen trigger, with `cron` and the time zone that it has."""
-        self._set(**fields, tz=cron.tz, cron=cron)
+        self._set(**fields, tz=cron.tz, jitter=cron.jitter, cron=cron)
 
     def next_after(self, instant: datetime) -> datetime | None:
         return self.cron.next_after(instant)
@@ -38,12 +39,15 @@ class _Named(Trigger):
     def seconds_of(self, day: int) -> int:
         return self.cron.seconds_of(day)
 
+    def spread(self, nominal: datetime | None = None) -> timedelta:
+        return self.cron.jitter
+
     def describe(self) -> str:
         return self.cron.describe()
 
     def to_text(self) -> str:
         zone = f" {self.cron.tz}" if self.cron.tz else ""
-        return f"{self._spelled()}{zone}"
+        return f"{self._spelled()}{zone}{spell_jitter(self.cron.jitter)}"
 
     @abstractmethod
     def _spelled(self) -> str: ...
@@ -57,15 +61,28 @@ class DailyAt(_Named):
     minute: int
     second: int
     tz: str | None
+    jitter: timedelta
     cron: Cron = field(repr=False, compare=False)
 
-    def __init__(self, hour: int = 3, minute: int = 0, second: int = 0, tz: str | tzinfo | None = None) -> None:
+    def __init__(
+        self,
+        hour: int = 3,
+        minute: int = 0,
+        second: int = 0,
+        tz: str | tzinfo | None = None,
+        *,
+        jitter: float | timedelta = 0,
+    ) -> None:
         _check_time("DailyAt", hour, minute, second)
-        cron = Cron(f"{second} {minute} {hour} * * *" if second else f"{minute} {hour} * * *", tz)
+        cron = Cron(
+            f"{second} {minute} {hour} * * *" if second else f"{minute} {hour} * * *",
+            tz,
+            jitter=read_jitter("DailyAt", jitter),
+        )
         self._fill(cron, hour=hour, minute=minute, second=second)
 
     def in_zone(self, tz: str) -> "DailyAt":
-        return self if self.tz is not None else DailyAt(self.hour, self.minute, self.second, tz)
+        return self if self.tz is not None else DailyAt(self.hour, self.minute, self.second, tz, jitter=self.jitter)
 
     def _spelled(self) -> str:
         return f"daily {_clock(self.hour, self.minute)}{f':{self.second:02}' if self.second else ''}"
@@ -82,21 +99,28 @@ class Weekly(_Named):
     hour: int
     minute: int
     tz: str | None
+    jitter: timedelta
     cron: Cron = field(repr=False, compare=False)
 
     def __init__(
-        self, day: str | int | Iterable[str | int], hour: int = 0, minute: int = 0, tz: str | tzinfo | None = None
+        self,
+        day: str | int | Iterable[str | int],
+        hour: int = 0,
+        minute: int = 0,
+        tz: str | tzinfo | None = None,
+        *,
+        jitter: float | timedelta = 0,
     ) -> None:
         _check_time("Weekly", hour, minute, first=f"{day!r}, ")
         numbers = {_weekday(each) for each in ((day,) if isinstance(day, str | int) else day)}
         if not numbers:
             raise ValueError("Weekly: name at least one weekday")
         days = tuple(WEEKDAY_NAMES[number] for number in sorted(numbers, key=lambda number: number or 7))
-        cron = Cron(f"{minute} {hour} * * {','.join(days)}", tz)
+        cron = Cron(f"{minute} {hour} * * {','.join(days)}", tz, jitter=read_jitter("Weekly", jitter))
         self._fill(cron, days=days, hour=hour, minute=minute)
 
     def in_zone(self, tz: str) -> "Weekly":
-        return self if self.tz is not None else Weekly(self.days, self.hour, self.minute, tz)
+        return self if self.tz is not None else Weekly(self.days, self.hour, self.minute, tz, jitter=self.jitter)
 
     def _spelled(self) -> str:
         return f"weekly {','.join(self.days)} {_clock(self.hour, self.minute)}"
@@ -110,18 +134,27 @@ class Monthly(_Named):
     hour: int
     minute: int
     tz: str | None
+    jitter: timedelta
     cron: Cron = field(repr=False, compare=False)
 
-    def __init__(self, day: int, hour: int = 0, minute: int = 0, tz: str | tzinfo | None = None) -> None:
+    def __init__(
+        self,
+        day: int,
+        hour: int = 0,
+        minute: int = 0,
+        tz: str | tzinfo | None = None,
+        *,
+        jitter: float | timedelta = 0,
+    ) -> None:
         _check_number("Monthly", "day", day)
         if day != -1 and not 1 <= day <= 31:
             raise ValueError(f"Monthly: day={day} is not 1 to 31, or -1 for the last day")
         _check_time("Monthly", hour, minute, first=f"{day!r}, ")
-        cron = Cron(f"{minute} {hour} {'L' if day == -1 else day} * *", tz)
+        cron = Cron(f"{minute} {hour} {'L' if day == -1 else day} * *", tz, jitter=read_jitter("Monthly", jitter))
         self._fill(cron, day=day, hour=hour, minute=minute)
 
     def in_zone(self, tz: str) -> "Monthly":
-        return self if self.tz is not None else Monthly(self.day, self.hour, self.minute, tz)
+        return self if self.tz is not None else Monthly(self.day, self.hour, self.minute, tz, jitter=self.jitter)
 
     def _spelled(self) -> str:
         return f"monthly {self.day} {_clock(self.hour, self.minute)}"

@@ -29,11 +29,11 @@ WEEKDAY_ITEM = re.compile(
 """Also matches wrong weekday fields, so that the error names the field and not a zone."""
 EXAMPLES = {
     "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]",
-    "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip]",
-    "daily": "daily 09:00 [Europe/Paris]",
-    "weekly": "weekly mon,thu 09:00 [Europe/Paris]",
-    "monthly": "monthly -1 23:30 [Europe/Paris]",
-    "at": "at 2026-11-15T09:00:00Z",
+    "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip] [jitter 30s]",
+    "daily": "daily 09:00 [Europe/Paris] [jitter 30s]",
+    "weekly": "weekly mon,thu 09:00 [Europe/Paris] [jitter 30s]",
+    "monthly": "monthly -1 23:30 [Europe/Paris] [jitter 30s]",
+    "at": "at 2026-11-15T09:00:00Z [jitter 30s]",
 }
 
 
@@ -142,11 +142,12 @@ def _every(words: list[str]) -> Trigger:
 
 def _every_day(days: list[str], clock: list[str]) -> Trigger:
     """Read a time of day and perhaps a zone after `at`."""
+    clock, jitter = _jitter(clock)
     (at,), tz = _take(clock, 1, "at what time?")
     if days == ["day"]:
-        return DailyAt(*_clock(at), tz=tz)
+        return DailyAt(*_clock(at), tz=tz, jitter=jitter)
     names = [name for word in days if word != "and" for name in word.split(",") if name]
-    return Weekly(names, *_minutes(at), tz=tz)
+    return Weekly(names, *_minutes(at), tz=tz, jitter=jitter)
 
 
 def _interval(words: list[str]) -> tuple[timedelta, int]:
@@ -165,6 +166,7 @@ def _interval(words: list[str]) -> tuple[timedelta, int]:
 
 
 def _cron(words: list[str]) -> Cron:
+    words, jitter = _jitter(words)
     dst = "vixie"
     if len(words) > 1 and words[-2].lower() == "dst":
         *words, _, dst = words
@@ -174,7 +176,7 @@ def _cron(words: list[str]) -> Cron:
         fields = 6
     if len(words) == fields + 1:
         tz = words.pop()
-    return Cron(" ".join(words), tz, dst.lower())
+    return Cron(" ".join(words), tz, dst.lower(), jitter=jitter)
 
 
 def _is_weekday(word: str) -> bool:
@@ -182,26 +184,30 @@ def _is_weekday(word: str) -> bool:
 
 
 def _daily(words: list[str]) -> DailyAt:
+    words, jitter = _jitter(words)
     clock, tz = _take(words, 1, "at what time?")
-    return DailyAt(*_clock(clock[0]), tz=tz)
+    return DailyAt(*_clock(clock[0]), tz=tz, jitter=jitter)
 
 
 def _weekly(words: list[str]) -> Weekly:
+    words, jitter = _jitter(words)
     (days, clock), tz = _take(words, 2, "on which weekdays, at what time?")
-    return Weekly(days.split(","), *_minutes(clock), tz=tz)
+    return Weekly(days.split(","), *_minutes(clock), tz=tz, jitter=jitter)
 
 
 def _monthly(words: list[str]) -> Monthly:
+    words, jitter = _jitter(words)
     (day, clock), tz = _take(words, 2, "on which day, at what time?")
     if not re.fullmatch("-?[0-9]{1,2}", day, re.ASCII):
         raise ValueError(f"{day!r} is not a day of the month")
-    return Monthly(int(day), *_minutes(clock), tz=tz)
+    return Monthly(int(day), *_minutes(clock), tz=tz, jitter=jitter)
 
 
 def _at(words: list[str]) -> At:
+    words, jitter = _jitter(words)
     if len(words) != 1:
         raise ValueError("at which instant?")
-    return At(_instant(words[0]))
+    return At(_instant(words[0]), jitter=jitter)
 
 
 READERS: dict[str, Callable[[list[str]], Trigger]] = {
@@ -212,6 +218,13 @@ READERS: dict[str, Callable[[list[str]], Trigger]] = {
     "monthly": _monthly,
     "at": _at,
 }
+
+
+def _jitter(words: list[str]) -> tuple[list[str], timedelta]:
+    """Return the words before `jitter 30s`, and the jitter."""
+    if len(words) > 1 and words[-2].lower() == "jitter":
+        return words[:-2], parse_duration(words[-1])
+    return words, timedelta(0)
 
 
 def _take(words: list[str], count: int, question: str) -> tuple[list[str], str | None]:
