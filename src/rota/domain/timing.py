@@ -101,7 +101,7 @@ class Timing:
 
     def count(self, first: float, last: float) -> tuple[int, bool]:
         """Return how many ticks there are from `first` to `last`, and whether there are more than that."""
-        if isinstance(self.trigger, Every):
+        if isinstance(self.trigger, Every) and self.trigger.at is None:
             return round((last - first) / self.trigger.interval.total_seconds()) + 1, False
         found, at = 1, first
         while at < last and found < COUNTED:

@@ -12,7 +12,7 @@ from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.ticks import ON_TIME
 from rota.domain.timing import Timing
-from rota.domain.triggers import Cron, DailyAt, Excluding, Intersection, Monthly, Trigger, Union, Weekly
+from rota.domain.triggers import Cron, DailyAt, Every, Excluding, Intersection, Monthly, Trigger, Union, Weekly
 from rota.store import Reads
 from rota.views.values import from_json, iso, plain_value
 
@@ -111,7 +111,7 @@ def own_zone(trigger: Trigger) -> str | None:
         case Union(triggers=parts) | Intersection(triggers=parts):
             named = {zone for part in parts if (zone := own_zone(part)) is not None}
             return named.pop() if len(named) == 1 else None
-        case Cron(tz=tz) | DailyAt(tz=tz) | Weekly(tz=tz) | Monthly(tz=tz):
+        case Every(tz=tz) | Cron(tz=tz) | DailyAt(tz=tz) | Weekly(tz=tz) | Monthly(tz=tz):
             return tz
         case _:
             return None

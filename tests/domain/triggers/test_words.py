@@ -85,6 +85,8 @@ OTHERS: list[tuple[Trigger, str]] = [
     (At(NEW_YEAR), "once, at 2026-01-01 00:00 UTC"),
     (At(NEW_YEAR + timedelta(seconds=5)), "once, at 2026-01-01 00:00:05 UTC"),
     (DailyAt(9, tz="Europe/Paris", jitter=300), "every day at 09:00, Paris time, up to 5 minutes late"),
+    (Every(days=2, at="09:00", tz="Europe/Paris"), "every 2 days at 09:00, Paris time"),
+    (Every(months=1, at="09:00"), "every month at 09:00"),
     (DailyAt(9) | Weekly("sun", 10), "every day at 09:00 or every Sunday at 10:00"),
     (DailyAt(9) & Monthly(1, 9), "every day at 09:00, only if also on the 1st of every month at 09:00"),
     (

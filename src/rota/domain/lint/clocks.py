@@ -140,10 +140,8 @@ def _zone(cron: Cron) -> str:
 
 
 def _by_the_clock(interval: timedelta, zone: str) -> str:
-    words = {1: "daily 09:00", 7: "weekly mon 09:00"}.get(interval.days)
-    return (
-        f"For a time of day write '{words} {zone}'." if words else f"For a time of day write a cron line, with {zone}."
-    )
+    words = {1: "daily 09:00", 7: "weekly mon 09:00"}.get(interval.days, f"every {interval.days} days at 09:00")
+    return f"For a time of day write '{words} {zone}'."
 
 
 def _reading(seconds: int) -> datetime:

@@ -65,7 +65,8 @@ class View(Struct, frozen=True):
 
     @property
     def every(self) -> Every | None:
-        return self.base if isinstance(self.base, Every) else None
+        """An interval that counts seconds, not days."""
+        return self.base if isinstance(self.base, Every) and self.base.at is None else None
 
     @property
     def interval(self) -> float | None:

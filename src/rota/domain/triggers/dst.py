@@ -8,16 +8,24 @@ A date that a zone left out (Apia had no 30 December 2011) never fires.
 All functions take and return UTC seconds, and search up to `HORIZON` seconds far.
 """
 
-from typing import Literal
+from typing import Literal, Protocol
 
-from rota.domain.triggers.wallclock import DAY, WallClock
+from rota.domain.triggers.wallclock import DAY
 from rota.domain.triggers.zones import FIRST, LAST, Stretch, Zone
 
 Dst = Literal["vixie", "skip", "twice"]
 HORIZON = 100 * 366 * DAY
 
 
-def next_each(clock: WallClock, zone: Zone, second: int) -> int | None:
+class Readings(Protocol):
+    """The readings of a wall clock at which to fire."""
+
+    def on_or_after(self, reading: int) -> int | None: ...
+
+    def on_or_before(self, reading: int) -> int | None: ...
+
+
+def next_each(clock: Readings, zone: Zone, second: int) -> int | None:
     """The first fire at or after `second`."""
     limit = min(second + HORIZON, LAST)
     while second <= limit:
@@ -35,7 +43,7 @@ def next_each(clock: WallClock, zone: Zone, second: int) -> int | None:
     return None
 
 
-def previous_each(clock: WallClock, zone: Zone, second: int) -> int | None:
+def previous_each(clock: Readings, zone: Zone, second: int) -> int | None:
     """The last fire at or before `second`."""
     limit = max(second - HORIZON, FIRST)
     while second >= limit:
@@ -51,7 +59,7 @@ def previous_each(clock: WallClock, zone: Zone, second: int) -> int | None:
     return None
 
 
-def next_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) -> int | None:
+def next_once(clock: Readings, zone: Zone, second: int, skip_gaps: bool) -> int | None:
     """The first fire at or after `second`."""
     limit = min(second + HORIZON, LAST)
     stretch = zone.stretch(second)
@@ -74,7 +82,7 @@ def next_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) -> int
             return fire
 
 
-def previous_once(clock: WallClock, zone: Zone, second: int, skip_gaps: bool) -> int | None:
+def previous_once(clock: Readings, zone: Zone, second: int, skip_gaps: bool) -> int | None:
     """The last fire at or before `second`."""
     limit = max(second - HORIZON, FIRST)
     stretch = zone.stretch(second)

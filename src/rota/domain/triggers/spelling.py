@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from rota.domain.triggers.base import Trigger, expect
 from rota.domain.triggers.combined import Intersection, Union
@@ -16,10 +16,12 @@ from rota.domain.triggers.once import At
 LENGTH_LIMIT = 4096
 UNIT_WORDS = {
     f"{name}{plural}": timedelta(**{f"{name}s": 1})
-    for name in ("day", "hour", "minute", "second")
+    for name in ("week", "day", "hour", "minute", "second")
     for plural in ("", "s")
 }
 NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
+STEPS = re.compile(r"(?!day$)(?:([0-9]{1,9}) ?)?(d|w|day|week|month)s?")
+STEP_UNITS = {"d": "day", "w": "week"}
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 DEPTH_LIMIT = 16
 WEEKDAY_ITEM = re.compile(
@@ -28,7 +30,7 @@ WEEKDAY_ITEM = re.compile(
 )
 """Also matches wrong weekday fields, so that the error names the field and not a zone."""
 EXAMPLES = {
-    "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]",
+    "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]; every 2 days at 09:00 [Europe/Paris]",
     "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip] [jitter 30s]",
     "daily": "daily 09:00 [Europe/Paris] [jitter 30s]",
     "weekly": "weekly mon,thu 09:00 [Europe/Paris] [jitter 30s]",
@@ -142,12 +144,26 @@ def _every(words: list[str]) -> Trigger:
 
 def _every_day(days: list[str], clock: list[str]) -> Trigger:
     """Read a time of day and perhaps a zone after `at`."""
+    if (steps := STEPS.fullmatch(" ".join(days))) is not None:
+        return _every_step(int(steps[1] or 1), STEP_UNITS.get(steps[2], steps[2]), clock)
     clock, jitter = _jitter(clock)
     (at,), tz = _take(clock, 1, "at what time?")
     if days == ["day"]:
         return DailyAt(*_clock(at), tz=tz, jitter=jitter)
     names = [name for word in days if word != "and" for name in word.split(",") if name]
     return Weekly(names, *_minutes(at), tz=tz, jitter=jitter)
+
+
+def _every_step(count: int, unit: str, words: list[str]) -> Every:
+    """Read what is behind the `at` of `every 2 days at 09:00 Europe/Paris jitter 5m anchor …`."""
+    if not words:
+        raise ValueError("at what time?")
+    tz, options = (words[1], words[2:]) if len(words) % 2 == 0 else (None, words[1:])
+    given = _options(options, ("jitter", "anchor"))
+    anchor = _instant(given["anchor"]) if "anchor" in given else None
+    jitter = parse_duration(given.get("jitter", "0s"))
+    counts: dict[str, int] = {f"{unit}s": count}
+    return Every(**counts, at=time(*_clock(words[0])), tz=tz, jitter=jitter, anchor=anchor)
 
 
 def _interval(words: list[str]) -> tuple[timedelta, int]:
