@@ -60,7 +60,7 @@ def test_a_time_of_day_for_a_number_of_days() -> None:
     assert found.hint == "For a time of day write 'daily 09:00 Europe/Paris'."
 
 
-FIXED = st.tuples(st.integers(0, 59), st.integers(0, 4), st.sampled_from(["vixie", "skip", "twice"]))
+FIXED = st.tuples(st.integers(0, 59), st.integers(0, 4), st.sampled_from(["vixie", "skip", "twice", "each"]))
 
 
 @settings(max_examples=100, deadline=None)

@@ -21,7 +21,7 @@ def fires(expr: str, zone: ZoneInfo, start: datetime, end: datetime, dst: str = 
     found: set[datetime] = set()
     for reading in readings(expr, local(start, zone) - 26 * 60 * 60 * SECOND, local(end, zone) + DAY):
         shown = instants(reading, zone)
-        if wild:
+        if wild or dst == "each":
             found.update(shown)
         elif shown:
             found.update(shown if dst == "twice" else shown[:1])

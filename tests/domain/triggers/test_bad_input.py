@@ -24,13 +24,17 @@ BAD_CRONS = [
     ("* * * * 1#6", "expected 1 to 5 after '#', not '6'"),
     ("* * * * 5#L", "expected 1 to 5 after '#', not 'L'"),
     ("0 0 15W,16 * *", "day field '15W,16': 15W stands alone, not in a list"),
-    ("0 0 L-3 * *", "days counted back from the last are not supported; there are L and LW"),
+    ("0 0 L-31 * *", "31 is not 1 to 30"),
+    ("0 0 L-0 * *", "0 is not 1 to 30"),
+    ("0 0 L-x * *", "'X' is not 1 to 30"),
+    ("0 0 L-3W * *", "the workday nearest to L-3 cannot be named; there are LW and 15W"),
     ("? * * * *", "minute field '?': '?' stands alone, in the day or the weekday field"),
     ("* * ?,* * *", "'?' stands alone"),
     ("1,,2 * * * *", "minute field '1,,2': a comma has nothing on one side"),
     ("5- * * * *", "minute field '5-': expected 0 to 59"),
     ("* * * foo *", "month field 'foo': 'foo' is not 1 to 12 or jan to dec"),
-    ("* * * * monday", "weekday field 'monday': 'monday' is not 0 to 7 or sun to sat"),
+    ("* * * * mond", "weekday field 'mond': 'mond' is not 0 to 7 or sun to sat; write mon"),
+    ("* * * * fridayL", "write 5L, with the weekday's number"),
     ("* * * * ¹", "character 9, '¹', is not ASCII"),
     ("٣ * * * *", "character 1, '٣', is not ASCII"),
     ("* * * *", "has 4 fields; expected 5 or 6: minute hour day month weekday, or the same with seconds first"),
@@ -72,7 +76,7 @@ def test_an_unknown_zone_is_refused_with_a_hint(name: str, hint: str) -> None:
 
 
 BAD_VALUES: list[tuple[Any, type[Exception], str]] = [
-    (lambda: Cron("0 9 * * *", dst="maybe"), ValueError, "dst='maybe' is not one of vixie, skip, twice"),
+    (lambda: Cron("0 9 * * *", dst="maybe"), ValueError, "dst='maybe' is not one of vixie, skip, twice, each"),
     (lambda: Cron(5), TypeError, "a cron expression is a text such as '0 9 * * *', not 5"),  # type: ignore[arg-type]
     (lambda: Cron("0 9 * * *", 5), TypeError, "tz is a zone's name"),  # type: ignore[arg-type]
     (lambda: Every(), ValueError, "the interval is at least 0.1 s, not 0:00:00"),
@@ -86,6 +90,16 @@ BAD_VALUES: list[tuple[Any, type[Exception], str]] = [
     (lambda: Every(minutes=timedelta(1)), TypeError, "a timedelta stands alone"),  # type: ignore[arg-type]
     (lambda: Every(60, jitter=60), ValueError, "jitter=0:01:00 is not from 0 to less than the interval, 0:01:00"),
     (lambda: Every(60, jitter=-1), ValueError, "is not from 0 to less than the interval"),
+    (lambda: Cron("* * * * *", week=54), ValueError, "week field '54': 54 is not 1 to 53"),
+    (lambda: Cron("* * * * *", year="1969"), ValueError, "year field '1969': 1969 is not 1970 to 2099"),
+    (
+        lambda: Cron("* * * 6 *", week=1),
+        ValueError,
+        "the day, month, week and year fields name a date that never comes",
+    ),
+    (lambda: Cron("0 0 29 2 *", year="2027"), ValueError, "name a date that never comes"),
+    (lambda: Cron("* * * * *", week=2.5), TypeError, "Cron: week is a number or a text"),  # type: ignore[arg-type]
+    (lambda: Cron("* * * * *", year="1,2," * 50), ValueError, "Cron: year has at most 64 characters"),
     (lambda: Every(months=2), ValueError, 'Every: months= needs a time of day, such as at="09:00"'),
     (lambda: Every(days=2, tz="UTC"), ValueError, "Every: tz= needs a time of day"),
     (lambda: Every(hours=2, at="09:00"), ValueError, "at= goes with days, weeks or months"),

@@ -49,7 +49,7 @@ def parts(draw: st.DrawFn, zone: str, near: datetime) -> Trigger:
             return At(near + timedelta(seconds=draw(st.integers(0, 100_000))))
         case _:
             try:
-                return Cron(draw(crons()), zone, draw(st.sampled_from(["vixie", "skip", "twice"])))
+                return Cron(draw(crons()), zone, draw(st.sampled_from(["vixie", "skip", "twice", "each"])))
             except ValueError as error:
                 assume("never comes" not in str(error))
                 raise

@@ -12,7 +12,7 @@ from tests.domain.triggers.oracle import SECOND, fires
 from tests.domain.triggers.strategies import crons, zoned_instants
 
 few = settings(max_examples=60)
-dsts = st.sampled_from(["vixie", "skip", "twice"])
+dsts = st.sampled_from(["vixie", "skip", "twice", "each"])
 TICK = timedelta(microseconds=1)
 
 

@@ -38,6 +38,13 @@ SPELLED = [
     (Cron("0 0 9 * * 5L", "UTC"), "cron 0 0 9 * * 5L UTC"),
     (Cron("30 2 * * *", PARIS, "skip"), "cron 30 2 * * * Europe/Paris dst skip"),
     (Cron("30 2 * * *", dst="twice"), "cron 30 2 * * * dst twice"),
+    (Cron("30 2 * * *", PARIS, "each"), "cron 30 2 * * * Europe/Paris dst each"),
+    (Cron("0 9 * * mon", week="*/2", year=2027), "cron 0 9 * * mon week */2 year 2027"),
+    (
+        Cron("0 9 L-3 * *", PARIS, "skip", week="10-20", year="2027-2030,2040", jitter=60),
+        "cron 0 9 L-3 * * Europe/Paris dst skip week 10-20 year 2027-2030,2040 jitter 1m",
+    ),
+    (Cron("0 9 * january monday-friday"), "cron 0 9 * january monday-friday"),
     (Cron("@daily", PARIS), "cron @daily Europe/Paris"),
     (DailyAt(9, tz=PARIS), "daily 09:00 Europe/Paris"),
     (DailyAt(9, 0, 30), "daily 09:00:30"),
@@ -96,6 +103,7 @@ ALSO = [
     ("every week at 09:00", Every(weeks=1, at="09:00")),
     ("every month at 09:00 UTC", Every(months=1, at="09:00", tz="UTC")),
     ("every 2 weeks", Every(days=14)),
+    ("0 9 * * * UTC YEAR 2027 WEEK 1,2", Cron("0 9 * * *", "UTC", week="1,2", year="2027")),
     ("daily 09:00 OR (daily 10:00)", DailyAt(9) | DailyAt(10)),
     ("daily 09:00 or daily 09:00", DailyAt(9)),
     ("every mon and thu at 09:00 and daily 09:00", Weekly(["mon", "thu"], 9) & DailyAt(9)),
@@ -144,7 +152,9 @@ def everys(draw: st.DrawFn) -> Every:
 @st.composite
 def some_crons(draw: st.DrawFn) -> Cron:
     try:
-        return Cron(draw(crons()), draw(tz), draw(st.sampled_from(["vixie", "skip", "twice"])), jitter=draw(jitters))
+        return Cron(
+            draw(crons()), draw(tz), draw(st.sampled_from(["vixie", "skip", "twice", "each"])), jitter=draw(jitters)
+        )
     except ValueError as error:
         assume("never comes" not in str(error))
         raise

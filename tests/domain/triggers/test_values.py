@@ -205,6 +205,48 @@ def test_upcoming_gives_no_more_than_asked() -> None:
     assert len(Cron("* * * * *").upcoming(NEW_YEAR, 100)) == 100
 
 
+def test_days_count_back_from_the_last_day() -> None:
+    days = [(fire.month, fire.day) for fire in Cron("0 0 L-3,L * *").upcoming(NEW_YEAR, 4)]
+    assert days == [(1, 28), (1, 31), (2, 25), (2, 28)]
+    assert [fire.day for fire in Cron("0 0 L-30 * *").upcoming(NEW_YEAR - HOUR, 3)] == [1, 1, 1]
+    assert [fire.month for fire in Cron("0 0 L-30 * *").upcoming(NEW_YEAR - HOUR, 3)] == [1, 3, 5]
+
+
+def test_days_and_months_have_whole_names() -> None:
+    assert Cron("0 9 * January-march MONDAY,friday#2").upcoming(NEW_YEAR, 9) == (
+        Cron("0 9 * 1-3 1,5#2").upcoming(NEW_YEAR, 9)
+    )
+
+
+@given(st.integers(1, 53), st.integers(1990, 2080))
+@settings(max_examples=60)
+def test_a_week_is_a_week_of_the_iso_calendar(week: int, year: int) -> None:
+    fires = Cron("0 0 * * *", week=week).upcoming(datetime(year, 1, 1, tzinfo=UTC) - TICK, 7)
+    assert {fire.isocalendar().week for fire in fires} == {week}
+    back = Cron("0 0 * * *", week=week).previous_before(fires[0])
+    assert back is not None
+    assert back.isocalendar().week == week
+
+
+def test_every_other_week_and_a_range_of_years() -> None:
+    odd = Cron("0 9 * * mon", week="*/2")
+    assert [fire.isocalendar().week for fire in odd.upcoming(NEW_YEAR, 3)] == [3, 5, 7]
+    years = Cron("0 0 1 1 *", year="2028,2030-2031")
+    assert [fire.year for fire in years.upcoming(NEW_YEAR, 9)] == [2028, 2030, 2031]
+    assert years.previous_before(NEW_YEAR) is None
+    assert [fire.year for fire in Cron("0 0 29 2 *", year="2090-2099").upcoming(NEW_YEAR, 9)] == [2092, 2096]
+    a_year = Cron("* * * * * *").excluding(Cron("* * * * * *", year=2026))
+    assert a_year.next_after(NEW_YEAR) == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def test_each_leaves_out_the_gap_and_fires_repeated_times_twice() -> None:
+    each = Cron("30 2 * * *", "Europe/Paris", "each")
+    spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
+    assert each.next_after(spring) == datetime(2026, 3, 30, 0, 30, tzinfo=UTC)
+    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    assert each.upcoming(autumn, 3) == [first, first + HOUR, first + 25 * HOUR]
+
+
 def test_w_is_the_nearest_workday_of_the_same_month() -> None:
     days = [(fire.month, fire.day) for fire in Cron("0 0 1W * *").upcoming(NEW_YEAR - HOUR, 6)]
     assert days == [(1, 1), (2, 2), (3, 2), (4, 1), (5, 1), (6, 1)]

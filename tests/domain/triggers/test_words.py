@@ -40,6 +40,9 @@ CRONS = {
     "0 9 * 6-8 *": "every day in June to August at 09:00",
     "0 9 * 6-8 1": "every Monday in June to August at 09:00",
     "30 23 L * *": "on the last day of every month at 23:30",
+    "0 9 L-3 * *": "on the 4th-to-last day of every month at 09:00",
+    "0 9 L-2,L * *": "on the 3rd-to-last day and the last day of every month at 09:00",
+    "0 9 * january monday": "every Monday in January at 09:00",
     "0 9 LW * *": "on the last workday of every month at 09:00",
     "0 9 15W * *": "on the workday nearest the 15th of every month at 09:00",
     "0 9 * * 5L": "on the last Friday of every month at 09:00",
@@ -87,6 +90,8 @@ OTHERS: list[tuple[Trigger, str]] = [
     (DailyAt(9, tz="Europe/Paris", jitter=300), "every day at 09:00, Paris time, up to 5 minutes late"),
     (Every(days=2, at="09:00", tz="Europe/Paris"), "every 2 days at 09:00, Paris time"),
     (Every(months=1, at="09:00"), "every month at 09:00"),
+    (Cron("0 9 * * mon", week="10-20"), "every Monday at 09:00, in ISO weeks 10 to 20"),
+    (Cron("*/5 * * * *", "UTC", year="2027,2029"), "every 5 minutes, UTC, in 2027 and 2029"),
     (DailyAt(9) | Weekly("sun", 10), "every day at 09:00 or every Sunday at 10:00"),
     (DailyAt(9) & Monthly(1, 9), "every day at 09:00, only if also on the 1st of every month at 09:00"),
     (

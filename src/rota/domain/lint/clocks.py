@@ -41,7 +41,7 @@ def gap(view: View) -> Iterator[Finding]:
     if cron is None or change is None:
         return
     outcome = f"rota fires at {_clock(change.after)} instead"
-    if cron.dst == "skip" or wall_clock(cron.expr).fields.wild:
+    if cron.dst in ("skip", "each") or wall_clock(cron.expr, cron.week, cron.year).fields.wild:
         outcome = "rota does not fire then"
     yield Finding(
         "clock-gap",
@@ -58,7 +58,7 @@ def fold(view: View) -> Iterator[Finding]:
     if cron is None or change is None:
         return
     outcome = "rota fires the first time only"
-    if cron.dst == "twice" or wall_clock(cron.expr).fields.wild:
+    if cron.dst in ("twice", "each") or wall_clock(cron.expr, cron.week, cron.year).fields.wild:
         outcome = "rota fires both times"
     yield Finding(
         "clock-fold",
@@ -96,7 +96,7 @@ def no_zone(view: View) -> Iterator[Finding]:
     cron = view.cron
     if cron is None or cron.tz is not None:
         return
-    clock = wall_clock(cron.expr)
+    clock = wall_clock(cron.expr, cron.week, cron.year)
     if clock.fields.hours.bit_count() < 24 or not clock.days.every_day:
         yield Finding(
             "no-zone",
@@ -108,7 +108,7 @@ def no_zone(view: View) -> Iterator[Finding]:
 
 def _first_met(cron: Cron, now: datetime, forward: bool) -> tuple[Change | None, int]:
     """Return the first clock change, forward or back, that a time of the cron expression falls into, and that time."""
-    clock = wall_clock(cron.expr)
+    clock = wall_clock(cron.expr, cron.week, cron.year)
     for change in _changes(cron.tz, now):
         low, high = sorted((change.before, change.after))
         reading = clock.on_or_after(low)

@@ -32,4 +32,4 @@ class CronText(Struct, frozen=True):
 def cron_text(cron: Cron) -> CronText:
     texts = split_cron(cron.expr)
     with_seconds = len(texts) == 6
-    return CronText(texts if with_seconds else ["0", *texts], with_seconds, wall_clock(cron.expr))
+    return CronText(texts if with_seconds else ["0", *texts], with_seconds, wall_clock(cron.expr, cron.week, cron.year))

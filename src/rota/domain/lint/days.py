@@ -46,7 +46,7 @@ def _both(cron: CronText, rule: DayRule) -> str:
     if not weekdays or rule.last_weekdays or rule.nth_weekdays:
         return ""
     week = (days[0] + 6) // 7 if days else 0
-    if 0 < week < 5 and days == tuple(range(7 * week - 6, 7 * week + 1)) and not rule.last:
+    if 0 < week < 5 and days == tuple(range(7 * week - 6, 7 * week + 1)) and not (rule.last or rule.before_last):
         nth = ",".join(f"{number}#{week}" for number in weekdays)
         return f"; for number {week} of that weekday in the month write '{cron.line(day='*', weekday=nth)}'"
     others = ",".join(str(number) for number in range(7) if number not in weekdays)

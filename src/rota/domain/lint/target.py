@@ -90,8 +90,8 @@ def _first_fires(trigger: Trigger, now: datetime) -> tuple[list[datetime], bool]
     Cron triggers are read in UTC: a clock change is no change of the interval.
     """
     match trigger:
-        case Cron(expr=expr):
-            trigger = Cron(expr)
+        case Cron(expr=expr, week=week, year=year):
+            trigger = Cron(expr, week=week, year=year)
         case DailyAt(cron=cron) | Weekly(cron=cron) | Monthly(cron=cron):
             trigger = Cron(cron.expr)
         case _:

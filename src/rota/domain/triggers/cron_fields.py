@@ -15,6 +15,11 @@ NICKNAMES = {
 }
 MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+WHOLE_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+WHOLE_WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 LAYOUT = "minute hour day month weekday, or the same with seconds first"
 
 
@@ -26,6 +31,7 @@ class Field:
     low: int
     high: int
     names: tuple[str, ...] = ()
+    whole_names: tuple[str, ...] = ()
 
     @property
     def expected(self) -> str:
@@ -37,8 +43,12 @@ SECOND = Field("second", 0, 59)
 MINUTE = Field("minute", 0, 59)
 HOUR = Field("hour", 0, 23)
 DAY = Field("day", 1, 31)
-MONTH = Field("month", 1, 12, MONTH_NAMES)
-WEEKDAY = Field("weekday", 0, 7, WEEKDAY_NAMES)
+MONTH = Field("month", 1, 12, MONTH_NAMES, WHOLE_MONTHS)
+WEEKDAY = Field("weekday", 0, 7, WEEKDAY_NAMES, WHOLE_WEEKDAYS)
+WEEK = Field("week", 1, 53)
+YEAR = Field("year", 1970, 2099)
+BACK = Field("day", 1, 30)
+"""Days before the last day of a month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,8 @@ class DayRule:
 
     days: int = 0
     last: bool = False
+    before_last: int = 0
+    """Bit n: n days before the last day."""
     last_workday: bool = False
     nearest_workday: int = 0
     weekdays: int = 0
@@ -65,6 +77,10 @@ class CronFields(NamedTuple):
     days: DayRule
     wild: bool
     """The minute or the hour begins with `*`, so the expression follows the real clock at clock changes."""
+    weeks: int = 0
+    """ISO weeks; 0 for all."""
+    years: int = 0
+    """Bit n: the year 1970 + n; 0 for all."""
 
 
 def bits(mask: int) -> tuple[int, ...]:
@@ -72,7 +88,7 @@ def bits(mask: int) -> tuple[int, ...]:
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
 
 
-def read_cron(expr: str) -> CronFields:
+def read_cron(expr: str, week: str = "", year: str = "") -> CronFields:
     texts = split_cron(expr)
     if len(texts) == 5:
         texts = ["0", *texts]
@@ -85,6 +101,8 @@ def read_cron(expr: str) -> CronFields:
             months=_plain(MONTH, month),
             days=_day_rule(day, weekday),
             wild=minute.startswith("*") or hour.startswith("*"),
+            weeks=_plain(WEEK, week) if week else 0,
+            years=_plain(YEAR, year) >> YEAR.low if year else 0,
         )
     except ValueError as error:
         raise ValueError(f"cron {expr!r}: {error}") from None
@@ -160,8 +178,9 @@ def _reversed(field: Field, low: str, high: str) -> str:
 
 
 def _value(field: Field, text: str, word: str) -> int:
-    if word.lower() in field.names:
-        return field.names.index(word.lower()) + field.low
+    for names in (field.names, field.whole_names):
+        if word.lower() in names:
+            return names.index(word.lower()) + field.low
     if not (word.isascii() and word.isdigit()):
         if word == "?":
             raise _wrong(field, text, "'?' stands alone, in the day or the weekday field")
@@ -176,7 +195,7 @@ def _value(field: Field, text: str, word: str) -> int:
 
 
 def _meant(field: Field, word: str) -> str:
-    """Return the advice for a whole name such as monday, or for `last`."""
+    """Return the advice for a name such as mond, or for `last`."""
     short = word[:3]
     if len(word) > 3 and short in field.names:
         return f"; write {short}"
@@ -192,11 +211,12 @@ def _wrong(field: Field, text: str, reason: str) -> ValueError:
 def _day_rule(day: str, weekday: str) -> DayRule:
     day = "*" if day == "?" else day
     weekday = "*" if weekday == "?" else weekday
-    days, last, last_workday, nearest = _days_of_month(day)
+    days, before_last, last_workday, nearest = _days_of_month(day)
     weekdays, last_weekdays, nth = _days_of_week(weekday)
     return DayRule(
         days=days,
-        last=last,
+        last=bool(before_last & 1),
+        before_last=before_last & ~1,
         last_workday=last_workday,
         nearest_workday=nearest,
         weekdays=weekdays,
@@ -206,24 +226,28 @@ def _day_rule(day: str, weekday: str) -> DayRule:
     )
 
 
-def _days_of_month(text: str) -> tuple[int, bool, bool, int]:
-    mask, last, last_workday = 0, False, False
+def _days_of_month(text: str) -> tuple[int, int, bool, int]:
+    """Return the days, the days before the last one (bit 0 is the last day), whether the last workday counts, and the
+    day whose nearest workday counts."""
+    mask, before_last, last_workday = 0, 0, False
     items = _items(DAY, text)
     for item in items:
         name = item.upper()
         if name == "L":
-            last = True
+            before_last |= 1
         elif name == "LW":
             last_workday = True
         elif name.endswith("W"):
             if len(items) > 1:
                 raise _wrong(DAY, text, f"{item} stands alone, not in a list")
-            return 0, False, False, _value(DAY, text, name[:-1])
+            if name.startswith("L-"):
+                raise _wrong(DAY, text, f"the workday nearest to {name[:-1]} cannot be named; there are LW and 15W")
+            return 0, 0, False, _value(DAY, text, name[:-1])
         elif name.startswith("L-"):
-            raise _wrong(DAY, text, "days counted back from the last are not supported; there are L and LW")
+            before_last |= 1 << _value(BACK, text, name[2:])
         else:
             mask |= _item(DAY, text, item)
-    return mask, last, last_workday, 0
+    return mask, before_last, last_workday, 0
 
 
 def _days_of_week(text: str) -> tuple[int, int, frozenset[tuple[int, int]]]:
@@ -236,8 +260,8 @@ def _days_of_week(text: str) -> tuple[int, int, frozenset[tuple[int, int]]]:
             nth.add((_value(WEEKDAY, text, which) % 7, int(count)))
         elif item.upper().endswith("L"):
             number = item[:-1]
-            if number.lower() in WEEKDAY_NAMES:
-                raise _wrong(WEEKDAY, text, f"write {WEEKDAY_NAMES.index(number.lower())}L, with the weekday's number")
+            if number.lower() in (*WEEKDAY_NAMES, *WHOLE_WEEKDAYS):
+                raise _wrong(WEEKDAY, text, f"write {_value(WEEKDAY, text, number)}L, with the weekday's number")
             if not number:
                 raise _wrong(WEEKDAY, text, "say the last of which weekday: 5L is the last Friday")
             last |= 1 << _value(WEEKDAY, text, number) % 7

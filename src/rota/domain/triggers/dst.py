@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from rota.domain.triggers.wallclock import DAY
 from rota.domain.triggers.zones import FIRST, LAST, Stretch, Zone
 
-Dst = Literal["vixie", "skip", "twice"]
+Dst = Literal["vixie", "skip", "twice", "each"]
 HORIZON = 100 * 366 * DAY
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from rota.domain.triggers.cron_fields import CronFields, DayRule, bits
+from rota.domain.triggers.cron_fields import YEAR, CronFields, DayRule, bits
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 EPOCH_WEEKDAY = 4  # a Thursday; Sunday is 0
@@ -25,6 +25,8 @@ class MonthDays:
     months: tuple[int, ...]
     shapes: tuple[int, ...]
     every_day: bool
+    weeks: int = 0
+    years: int = 0
 
     def on_or_after(self, day: int) -> int | None:
         if self.every_day:
@@ -62,7 +64,10 @@ class MonthDays:
 
     def _mask(self, year: int, month: int, first: int) -> int:
         length = 29 if month == 2 and isleap(year) else LENGTHS[month]
-        return self.shapes[(first + EPOCH_WEEKDAY) % 7 * 4 + length - 28]
+        mask = self.shapes[(first + EPOCH_WEEKDAY) % 7 * 4 + length - 28]
+        if self.years and not (year >= YEAR.low and self.years >> year - YEAR.low & 1):
+            return 0
+        return mask & _days_of_weeks(self.weeks, year, month, length) if self.weeks else mask
 
     def _later(self, year: int, month: int) -> Iterator[tuple[int, int]]:
         yield from ((year, m) for m in self.months if m > month)
@@ -85,7 +90,23 @@ def month_days(fields: CronFields) -> MonthDays:
     if not any(shapes[weekday * 4 + length - 28] for weekday in range(7) for length in lengths):
         raise ValueError("the day and month fields name a date that never comes")
     all_days = all(shapes[i] == ((1 << i % 4 + 29) - 2) for i in range(28))
-    return MonthDays(months=months, shapes=shapes, every_day=all_days and len(months) == 12)
+    narrowed = bool(fields.weeks or fields.years)
+    every_day = all_days and len(months) == 12 and not narrowed
+    days = MonthDays(months=months, shapes=shapes, every_day=every_day, weeks=fields.weeks, years=fields.years)
+    starts = (date(year, 1, 1).toordinal() - EPOCH_ORDINAL for year in (YEAR.low, 2000))  # HORIZON_YEARS from each
+    if narrowed and all(days.on_or_after(start) is None for start in starts):
+        raise ValueError("the day, month, week and year fields name a date that never comes")
+    return days
+
+
+@lru_cache(maxsize=4096)
+def _days_of_weeks(weeks: int, year: int, month: int, length: int) -> int:
+    """Return the days of a month that are in one of the ISO weeks."""
+    found = 0
+    for day in range(1, length + 1):
+        if weeks >> date(year, month, day).isocalendar().week & 1:
+            found |= 1 << day
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -99,6 +120,8 @@ def _matching(rule: DayRule, first: int, length: int) -> int:
     by_day = rule.days
     if rule.last:
         by_day |= 1 << length
+    for back in bits(rule.before_last):
+        by_day |= 1 << length - back if back < length else 0
     if rule.last_workday:
         by_day |= 1 << _nearest_workday(length, first, length)
     if 0 < rule.nearest_workday <= length:

@@ -31,7 +31,7 @@ WEEKDAY_ITEM = re.compile(
 """Also matches wrong weekday fields, so that the error names the field and not a zone."""
 EXAMPLES = {
     "every": "every 15m [jitter 30s] [anchor 2026-01-01T00:00:00Z]; every 2 days at 09:00 [Europe/Paris]",
-    "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip] [jitter 30s]",
+    "cron": "cron */15 7-22 * * * [Europe/Paris] [dst skip] [week 1-53/2] [year 2027] [jitter 30s]",
     "daily": "daily 09:00 [Europe/Paris] [jitter 30s]",
     "weekly": "weekly mon,thu 09:00 [Europe/Paris] [jitter 30s]",
     "monthly": "monthly -1 23:30 [Europe/Paris] [jitter 30s]",
@@ -183,16 +183,17 @@ def _interval(words: list[str]) -> tuple[timedelta, int]:
 
 def _cron(words: list[str]) -> Cron:
     words, jitter = _jitter(words)
-    dst = "vixie"
-    if len(words) > 1 and words[-2].lower() == "dst":
-        *words, _, dst = words
+    options = {"dst": "vixie", "week": "", "year": ""}
+    while len(words) > 1 and words[-2].lower() in options:
+        *words, name, value = words
+        options[name.lower()] = value.lower()
     tz = None
     fields = 1 if words and words[0].startswith("@") else 6 if len(words) == 6 and _is_weekday(words[5]) else 5
     if len(words) == 7:
         fields = 6
     if len(words) == fields + 1:
         tz = words.pop()
-    return Cron(" ".join(words), tz, dst.lower(), jitter=jitter)
+    return Cron(" ".join(words), tz, **options, jitter=jitter)
 
 
 def _is_weekday(word: str) -> bool:

@@ -67,9 +67,9 @@ class WallClock:
 
 
 @lru_cache(maxsize=4096)
-def wall_clock(expr: str) -> WallClock:
+def wall_clock(expr: str, week: str = "", year: str = "") -> WallClock:
     """Return the readings of an expression; schedules with the same expression share them."""
-    fields = read_cron(expr)
+    fields = read_cron(expr, week, year)
     try:
         days = month_days(fields)
     except ValueError as error:

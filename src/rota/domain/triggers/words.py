@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from rota.domain.triggers.cron_fields import CronFields, DayRule, bits
+from rota.domain.triggers.cron_fields import YEAR, CronFields, DayRule, bits
 
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = (
@@ -21,6 +21,13 @@ def describe_cron(fields: CronFields) -> str:
     if times.startswith("at "):
         return f"{days or 'every day'} {times}"
     return f"{times}, {days}" if days else times
+
+
+def describe_narrowed(fields: CronFields) -> str:
+    """Return the ISO weeks and the years in words."""
+    weeks, years = bits(fields.weeks), [YEAR.low + year for year in bits(fields.years)]
+    words = f", in ISO {_counted('week', weeks)}" if weeks else ""
+    return f"{words}, in {_ranges(years, str)}" if years else words
 
 
 def with_zone(words: str, tz: str | None) -> str:
@@ -81,7 +88,7 @@ def _hours(hours: Sequence[int], minute: int, first: str, last: str) -> str:
 
 def _days(rule: DayRule, months: int) -> str:
     """Return the days in words; empty for every day."""
-    special = rule.last or rule.last_workday or rule.nearest_workday
+    special = rule.last or rule.before_last or rule.last_workday or rule.nearest_workday
     any_day = rule.days == ALL_DAYS
     any_weekday = rule.weekdays == ALL_WEEKDAYS
     every_day = any_day and any_weekday if rule.both else any_day or any_weekday
@@ -112,6 +119,7 @@ def _days_of_month(rule: DayRule) -> str:
         parts.append(f"the workday nearest the {_ordinal(rule.nearest_workday)}")
     if rule.last_workday:
         parts.append("the last workday")
+    parts += [f"the {_ordinal(back + 1)}-to-last day" for back in reversed(bits(rule.before_last))]
     if rule.last:
         parts.append("the last day")
     return listed(parts)
