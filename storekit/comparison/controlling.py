@@ -1,7 +1,7 @@
 """Stories, second part: commands, declarations, schedules and marks."""
 
 from rota.domain.schedule import Tick
-from rota.store import Command, Declared, Fired, Scope
+from rota.store import Command, Declared, Edited, Fired, Scope
 from storekit.comparison import drawing
 from storekit.comparison.drawing import Dice
 from storekit.comparison.telling import RunStory
@@ -29,6 +29,17 @@ class Story(RunStory):
         reply = await self.store.control(command, ids, note)
         self.book.now = reply.now
         assert reply.items == [control.control(self.book, command, id, note) for id in ids]
+
+    async def edit(self, dice: Dice) -> None:
+        """Edit runs: some are not queued, and some have other bodies by now."""
+        now = await self.now()
+        waiting = [run.id for run in self.seen.values() if run.state == "queued"]
+        bodies = {id: row.body for id, row in self.book.rows.items()}
+        some = dice.some([*self.ids, *waiting])
+        edits = [drawing.new_edit(dice, id, bodies.get(id), now) for id in some]
+        reply = await self.store.edit(edits)
+        self.book.now = reply.now
+        assert reply.items == [Edited(control.edit(self.book, edit)) for edit in edits]
 
     async def control_tasks(self, dice: Dice) -> None:
         command, note = dice.choice(drawing.COMMANDS), dice.choice([None, "why"])

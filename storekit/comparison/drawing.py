@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.run import Failure, Member, NewRun, Note, Origin, Progress
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Command, MarkRow, Retention
+from rota.store import Command, MarkRow, Retention, RunEdit
 
 T = TypeVar("T")
 
@@ -119,6 +119,23 @@ class Dice(Random):
 
     def rarely(self, one_in: int) -> bool:
         return self.randrange(one_in) == 0
+
+
+def new_edit(dice: Dice, id: str, body: bytes | None, now: float) -> RunEdit:
+    """Return an edit of a run that has this body; None if there is no such run."""
+    changes: dict[str, Any] = {}
+    if dice.rarely(2):
+        changes["due_at"] = now + dice.choice([-5.0, 0.0, 5.5, 40.0])
+    if dice.rarely(2):
+        changes["priority"] = dice.choice([-1, 0, 1])
+    if dice.rarely(4):
+        changes["expires_at"] = now + dice.choice([3.0, 50.0])
+    if body is not None and dice.rarely(3):
+        known = codec.decode(body)
+        args = dice.choice([b"1", b"2", b"3"])
+        changes["body"] = codec.encode(args, known.origin or Origin(), known.policy or Policy(), known.member)
+        changes["replaces"] = b"{}" if dice.rarely(4) else body
+    return RunEdit(run=id, **changes)
 
 
 def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:

@@ -36,6 +36,7 @@ WEIGHTS = {
     "rescue": 3,
     "control": 3,
     "control_tasks": 1,
+    "edit": 3,
     "resume_tasks": 1,
     "declare_tasks": 1,
     "mark": 1,

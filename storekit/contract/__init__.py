@@ -20,6 +20,7 @@ _PARTS = (
     "declaring_schedules",
     "directing",
     "disabling",
+    "editing",
     "expiring",
     "filtering",
     "firing",
@@ -62,6 +63,7 @@ from storekit.contract.declaring import DeclareContract, ReportContract  # noqa:
 from storekit.contract.declaring_schedules import ScheduleDeclareContract  # noqa: E402
 from storekit.contract.directing import DirectContract  # noqa: E402
 from storekit.contract.disabling import DisabledContract  # noqa: E402
+from storekit.contract.editing import DeleteContract, EditContract  # noqa: E402
 from storekit.contract.expiring import ExpiryContract  # noqa: E402
 from storekit.contract.filtering import FilterContract  # noqa: E402
 from storekit.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
@@ -130,6 +132,8 @@ class StoreContract(
     NoteContract,
     SettleContract,
     ControlContract,
+    EditContract,
+    DeleteContract,
     PauseContract,
     TaskCommandContract,
     ExpiryContract,

@@ -36,7 +36,7 @@ class NamingContract(Staged):
         for name in ODD:
             assert (await stage.store.rows(kind, RowQuery(names=[name], task=name))).items == []
 
-    @pytest.mark.parametrize("command", list(Command))
+    @pytest.mark.parametrize("command", [command for command in Command if command is not Command.DELETE])
     async def test_a_command_about_an_odd_id_changes_nothing_and_those_beside_it_hold(
         self, stage: Stage, command: Command
     ) -> None:

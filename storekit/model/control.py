@@ -1,9 +1,11 @@
 """control, declare and mark: commands, and what code declares of tasks and schedules."""
 
+from rota.domain.run import after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import MarkRow
+from rota.store import MarkRow, RunEdit
 from storekit.model import holds
+from storekit.model.admit import start_afresh
 from storekit.model.book import Book, Mark, Row, Task
 
 WORDS = {"cancel": "cancelled", "drop": "dropped", "pause": "paused", "resume": "resumed"}
@@ -56,6 +58,25 @@ def resume(book: Book, row: Row, note: str | None) -> bool:
         return False
     row.command = None
     return True
+
+
+def edit(book: Book, edit: RunEdit) -> str:
+    row = book.rows.get(edit.run)
+    if row is None or row.state != "queued" or row.too_late(book.now):
+        return "stale"
+    if edit.body is not None and row.body not in (edit.body, edit.replaces):
+        return "stale"
+    before = row.due, row.priority, row.expires, row.body
+    row.due = row.due if edit.due_at is None else after(edit.due_at, 0)
+    holds.move_expiry(row, before[0])
+    row.expires = row.expires if edit.expires_at is None else after(edit.expires_at, 0)
+    row.priority = row.priority if edit.priority is None else edit.priority
+    if edit.body is not None and row.body != edit.body:
+        start_afresh(row, edit.body)
+    if (row.due, row.priority, row.expires, row.body) == before:
+        return "unchanged"
+    book.count_decision(row, "edited", run=row.id)
+    return "changed"
 
 
 def control_task(book: Book, command: str, name: str, note: str | None) -> int:

@@ -34,6 +34,7 @@ NOT_IN_SQL = {
     "gate_of": "part of take",
     "holders": "part of admit",
     "keep_schedule": "part of declare_schedule and control_schedule",
+    "move": "part of edit_run",
     "others_wake": "part of wake_at",
     "pause_task": "a branch of control_task",
     "ready": "part of end_waiting",

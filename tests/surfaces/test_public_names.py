@@ -75,8 +75,8 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend close control declare depths direct ended ended_here fire mark news now pages patience
-        portal put refusal rows run runs stats store submit touch
+        all_rows all_runs backend close control declare depths direct edit ended ended_here fire mark news now pages
+        patience portal put refusal rows run runs stats store submit touch
     """,
     "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",
 }

@@ -11,6 +11,7 @@ from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.domain.decision import Decision, Reason
+from rota.domain.edits import RunEdit
 from rota.domain.run import NewRun, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
@@ -25,6 +26,7 @@ from rota.store import (
     Command,
     Declared,
     Depth,
+    Edited,
     Fired,
     MarkRow,
     Page,
@@ -132,6 +134,9 @@ class Client:
         of: Scope = Scope.RUNS,
     ) -> Reply[int]:
         return await self._send(lambda store: store.control(command, names, note, by, of))
+
+    async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
+        return await self._send(lambda store: store.edit(edits, note, by))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
         return await self._send(lambda store: store.declare(items))

@@ -1,13 +1,15 @@
 """RunHandle: the result of a submit, and how to follow a run from anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from rota.client.client import Client
+from rota.client.edits import Changes, edit_run
 from rota.domain.decision import Decision, Reason
-from rota.domain.intake import retry_of
+from rota.domain.intake import Span, retry_of
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed
 from rota.store import Command
@@ -88,6 +90,35 @@ class RunHandle(Generic[R_co]):
         """Queue a paused run again. Returns False if the run was not paused."""
         return await self._control(Command.RESUME, note)
 
+    async def reschedule(
+        self, *, at: datetime | None = None, delay: Span | None = None, note: str | None = None
+    ) -> bool:
+        """Give the run another due time: `at` an instant, or `delay` from now. Its expiry moves along.
+
+        Returns False if the run is not queued: it has started, was paused or has ended.
+        """
+        return await edit_run(self._client, self.id, Changes(at=at, delay=delay), note)
+
+    async def update(
+        self,
+        *,
+        priority: int | None = None,
+        expires: Span | datetime | None = None,
+        args: Mapping[str, object] | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """Change the run while it is queued. `expires` is an instant, or a time after the run is due.
+
+        `args` is a JSON merge patch: it has the arguments to change, and None takes an argument away. A run with other
+        arguments starts afresh, and keeps its key. Returns False if the run is not queued.
+        """
+        return await edit_run(self._client, self.id, Changes(priority=priority, expires=expires, args=args), note)
+
+    async def delete(self, note: str | None = None) -> bool:
+        """Delete the run from the store, a minute after its end or later. Its mark stays: `unique="done"` and flows
+        still know that the work was done. Returns False if the run has not ended, or ended within the last minute."""
+        return await self._control(Command.DELETE, note)
+
     async def _control(self, command: Command, note: str | None) -> bool:
         return bool((await self._client.control(command, [self.id], note)).items[0])
 
@@ -117,6 +148,24 @@ class RunHandle(Generic[R_co]):
 
     def resume_sync(self, note: str | None = None) -> bool:
         return self._client.portal.call(lambda: self.resume(note))
+
+    def reschedule_sync(
+        self, *, at: datetime | None = None, delay: Span | None = None, note: str | None = None
+    ) -> bool:
+        return self._client.portal.call(lambda: self.reschedule(at=at, delay=delay, note=note))
+
+    def update_sync(
+        self,
+        *,
+        priority: int | None = None,
+        expires: Span | datetime | None = None,
+        args: Mapping[str, object] | None = None,
+        note: str | None = None,
+    ) -> bool:
+        return self._client.portal.call(lambda: self.update(priority=priority, expires=expires, args=args, note=note))
+
+    def delete_sync(self, note: str | None = None) -> bool:
+        return self._client.portal.call(lambda: self.delete(note))
 
     def retry_sync(self) -> "RunHandle[R_co]":
         return self._client.portal.call(self.retry)

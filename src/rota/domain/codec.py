@@ -63,6 +63,13 @@ def amend(encoded: bytes, origin: Origin, member: Member | None = None) -> bytes
     return _encoder.encode(fields)
 
 
+def with_args(encoded: bytes, args: bytes) -> bytes:
+    """Return the body with other arguments. Fields of a newer version are kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["args"] = Raw(args)
+    return _encoder.encode(fields)
+
+
 def decode_or_blank(encoded: bytes | str) -> Body:
     """Read a body, or return a blank one if it cannot be read.
 

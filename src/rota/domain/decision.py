@@ -35,6 +35,8 @@ class Reason(StrEnum):
     SKIPPED = "skipped"
     SUPERSEDED = "superseded"
     DROPPED = "dropped"
+    EDITED = "edited"
+    DELETED = "deleted"
     STOPPED = "stopped"
     LATE = "late"
 

@@ -4,6 +4,7 @@ Start with `rota.store.port.Store`. The contract suite in `storekit` holds every
 imports the values that its verbs take from here, too.
 """
 
+from rota.domain.edits import RunEdit as RunEdit
 from rota.domain.run import Lease as Lease
 from rota.domain.run import NewRun as NewRun
 from rota.domain.schedule import Tick as Tick
@@ -47,6 +48,7 @@ from rota.store.values import RETRY_WINDOW as RETRY_WINDOW
 from rota.store.values import Command as Command
 from rota.store.values import Declared as Declared
 from rota.store.values import Depth as Depth
+from rota.store.values import Edited as Edited
 from rota.store.values import Fired as Fired
 from rota.store.values import Hint as Hint
 from rota.store.values import MarkRow as MarkRow

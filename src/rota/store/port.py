@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from rota.domain.decision import Decision
+from rota.domain.edits import RunEdit
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -27,6 +28,7 @@ from rota.store.values import (
     Command,
     Declared,
     Depth,
+    Edited,
     Fired,
     Hint,
     MarkRow,
@@ -142,6 +144,13 @@ class Store(Reads, Protocol):
 
         None leaves an order as it is, and so does `stop=False`: a stop cannot be taken back. A worker reads its orders
         in the answers to its claims. They are forgotten together with the worker.
+        """
+        ...
+
+    async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
+        """Change the due time, the expiry, the priority or the arguments of queued runs, each in one transaction.
+
+        A run that was claimed, paused or ended in between stays as it is: the edit is stale.
         """
         ...
 

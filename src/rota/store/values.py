@@ -52,6 +52,18 @@ class Command(StrEnum):
     RESUME = "resume"
     DROP = "drop"
     """End what waits, and leave alone what runs. A dropped schedule is deleted."""
+    DELETE = "delete"
+    """Forget runs that ended at least ID_MEMORY ago. Their marks stay. Changes no task and no schedule."""
+
+
+class Edited(StrEnum):
+    """What became of an edit of a run."""
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    """The run is as the edit says: the edit was sent before, or changes nothing."""
+    STALE = "stale"
+    """The run is not queued, or its arguments have changed since the edit was made."""
 
 
 class Scope(StrEnum):

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from rota.domain.edits import RunEdit
 from rota.store import Reply, RowQuery, RunQuery
 
 T = TypeVar("T")
@@ -34,6 +35,11 @@ def possible_rows(query: RowQuery) -> RowQuery:
     if query.names is None or all(map(is_possible, query.names)):
         return query
     return replace(query, names=[name for name in query.names if is_possible(name)])
+
+
+def possible_edit(edit: RunEdit) -> RunEdit:
+    """Return `edit`; if no run can have its id, an edit of a run that does not exist."""
+    return edit if is_possible(edit.run) else replace(edit, run="")
 
 
 async def control_possible(names: Sequence[str], control: Send[int]) -> Reply[int]:

@@ -10,7 +10,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import RunHead, State
 from rota.domain.schedule import paused, resumed
 from rota.domain.spec import TaskSpec
-from rota.store import Command, Scope
+from rota.store import ID_MEMORY, Command, Scope
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
 from rota.stores.ledger.declare import keep_schedule
@@ -33,11 +33,15 @@ REASONS = {
     Command.DROP: Reason.DROPPED,
     Command.PAUSE: Reason.PAUSED,
     Command.RESUME: Reason.RESUMED,
+    Command.DELETE: Reason.DELETED,
 }
 
 
 def control(book: Book, request: Request, names: Sequence[str], of: Scope) -> list[int]:
     """Return for each name how many runs, tasks or schedules were changed; 0 if it is unknown, final or unchanged."""
+    if request.command is Command.DELETE:
+        book.load(names if of is Scope.RUNS else ())
+        return [_delete_run(book, request, id) if of is Scope.RUNS else 0 for id in names]
     if of is Scope.TASKS:
         return [_control_task(book, request, task) for task in names]
     if of is Scope.SCHEDULES:
@@ -55,7 +59,7 @@ def _control_run(book: Book, request: Request, run: RunHead) -> int:
             after = run if run.state is State.RUNNING else rules.cancel(run, book.now, request.note, Reason.DROPPED)
         case Command.PAUSE:
             after = rules.pause(run, request.note)
-        case Command.RESUME:
+        case _:
             after = rules.resume(run, request.note)
     if after == run:
         return int(request.command is Command.CANCEL and not run.state.final)  # it was requested before
@@ -68,6 +72,17 @@ def _control_run(book: Book, request: Request, run: RunHead) -> int:
         book.arrivals.append((after.task, after.due_at))
     elif after.state is not State.RUNNING:
         freed(book, run)
+    return 1
+
+
+def _delete_run(book: Book, request: Request, id: str) -> int:
+    """Forget an ended run. A put of the run that is sent again within ID_MEMORY must still find it."""
+    run = book.get(id)
+    if run is None or run.finished_at is None or run.finished_at > book.now - ID_MEMORY:
+        return 0
+    book.delete(id)
+    book.touched.add(id)
+    book.count_decision(request.counted(run.task, run.key, run=id))
     return 1
 
 

@@ -89,11 +89,22 @@ class MemoryBook:
             self._groups.setdefault(new.group, {})[new.id] = None
         self.save(run)
 
-    def rewrite(self, id: str, body: bytes, priority: int) -> bool:
-        if self.runs[id].body == body:
+    def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
+        if body is None or self.runs[id].body == body:
             return False
         self.runs[id] = replace(self.runs[id], **_fields_of(body))
         return True
+
+    def body_of(self, id: str) -> bytes:
+        return self.runs[id].body
+
+    def delete(self, id: str) -> None:
+        run = self.runs.pop(id)
+        self._unindex(run)
+        self.history.remove(id)
+        del self.order[id]
+        if run.member is not None:
+            self._groups.get(run.member.group, {}).pop(id, None)
 
     def same_work(self, one: str, other: str) -> bool:
         return self.runs[one].body == self.runs[other].body

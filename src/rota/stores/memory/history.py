@@ -15,6 +15,7 @@ Ended = deque[tuple[float, int, str]]
 class History:
     def __init__(self) -> None:
         self._ended: dict[str, dict[bool, Ended]] = {}
+        self._removed: set[str] = set()
         self._count = 0
         self._endings = 0
 
@@ -27,14 +28,22 @@ class History:
         lists[run.state is State.SUCCEEDED].append((run.finished_at or 0.0, self._endings, run.id))
         self._count += 1
 
+    def remove(self, id: str) -> None:
+        """Forget one run before its time. Its entry is skipped from now on."""
+        self._removed.add(id)
+        self._count -= 1
+
     def forget(self, retention: Retention, now: float) -> list[str]:
         """Remove the runs that `retention` no longer keeps, LEDGER.forgotten at most. Return their ids."""
         ages = {True: retention.succeeded, False: retention.failed}
         gone: list[str] = []
         for lists in self._ended.values():
-            most, least = _surplus(lists, retention.most), _surplus(lists, retention.least)
+            most, least = self._surplus(lists, retention.most), self._surplus(lists, retention.least)
             for succeeded, ended in lists.items():
                 while ended and ended[0][0] <= now - ID_MEMORY and len(gone) < LEDGER.forgotten:
+                    if ended[0][2] in self._removed:
+                        self._removed.discard(ended.popleft()[2])
+                        continue
                     too_old = ended[0][0] <= now - ages[succeeded] and ended[0][1] <= least
                     if not too_old and ended[0][1] > most:
                         break
@@ -42,8 +51,8 @@ class History:
         self._count -= len(gone)
         return gone
 
-
-def _surplus(lists: dict[bool, Ended], keep: int) -> int:
-    """Return the number of the newest ending that is beyond the `keep` newest ones; 0 if there is none."""
-    newest = heapq.merge(*(reversed(ended) for ended in lists.values()), reverse=True)
-    return next((order for _, order, _ in islice(newest, keep, None)), 0)
+    def _surplus(self, lists: dict[bool, Ended], keep: int) -> int:
+        """Return the number of the newest ending that is beyond the `keep` newest ones; 0 if there is none."""
+        newest = heapq.merge(*(reversed(ended) for ended in lists.values()), reverse=True)
+        kept = (order for _, order, id in newest if id not in self._removed)
+        return next(islice(kept, keep, None), 0)

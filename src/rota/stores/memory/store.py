@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from rota import store as port
 from rota.domain.decision import Decision, DecisionCount
+from rota.domain.edits import RunEdit
 from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -18,9 +19,9 @@ from rota.stores import forks
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, holds, mark, renew, settle
 from rota.stores.memory.book import MemoryBook
-from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 from rota.stores.search import Found, Search, behind, of_ids
 
@@ -98,6 +99,12 @@ class MemoryStore:
             return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop))
 
         return await direct_possible(workers, send)
+
+    async def edit(
+        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+    ) -> port.Reply[port.Edited]:
+        possible = [possible_edit(one) for one in edits]
+        return self._transact(lambda book: edit.edit(book, possible, storable(note), storable(by)))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         return self._transact(lambda book: declare.declare(book, items))

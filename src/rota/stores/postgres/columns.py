@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from rota.domain.edits import RunEdit
 from rota.domain.guards import Mark
 from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
@@ -58,6 +59,13 @@ def _column(field: PutField, runs: Sequence[NewRun]) -> Column:
 
 
 _ALWAYS = ("id", "task", "body")
+
+
+def of_edits(edits: Sequence[RunEdit]) -> list[Column]:
+    """A column for each field of RunEdit."""
+    return [[getattr(one, name) for one in edits] for name in RunEdit.__struct_fields__]
+
+
 """Fields without a default."""
 
 

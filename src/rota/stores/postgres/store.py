@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rota import store as port
 from rota.domain.decision import Decision, Reason
+from rota.domain.edits import RunEdit
 from rota.domain.run import Lease, NewRun, Note, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
@@ -21,7 +22,7 @@ from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
 from rota.stores.group_commit import GroupCommit
-from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.postgres import columns, queries
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
@@ -212,6 +213,15 @@ class PostgresStore:
             return port.Reply(row["now"], list(row["answers"]))
 
         return await direct_possible(workers, send)
+
+    async def edit(
+        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+    ) -> port.Reply[port.Edited]:
+        if not edits:
+            return port.Reply((await self.runs(port.RunQuery(ids=()))).now, [])
+        note, by = columns.clean(storable(note)), columns.clean(storable(by))
+        row = await self._verb("edit", *columns.of_edits([possible_edit(one) for one in edits]), note, by)
+        return port.Reply(row["now"], [port.Edited(answer) for answer in row["answers"]])
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         row = await self._verb("declare", *columns.of_declarations(items))

@@ -11,6 +11,7 @@ from msgspec.structs import astuple
 
 from rota.domain import codec
 from rota.domain.decision import Reason
+from rota.domain.edits import RunEdit
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
@@ -274,6 +275,14 @@ def new_item(new: NewRun) -> list[Any]:
     while item[-1] is None:
         item.pop()
     return item
+
+
+def edit_item(edit: RunEdit) -> list[Any]:
+    """Return `edit` as the script `edit` takes it."""
+    body = None if edit.body is None else edit.body.removeprefix(_PREFIX).decode()
+    replaces = None if edit.replaces is None else edit.replaces.removeprefix(_PREFIX).decode()
+    numbers = [False if number is None else number for number in (edit.due_at, edit.expires_at, edit.priority)]
+    return [edit.run, *numbers, or_false(body), body is not None and len(body) > APART, or_false(replaces)]
 
 
 _REST = [(field.get, field.default) for field in fields.PUT if field.name in ITEM[len(FIRST_IN_ITEM) :]]

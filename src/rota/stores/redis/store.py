@@ -11,17 +11,18 @@ import msgspec
 
 from rota import store as port
 from rota.domain.decision import Decision, Reason
+from rota.domain.edits import RunEdit
 from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
-from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
+from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.redis import queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
-from rota.stores.redis.records import new_item, read_runs, settlement_item
+from rota.stores.redis.records import edit_item, new_item, read_runs, settlement_item
 from rota.stores.redis.rows import TickRow, mark_item, read_schedule, schedule_item, spec_item
 from rota.stores.redis.subscriber import Subscriber
 from rota.stores.redis.tallies import counted
@@ -174,6 +175,16 @@ class RedisStore:
             return port.Reply(now, [answer == 1 for answer in answers])
 
         return await direct_possible(workers, lambda names: _in_parts(send, names))
+
+    async def edit(
+        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+    ) -> port.Reply[port.Edited]:
+        async def send(edits: Sequence[RunEdit]) -> port.Reply[port.Edited]:
+            items = [edit_item(possible_edit(one)) for one in edits]
+            now, *answers = await self.run("edit", pack([items, storable(note), storable(by)]))
+            return port.Reply(now, [port.Edited(answer.decode()) for answer in answers])
+
+        return await _in_parts(send, edits)
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         requests = [

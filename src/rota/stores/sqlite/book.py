@@ -104,9 +104,20 @@ class SqliteBook:
             self.wait_for(new.id, new.needs)
         self._added.setdefault(new.id, added_row(new, self.now, parked))
 
-    def rewrite(self, id: str, body: bytes, priority: int) -> bool:
-        self._tx.execute(sql.TOUCH, priority, self.now, id)
-        return bool(self._tx.execute(sql.REWRITE, body.decode(), id))
+    def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
+        if joined:
+            self._tx.execute(sql.TOUCH, priority, self.now, id)
+        else:
+            self._tx.execute(sql.REPRIORITIZE, priority, id)
+        return body is not None and bool(self._tx.execute(sql.REWRITE, body.decode(), id))
+
+    def body_of(self, id: str) -> bytes:
+        return str(self._tx.one("SELECT body FROM runs WHERE id = ?", id)).encode()
+
+    def delete(self, id: str) -> None:
+        self.flush()
+        self._tx.execute("DELETE FROM runs WHERE id = ?", id)
+        self._seen[id] = None
 
     def same_work(self, one: str, other: str) -> bool:
         return bool(self._tx.one(sql.SAME_WORK, one, other))

@@ -6,6 +6,8 @@ from rota.stores.sqlite.rows import HEADS, RUNS
 
 TOUCH = "UPDATE runs SET priority = ?, touches = touches + 1, touched_at = ? WHERE id = ?"
 
+REPRIORITIZE = "UPDATE runs SET priority = ? WHERE id = ?"
+
 REWRITE = "UPDATE runs SET body = ?1, saved = NULL WHERE id = ?2 AND body <> ?1"
 
 SAME_WORK = "SELECT one.body = other.body FROM runs AS one, runs AS other WHERE one.id = ? AND other.id = ?"

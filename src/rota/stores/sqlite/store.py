@@ -8,6 +8,7 @@ import msgspec
 
 from rota import store as port
 from rota.domain.decision import Decision
+from rota.domain.edits import RunEdit
 from rota.domain.run import Lease, NewRun, Note, after
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -15,8 +16,8 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, holds, mark, renew, settle
-from rota.stores.names import control_possible, direct_possible, possible_rows, possible_runs, storable
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, holds, mark, renew, settle
+from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.sqlite import queries, sweep
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
@@ -74,6 +75,12 @@ class SqliteStore:
         return await direct_possible(
             workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop))
         )
+
+    async def edit(
+        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+    ) -> port.Reply[port.Edited]:
+        possible = [possible_edit(one) for one in edits]
+        return await self._reply(lambda book: edit.edit(book, possible, storable(note), storable(by)))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
         return await self._reply(lambda book: declare.declare(book, items))

@@ -61,6 +61,18 @@ BEGIN
     END IF;
 END $$;
 
+-- Forget an ended run. A put of the run that is sent again within ID_MEMORY must still find it.
+CREATE OR REPLACE FUNCTION delete_run(
+    which text, now float8,
+    OUT changed integer, OUT decided boolean, OUT of_task text, OUT of_key text, OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    tasks := '{}'; dues := '{}';
+    DELETE FROM finished f WHERE f.id = which AND f.finished_at <= now - {ID_MEMORY} RETURNING f.task, f.key INTO of_task, of_key;
+    decided := FOUND; changed := FOUND::integer;
+    IF decided THEN DELETE FROM grouped g WHERE g.run = which; END IF;
+END $$;
+
 -- Apply a command to a task. Cancel and drop end its queued runs, at most {DROPPED_AT_ONCE} at a time; pause and resume change
 -- the flag `paused` of its spec. Lock order: queue (6), by id, with the runs that wait for the ended runs.
 CREATE OR REPLACE FUNCTION control_task(
@@ -121,11 +133,13 @@ DECLARE
     subject text;
     got record;
     why text := CASE command WHEN 'cancel' THEN 'cancelled' WHEN 'drop' THEN 'dropped' WHEN 'pause' THEN 'paused'
-                ELSE 'resumed' END;
+                WHEN 'delete' THEN 'deleted' ELSE 'resumed' END;
     tasks text[] := '{}'; dues float8[] := '{}';
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_counts bigint[] := '{}'; d_runs text[] := '{}';
 BEGIN
-    IF about = 'runs' THEN
+    IF command = 'delete' THEN
+        PERFORM FROM finished f WHERE about = 'runs' AND f.id = ANY(subjects) ORDER BY f.id FOR UPDATE;
+    ELSIF about = 'runs' THEN
         PERFORM lock_gates(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(subjects)
                                  UNION SELECT q.task::text FROM queue q WHERE q.id = ANY(subjects)));
         PERFORM FROM leases l WHERE l.id = ANY(subjects) ORDER BY l.id FOR UPDATE;
@@ -143,8 +157,15 @@ BEGIN
     now := now_of(skew, seen, true);
     answers := '{}'; touched := '{}';
     FOREACH subject IN ARRAY subjects LOOP
-        IF about = 'runs' THEN
-            SELECT * INTO got FROM control_run(command, subject, new_note, now);
+        IF command = 'delete' AND about <> 'runs' THEN
+            answers := answers || 0;
+            CONTINUE;
+        ELSIF about = 'runs' THEN
+            IF command = 'delete' THEN
+                SELECT * INTO got FROM delete_run(subject, now);
+            ELSE
+                SELECT * INTO got FROM control_run(command, subject, new_note, now);
+            END IF;
             IF got.decided THEN
                 touched := touched || subject;
                 d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key; d_counts := d_counts || 1::bigint;

@@ -1,8 +1,8 @@
--- with: clock book policies holds hints schedules
+-- with: clock book policies holds hints schedules forget
 -- twin: rota/stores/ledger/control.py
 -- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the
 -- command in its lease when it renews.
-local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed" }
+local REASONS = { cancel = "cancelled", drop = "dropped", pause = "paused", resume = "resumed", delete = "deleted" }
 local request = cmsgpack.unpack(ARGV[3])
 local command, of, note, by, names = request[1], request[2], request[3] or false, request[4], request[5]
 
@@ -61,6 +61,19 @@ local function control_run(id)
   policies.count_decision(run[TASK], run[KEY], REASONS[command], 1, id, note, by)
   return 1
 end
+
+-- Forget an ended run. A put of the run that is sent again within ID_MEMORY must still find it.
+local function delete_run(id)
+  local run = book.get(id)
+  if not run or not book.is_final(run) or run[FINISHED_AT] > now - ID_MEMORY then return 0 end
+  forget.runs(ROOT .. (run.state == "s" and "ended:" or "failed:") .. run[TASK], { book.place(run[SEQ]) })
+  runs[id] = false
+  touched[id] = true
+  policies.count_decision(run[TASK], run[KEY], "deleted", 1, id, note, by)
+  return 1
+end
+
+local function nothing() return 0 end
 
 local function waiting_of(task)
   local ids, places = {}, {}
@@ -128,6 +141,7 @@ local function control_schedule(id)
 end
 
 local control = { runs = control_run, tasks = control_task, schedules = control_schedule }
+if command == "delete" then control = { runs = delete_run, tasks = nothing, schedules = nothing } end
 local answer = { instant(now) }
 if of == "runs" then book.load(names) end
 for i, name in ipairs(names) do answer[i + 1] = control[of](name) end

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules
+-- with: clock book policies holds hints schedules forget
 -- twin: rota/stores/retention.py
 -- sweep: expire runs that are too late to start, and forget what ended long ago; a bounded number in one script.
 local request = cmsgpack.unpack(ARGV[3])
@@ -90,21 +90,6 @@ local function within(run, cut)
   return cut and not is_newer(run, cut)
 end
 
--- Take forgotten runs out of their groups; most runs have no group.
-local function forget_groups(ids)
-  if call("EXISTS", GROUPED) == 0 then return end
-  for first = 1, #ids, ARGUMENTS do
-    local some = { unpack(ids, first, math.min(#ids, first + ARGUMENTS - 1)) }
-    local groups = call("HMGET", GROUPED, unpack(some))
-    for i, id in ipairs(some) do
-      if groups[i] then
-        book.zput(ROOT .. "g:" .. groups[i], id, false)
-        book.hput(GROUPED, id, false)
-      end
-    end
-  end
-end
-
 local function forget_in(set, age, too_many, few, budget)
   local places, ended = {}, call("ZRANGE", set, 0, budget - 1, "WITHSCORES")
   for i = 1, #ended, 2 do
@@ -114,21 +99,7 @@ local function forget_in(set, age, too_many, few, budget)
     places[#places + 1] = ended[i]
   end
   if #places == 0 then return 0 end
-  local keys, ids, buckets = {}, {}, {}
-  for seq, id in pairs(book.ids_of(places)) do
-    ids[#ids + 1] = id
-    keys[#keys + 1] = ROOT .. "r:" .. id
-    keys[#keys + 1] = ROOT .. "b:" .. id
-    buckets[math.floor(seq / BUCKET)] = true
-    book.hput(ROOT .. "o:" .. math.floor(seq / BUCKET), seq, false)
-  end
-  for first = 1, #keys, ARGUMENTS do call("DEL", unpack(keys, first, math.min(#keys, first + ARGUMENTS - 1))) end
-  book.send("ZREM", set, places)
-  forget_groups(ids)
-  for bucket in pairs(buckets) do
-    book.write_hash(ROOT .. "o:" .. bucket)
-    if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then call("ZREM", BUCKETS, bucket) end
-  end
+  forget.runs(set, places)
   return #places
 end
 

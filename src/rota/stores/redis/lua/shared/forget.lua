@@ -1,0 +1,36 @@
+-- twin: rota/stores/retention.py
+-- Forget ended runs: their records, their bodies, and their places in the indexes.
+local forget = {}
+
+function forget.groups(ids)
+  if call("EXISTS", GROUPED) == 0 then return end
+  for first = 1, #ids, ARGUMENTS do
+    local some = { unpack(ids, first, math.min(#ids, first + ARGUMENTS - 1)) }
+    local groups = call("HMGET", GROUPED, unpack(some))
+    for i, id in ipairs(some) do
+      if groups[i] then
+        book.zput(ROOT .. "g:" .. groups[i], id, false)
+        book.hput(GROUPED, id, false)
+      end
+    end
+  end
+end
+
+-- `places` are members of `set`, a history of a task.
+function forget.runs(set, places)
+  local keys, ids, buckets = {}, {}, {}
+  for seq, id in pairs(book.ids_of(places)) do
+    ids[#ids + 1] = id
+    keys[#keys + 1] = ROOT .. "r:" .. id
+    keys[#keys + 1] = ROOT .. "b:" .. id
+    buckets[math.floor(seq / BUCKET)] = true
+    book.hput(ROOT .. "o:" .. math.floor(seq / BUCKET), seq, false)
+  end
+  for first = 1, #keys, ARGUMENTS do call("DEL", unpack(keys, first, math.min(#keys, first + ARGUMENTS - 1))) end
+  book.send("ZREM", set, places)
+  forget.groups(ids)
+  for bucket in pairs(buckets) do
+    book.write_hash(ROOT .. "o:" .. bucket)
+    if call("EXISTS", ROOT .. "o:" .. bucket) == 0 then call("ZREM", BUCKETS, bucket) end
+  end
+end

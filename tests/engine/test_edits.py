@@ -1,0 +1,113 @@
+"""Handles change queued runs: due time, priority, expiry, arguments; and delete ended ones."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rota import InvalidOptions, Rota, RunNotFound, State
+from rota.client.edits import merged
+from rota.testing import StoreClock
+
+
+@pytest.fixture
+def app() -> Rota:
+    app = Rota("memory://")
+
+    @app.task
+    async def resize(path: str, width: int = 800, tags: dict[str, str] | None = None) -> str:
+        return f"{path} {width} {tags}"
+
+    @app.task(unique="queued")
+    async def once(path: str) -> str:
+        return path
+
+    return app
+
+
+async def test_a_run_is_moved_to_an_instant_or_by_a_delay(app: Rota) -> None:
+    run = await app.submit("resize", "a.png")
+    soon = datetime.now(UTC) + timedelta(hours=2)
+    assert await run.reschedule(at=soon, note="later") is True
+    assert (await run.refresh()).due_at == pytest.approx(soon.timestamp())
+    now = await app.client().now()
+    assert await run.reschedule(delay=timedelta(minutes=1)) is True
+    assert (await run.refresh()).due_at == pytest.approx(now + 60, abs=5)
+    async with app:
+        assert await run.reschedule(delay=0) is True
+        assert await run.result(timeout=10) == "a.png 800 None"
+    assert await run.reschedule(delay=0) is False
+
+
+async def test_arguments_are_patched(app: Rota) -> None:
+    run = await app.submit("resize", "a.png", tags={"a": "1", "b": "2"})
+    assert await run.update(args={"width": 640, "tags": {"a": None, "c": "3"}}, priority=7, expires=600) is True
+    seen = await run.refresh()
+    assert (seen.priority, seen.expires_at is not None) == (7, True)
+    assert await run.update(args={"width": None}) is True
+    async with app:
+        assert await run.result(timeout=10) == "a.png 800 {'b': '2', 'c': '3'}"
+    assert await run.update(priority=1) is False
+
+
+async def test_patches_of_two_at_once_are_both_kept(app: Rota) -> None:
+    run = await app.submit("resize", "a.png")
+    await asyncio.gather(run.update(args={"path": "b.png"}), run.update(args={"width": 1}))
+    async with app:
+        assert await run.result(timeout=10) == "b.png 1 None"
+
+
+async def test_changes_that_no_run_can_have_are_refused(app: Rota) -> None:
+    run = await app.submit("resize", "a.png")
+    now = datetime.now(UTC)
+    with pytest.raises(InvalidOptions, match="give one"):
+        await run.reschedule(at=now, delay=5)
+    with pytest.raises(InvalidOptions, match="nothing to change"):
+        await run.reschedule()
+    with pytest.raises(InvalidOptions, match="time zone"):
+        await run.reschedule(at=datetime(2026, 1, 1))
+    with pytest.raises(InvalidOptions, match="priority=500"):
+        await run.update(priority=500)
+    with pytest.raises(InvalidOptions, match="more than the"):
+        await run.update(args={"path": "x" * 300_000})
+    with pytest.raises(InvalidOptions, match="args"):
+        await run.update(args={"path": object()})
+    with pytest.raises(InvalidOptions, match="unique by its arguments"):
+        await (await app.submit("once", "a.png")).update(args={"path": "b.png"})
+    with pytest.raises(RunNotFound):
+        await app.handle("0" * 26).reschedule(delay=1)
+
+
+async def test_an_ended_run_is_deleted_after_a_minute(app: Rota) -> None:
+    clock = StoreClock(app.backend)
+    async with app:
+        run = await app.submit("resize", "a.png")
+        await run.result(timeout=10)
+        assert await run.delete() is False
+        clock.move(seconds=61)
+        assert await run.delete("of no use") is True
+        with pytest.raises(RunNotFound):
+            await run.refresh()
+
+
+def test_the_same_from_synchronous_code(app: Rota) -> None:
+    run = app.tasks["resize"].submit_sync("a.png")
+    assert run.reschedule_sync(delay=60)
+    assert run.update_sync(priority=3)
+    assert run.refresh_sync().state is State.QUEUED
+    assert not run.delete_sync()
+
+
+def test_a_merge_patch_is_that_of_the_standard() -> None:
+    cases = [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b"}, {"a": None}, {}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ]
+    for known, patch, expected in cases:
+        assert merged(known, patch) == expected
