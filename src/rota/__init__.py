@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rota.app.app import Rota
+    from rota.app.leases import Fence
     from rota.app.status import Health, LoopStatus, Status, TaskStatus
     from rota.client.client import Client
     from rota.client.handle import RunHandle
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         HandlerVerdict,
         InvalidArguments,
         InvalidOptions,
+        LeaseLost,
         MissingExtra,
         NoStore,
         NotRunning,
@@ -70,9 +72,9 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Cron", "DailyAt",
-    "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Flow", "FlowStatus",
-    "HandlerVerdict", "Health", "Inputs", "InvalidArguments", "InvalidOptions", "Limit", "LoopStatus",
-    "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Period", "PlanOptions",
+    "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Fence", "Flow",
+    "FlowStatus", "HandlerVerdict", "Health", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit",
+    "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Period", "PlanOptions",
     "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter", "Rota", "RotaError",
     "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule", "ScheduleNotFound",
     "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
@@ -89,6 +91,7 @@ _MODULES = {
     "rota.client.client": "Client",
     "rota.client.workers": "Workers",
     "rota.app.app": "Rota",
+    "rota.app.leases": "Fence",
     "rota.app.status": "Health LoopStatus Status TaskStatus",
     "rota.client.handle": "RunHandle",
     "rota.client.tick_outcomes": "TickOutcome",
@@ -105,10 +108,10 @@ _MODULES = {
     "rota.engine.hooks": "Event",
     "rota.engine.steps": "Inputs",
     "rota.errors": (
-        "Discard DuplicateTask HandlerVerdict InvalidArguments InvalidOptions MissingExtra NoStore NotRunning "
-        "NotSimulated QueueFull Refused DrainTimeout RetryAfter RotaError RunCancelled RunEnded RunFailed RunNotFound "
-        "ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError StoreUnavailable TaskError "
-        "UnknownTask Unstorable UsageError WorkerNotFound"
+        "Discard DuplicateTask HandlerVerdict InvalidArguments InvalidOptions LeaseLost MissingExtra NoStore "
+        "NotRunning NotSimulated QueueFull Refused DrainTimeout RetryAfter RotaError RunCancelled RunEnded RunFailed "
+        "RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError StoreUnavailable "
+        "TaskError UnknownTask Unstorable UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",

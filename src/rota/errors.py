@@ -105,6 +105,10 @@ class WorkerNotFound(RotaError, LookupError):
     """The store has seen no worker of this name lately, or several whose names begin so."""
 
 
+class LeaseLost(RotaError):
+    """The lease of `app.lease` was lost before its block ended: another caller may have it since."""
+
+
 class ScheduleNotFound(RotaError, LookupError):
     """The store has no schedule with this id."""
 

@@ -88,6 +88,7 @@ from storekit.contract.naming import NamingContract  # noqa: E402
 from storekit.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from storekit.contract.noting import NoteContract  # noqa: E402
 from storekit.contract.offering import (  # noqa: E402
+    ClaimAloneContract,
     OfferContract,
     ScheduleHintContract,
     ScheduleWakeContract,
@@ -157,6 +158,7 @@ class StoreContract(
     RaceContract,
     ScheduleDeclareContract,
     ScheduleControlContract,
+    ClaimAloneContract,
     OfferContract,
     ScheduleWakeContract,
     ScheduleHintContract,

@@ -3,9 +3,35 @@
 import pytest
 
 from rota.domain.schedule import Schedule
-from rota.store import DUE_SCHEDULES, IDLE_MEMORY, OFFER_AGAIN, Command
+from rota.store import DUE_SCHEDULES, IDLE_MEMORY, OFFER_AGAIN, ClaimRequest, Command, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 from storekit.contract.timetable import MINUTE, REPORT, Timetable, new_schedule, new_tick, tick_run
+
+
+class ClaimAloneContract(Staged):
+    async def test_a_claim_without_offers_takes_runs_and_nothing_else(self, stage: Stage) -> None:
+        await Timetable(stage).due()
+        lapsing = new_run()
+        await stage.put(lapsing)
+        await stage.claim("dead", lease=1)
+        stage.wait(2)
+        mine = new_run("mine")
+        await stage.put(mine)
+        request = ClaimRequest("caller", 1, ["mine"], 1, 30.0, offers=False)
+        alone = [await stage.store.claim(request) for _ in range(2)]
+        assert [[run.id for run in claim.runs] for claim in alone] == [[mine.id]] * 2, "the same number, the same batch"
+        assert [(claim.schedules, claim.lapsed, claim.wake) for claim in alone] == [([], [], None)] * 2
+        others = await stage.claim("bob")
+        assert ([run.id for run in others.lapsed], len(others.schedules)) == ([lapsing.id], 1)
+
+    async def test_who_claims_without_offers_is_neither_hinted_nor_counted_as_a_worker(self, stage: Stage) -> None:
+        request = ClaimRequest("caller", 1, [GREET], 1, 30.0, offers=False)
+        assert (await stage.store.claim(request)).runs == []
+        async with stage.listening() as ear:
+            await stage.put(new_run())
+            assert await ear.workers() == set()
+        (seen,) = (await stage.store.rows(WorkerSeen)).items
+        assert (seen.name, seen.tasks, seen.idle) == ("caller", (), False)
 
 
 class OfferContract(Staged):

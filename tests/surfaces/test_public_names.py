@@ -21,7 +21,7 @@ Status Step Task TaskOptions TickOutcome Trigger Using Why
 Backend Client Note Portal Schedules UserParts
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
-StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers
+StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 
@@ -62,9 +62,9 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
 ATTRIBUTES = {
     "Rota": """
-        backend bound_to clear client current depths flow flows handle health on pause plan plan_sync portal resume
-        running schedules settings start start_sync status stop stop_sync submit submit_many task tasks touch why
-        workers
+        backend bound_to clear client current depths flow flows handle health lease lease_sync on pause plan plan_sync
+        portal resume running schedules settings start start_sync status stop stop_sync submit submit_many task tasks
+        touch why workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
     "Using": "bind submit submit_sync",

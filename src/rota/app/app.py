@@ -3,11 +3,12 @@
 import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from rota.app.core import Core
 from rota.app.engine_lifecycle import AsyncOnly
+from rota.app.leases import Fence, Leases
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
@@ -90,6 +91,7 @@ class Rota(Planning, AsyncOnly):
         self.settings = settings
         self.schedules = core.schedules
         self.workers = Workers(core.noticing_client)
+        self._leases = Leases(core.noticing_client)
         Rota._current = self
 
     @classmethod
@@ -227,6 +229,26 @@ class Rota(Planning, AsyncOnly):
         """Return a client that submits and reads: `async with app.client():` opens the store here, without an
         engine."""
         return self._core.noticing_client()
+
+    # -- leasing ---------------------------------------------------------------------------------------------------
+
+    def lease(
+        self, name: str, seconds: float = 600.0, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[Fence]:
+        """Have the lease `name` alone among all processes: `async with app.lease("nightly", seconds=600) as fence:`.
+
+        The lease is renewed during the block, and lapses `seconds` after its holder has died. The block waits for
+        another holder, at most `timeout` seconds, then raises TimeoutError. If the lease is lost, the block is
+        interrupted and raises LeaseLost. A block within a block of the same name waits for itself.
+        """
+        return self._leases.lease(name, seconds, timeout)
+
+    def lease_sync(
+        self, name: str, seconds: float = 600.0, timeout: float | None = None
+    ) -> AbstractContextManager[Fence]:
+        """`lease` for synchronous code, in any thread. The block cannot be interrupted: look at `fence.lost`. After a
+        loss, the end of the block raises LeaseLost."""
+        return self._leases.lease_sync(name, seconds, timeout)
 
     # -- running ---------------------------------------------------------------------------------------------------
 

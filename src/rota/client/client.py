@@ -285,3 +285,8 @@ class Client:
 def attach(client: Client, loop: asyncio.AbstractEventLoop, session: Session) -> None:
     """Make everything that runs on `loop` use the store of `session`. A simulation attaches its own store this way."""
     client._per_loop.get()[loop] = session  # pyright: ignore[reportPrivateUsage]
+
+
+async def session_of(client: Client) -> Session:
+    """Return the session of the running event loop, for rota's own packages; open its store if it is not open."""
+    return await client._session()  # pyright: ignore[reportPrivateUsage]

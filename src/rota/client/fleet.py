@@ -22,6 +22,8 @@ PATIENCE = 3.0
 LOOK_AGAIN = 10.0
 """Seconds between two reads of the workers for one task."""
 NAMED = 3
+LEASE_TASK = "rota.lease:"
+"""The task of a lease of `app.lease` begins so, and the name of its holder. No worker knows such a task."""
 PAGE = 1000
 """Running runs in one page."""
 SHOWN = 100
@@ -76,7 +78,7 @@ async def see(store: Reads) -> Fleet:
 def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) -> list[WorkerSeen]:
     """Return the workers that claim no more and still renew the leases of runs."""
     leasing = {run.worker for run in running if not is_stranded(run, now)}
-    return [worker for worker in workers if not worker.tasks and worker.name in leasing]
+    return [w for w in workers if not w.tasks and w.name in leasing and not w.name.startswith(LEASE_TASK)]
 
 
 def nobody(task: str, fleet: Fleet) -> str | None:

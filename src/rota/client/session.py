@@ -10,6 +10,7 @@ from rota.client.fleet import PATIENCE, Attendance, unknown_run
 from rota.domain.decision import Decision
 from rota.domain.run import NewRun, Run
 from rota.engine.waiters import Waiters, serving
+from rota.engine.world import REAL, World
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
 from rota.store import Backend, Hint, Page, RunQuery, Store
 
@@ -26,9 +27,16 @@ Refusal = Callable[[NewRun, Decision], None]
 class Session:
     """An open store on one event loop, and who waits there for which run."""
 
-    def __init__(self, backend: Backend, refused: Refusal | None = None, look_again: float = LOOK_AGAIN) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        refused: Refusal | None = None,
+        look_again: float = LOOK_AGAIN,
+        world: World = REAL,
+    ) -> None:
         self.refused = refused
-        self._backend = backend
+        self.backend = backend
+        self.world = world
         self._look_again = look_again
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
@@ -48,12 +56,12 @@ class Session:
     async def opened(self) -> None:
         async with self._opening:
             if self._store is None:
-                self._store = await self._stack.enter_async_context(self._backend.open())
+                self._store = await self._stack.enter_async_context(self.backend.open())
 
     @property
     def store(self) -> Store:
         if self._store is None:
-            raise StoreUnavailable(f"{self._backend.url} is closed", passing=False)
+            raise StoreUnavailable(f"{self.backend.url} is closed", passing=False)
         return self._store
 
     async def ended(self, id: str) -> Run:
@@ -115,7 +123,7 @@ class Session:
         for futures in self._waiting.values():
             for future in futures:
                 if not future.done():
-                    future.set_exception(error or StoreUnavailable(f"{self._backend.url} was closed meanwhile"))
+                    future.set_exception(error or StoreUnavailable(f"{self.backend.url} was closed meanwhile"))
 
     async def _watch(self) -> None:
         """Read for everybody who waits, as long as the store is open. Retry after an error that passes."""

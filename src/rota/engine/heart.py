@@ -7,16 +7,18 @@ the main loop: a loop that has been silent for too long loses its leases.
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
+from rota.domain.run import Lease
 from rota.domain.text import plural
 from rota.domain.tuning import Tuning
-from rota.engine.seats import Seats
+from rota.engine.seats import Notes
 from rota.engine.slate import Slate
 from rota.engine.world import REAL, World
 from rota.errors import StoreError
-from rota.store import Backend, Store
+from rota.store import Backend, Renewal, Store
 
 log = logging.getLogger("rota")
 
@@ -26,11 +28,27 @@ NOTES_EVERY = 0.5
 """Seconds between renewals that only carry notes."""
 
 
+class Leases(Protocol):
+    """What a heart renews: the seats of a worker, or the lease of a caller."""
+
+    worker: str
+
+    def unsettled(self) -> list[Lease]:
+        """Return the leases to renew; called from the thread of the heart, as is `notes`."""
+        ...
+
+    def notes(self) -> Notes: ...
+
+    def renewed(self, leases: Sequence[Lease], answers: Sequence[Renewal], deadline: float, notes: Notes) -> None:
+        """Take the answers to a renewal; called on the main loop."""
+        ...
+
+
 class Heart:
     """The heart of one worker. `slate` is where the renewer sees that the heart beats."""
 
     def __init__(
-        self, backend: Backend, seats: Seats, tuning: Tuning, world: World = REAL, slate: Slate | None = None
+        self, backend: Backend, seats: Leases, tuning: Tuning, world: World = REAL, slate: Slate | None = None
     ) -> None:
         self._backend = backend
         self._seats = seats
@@ -160,7 +178,7 @@ class LoopHeart(Heart):
     there is no lease, so that an idle engine costs nothing."""
 
     def __init__(
-        self, backend: Backend, seats: Seats, tuning: Tuning, world: World = REAL, slate: Slate | None = None
+        self, backend: Backend, seats: Leases, tuning: Tuning, world: World = REAL, slate: Slate | None = None
     ) -> None:
         super().__init__(backend, seats, tuning, world, slate)
         self._when_empty = None

@@ -34,6 +34,9 @@ class ClaimRequest(Struct, frozen=True):
     """Seconds for which the runs that the worker gets are leased to it."""
     report: Report | None = None
     """The worker's heartbeat; the store applies it once per `n`."""
+    offers: bool = True
+    """False: the claim takes runs and nothing else. It offers no lapsed lease and no schedule, and the store does not
+    count the caller among the workers."""
 
 
 class Claim(Struct, frozen=True):

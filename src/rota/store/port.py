@@ -98,7 +98,7 @@ class Store(Reads, Protocol):
 
         The claim also offers lapsed leases of other workers, and due schedules of any task, because a worker needs no
         code to fire a schedule. A claim that leaves seats empty registers the worker as idle, so that a put can hint
-        the worker.
+        the worker. With `request.offers` False it does neither: `app.lease` claims so.
         """
         ...
 

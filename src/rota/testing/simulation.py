@@ -175,7 +175,7 @@ class Simulation:
         id_source.set(self._new_id)
         self._root: Context = copy_context()
         self._loop.alarm, self._loop.thread_answered = self._finish, self._thread_answered
-        attach(self.app.client(), self._loop, Session(self._backend, self._hooks.refused, look_again=FAR))
+        attach(self.app.client(), self._loop, Session(self._backend, self._hooks.refused, FAR, self._world))
         try:
             self._loop.run_until_complete(self._live(scenario, workers))
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rota.client.fleet import all_running, is_alive, stopping
+from rota.client.fleet import LEASE_TASK, all_running, is_alive, stopping
 from rota.store import Reads, WorkerSeen
 from rota.views.values import iso
 
@@ -38,6 +38,7 @@ async def worker_views(store: Reads) -> list[WorkerView]:
     return [
         _view(worker, worker.name in leaving, claimed[worker.name], seen.now)
         for worker in sorted(seen.items, key=lambda worker: (-worker.seen_at, worker.name))
+        if not worker.name.startswith(LEASE_TASK)  # a caller of app.lease is no worker
     ]
 
 

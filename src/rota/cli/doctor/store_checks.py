@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rota.cli.doctor.checks import Check, Verdict, good, trip_times
 from rota.cli.render.text import coarse, one_line, plural, span
-from rota.client.fleet import SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.client.fleet import LEASE_TASK, SILENT, Fleet, all_running, is_stranded, see, stopping
 from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
@@ -93,7 +93,8 @@ async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
         detail = f"{detail}; {len(leaving)} stopping with {plural(unfinished, 'run')} in hand"
     known = {task for worker in there for task in worker.tasks}
     off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
-    orphans = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
+    unknown = [depth for depth in (await store.depths()).items if depth.queued and depth.task not in known | off]
+    orphans = [depth for depth in unknown if not depth.task.startswith(LEASE_TASK)]
     if orphans:
         queued = plural(sum(depth.queued for depth in orphans), "queued run")
         named = one_line(", ".join(depth.task for depth in orphans[:NAMED])) + (" and more" * (len(orphans) > NAMED))

@@ -33,10 +33,12 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
     ended = holds.expire_due(book)
     taken = _take(book, request)
     runs = book.taken(request.worker, request.n)
-    due = book.offer_schedules() if request.tasks or request.free else []
-    wake = _register(book, request, taken, idle=len(runs) < request.free)
+    due = book.offer_schedules() if request.offers and (request.tasks or request.free) else []
+    wake = _register(book, request, taken, idle=request.offers and len(runs) < request.free)
     orders = book.orders(request.worker) or Orders()
-    return Claim(book.now, runs, book.offer_lapsed(), wake, taken.passed_over, due, ended, orders)
+    return Claim(
+        book.now, runs, book.offer_lapsed() if request.offers else [], wake, taken.passed_over, due, ended, orders
+    )
 
 
 def _take(book: Book, request: ClaimRequest) -> Taken:
@@ -119,6 +121,9 @@ def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> fl
     """Record the claim of the worker. Return the seconds until it should claim again; None if nothing is upcoming."""
     worker, n, tasks = request.worker, request.n, request.tasks
     last = book.last_claim(worker)
+    if not request.offers:
+        book.register(worker, max(n, last), (), False, None, None)
+        return None
     again = taken.again or n <= last
     wake_at = _wake_at(book, worker, tasks, again) if idle else _next_schedule(book)
     book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, request.report if n > last else None)

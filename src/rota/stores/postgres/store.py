@@ -118,6 +118,7 @@ class PostgresStore:
         tallies = report.tallies if report else ()
         text = None if report is None else columns.to_json(replace(report, tallies=()))
         args = (worker, request.n, list(tasks), max(free, 0), request.lease, text, *columns.of_tallies(tallies))
+        args += () if request.offers else (False,)
         rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
         bad_schedules: list[str] = []
@@ -136,7 +137,7 @@ class PostgresStore:
             await self._set_aside(bad_schedules, header.now)
         if bad_runs:
             await self._give_back(bad_runs)
-        if len(found["run"]) < free:
+        if request.offers and len(found["run"]) < free:
             self._idle[worker] = frozenset(tasks)
             if any(self._last_call.get(task, 0) > calls for task in tasks):
                 self._publish(header.now, [worker], ())  # Race: `_idle_for` was called during this claim

@@ -97,6 +97,7 @@ class RedisStore:
         tallies = counted(report.tallies) if report is not None else []
         has_tasks = bool(request.tasks)
         sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
+        sent += [] if request.offers else [True]
         now, wake, passed_over, runs, lapsed, due, late, *orders = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)

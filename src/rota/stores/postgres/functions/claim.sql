@@ -71,11 +71,11 @@ BEGIN
 END $$;
 
 -- Claim number `num` of the worker `who`, which knows the tasks `known` and has `free` seats. The same number again returns the
--- same batch. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
+-- same batch. Without `offers` the claim takes runs and nothing else: see ClaimRequest. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
 -- Lock order: workers (1), the row of `who`; specs (3). The rows of queue, schedules and leases are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION claim(
     me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
-    report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]
+    report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[], offers boolean DEFAULT true
 ) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -101,6 +101,7 @@ DECLARE
     again boolean := false;
     skipped boolean := false;
     fresh boolean;
+    shown text[] := CASE WHEN offers THEN known ELSE '{}' END;  -- the tasks by which others know the worker
     answered bigint;
     ticking bigint := 0;  -- the due schedules that this claim returns
     wake float8;
@@ -108,12 +109,12 @@ BEGIN
     -- Race: a hint may change the state before the lock is got; then the new version is locked and returned.
     SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        INSERT INTO workers VALUES (who, known) ON CONFLICT DO NOTHING;
+        INSERT INTO workers VALUES (who, shown) ON CONFLICT DO NOTHING;
         INSERT INTO worker_states (name, version, n, seen_at, idle)
         SELECT who, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT FROM worker_states s WHERE s.name = who);
         SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     END IF;
-    UPDATE workers w SET tasks = known WHERE w.name = who AND w.tasks <> known;
+    UPDATE workers w SET tasks = shown WHERE w.name = who AND w.tasks <> shown;
     last := state.n; took := state.batch;
     fresh := num > last;
     now := now_of(skew, seen, true);
@@ -159,7 +160,7 @@ BEGIN
     RETURN QUERY SELECT 'run', NULL::text, NULL::text, l.* FROM lease_runs l
         WHERE l.id = ANY(took) ORDER BY l.priority DESC, l.due_at, l.seq;
     GET DIAGNOSTICS answered = ROW_COUNT;
-    IF cardinality(known) > 0 OR free > 0 THEN
+    IF offers AND (cardinality(known) > 0 OR free > 0) THEN
         RETURN QUERY WITH due AS MATERIALIZED (
             SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at BETWEEN schedule_floor AND now
             ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
@@ -170,7 +171,9 @@ BEGIN
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
         GET DIAGNOSTICS ticking = ROW_COUNT;
     END IF;
-    IF answered < free THEN
+    IF NOT offers THEN
+        answered := free;  -- the caller is not idle, and wakes for nobody
+    ELSIF answered < free THEN
         wake := wake_at(who, known, startable, again OR NOT fresh, skipped, schedule_floor, now);
     ELSE
         wake := next_schedule(who, schedule_floor, now);
@@ -182,7 +185,7 @@ BEGIN
         report = CASE WHEN fresh THEN coalesce(report_, w.report) ELSE w.report END
     WHERE w.name = who AND w.version = state.version;
     RETURN QUERY WITH old AS MATERIALIZED (
-        SELECT l.ctid AS place FROM leases l WHERE l.until BETWEEN lease_floor AND now AND (l.offer_at IS NULL OR l.offer_at <= now)
+        SELECT l.ctid AS place FROM leases l WHERE offers AND l.until BETWEEN lease_floor AND now AND (l.offer_at IS NULL OR l.offer_at <= now)
         ORDER BY l.until LIMIT {OFFERS} FOR UPDATE SKIP LOCKED
     ), offered AS (
         UPDATE leases l SET offer_at = after(now, {OFFER_AGAIN}) FROM old WHERE l.ctid = old.place RETURNING l.id

@@ -2,7 +2,7 @@
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took = unpack(request, 1, 10)
+local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took, alone = unpack(request, 1, 11)
 
 -- `crew` is a digest of the worker's tasks. The tasks themselves are read only when the crew is new.
 if has_tasks and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
@@ -246,6 +246,7 @@ local function claimed_runs()
 end
 
 local function offer_lapsed()
+  if alone then return {} end
   book.write_set(LAPSE)
   local ids, found = call("ZRANGEBYSCORE", LAPSE, "-inf", now, "LIMIT", 0, OFFERS), {}
   if #ids > 0 then
@@ -258,7 +259,7 @@ local function offer_lapsed()
 end
 
 local function offer_schedules()
-  if not has_tasks and free <= 0 then return {} end
+  if alone or not has_tasks and free <= 0 then return {} end
   local ids = call("ZRANGEBYSCORE", LOOK, "-inf", now, "LIMIT", 0, DUE_SCHEDULES)
   local texts, found = #ids > 0 and call("HMGET", SCHEDULES, unpack(ids)) or {}, {}
   for i, id in ipairs(ids) do
@@ -280,7 +281,7 @@ local function register(idle, ready, wake)
   else
     call("ZREM", ROOT .. "i:" .. crew, worker)
   end
-  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, crew, now, idle, ready, false, seconds, row[W_ORDERS] }))
+  call("HSET", ROOT .. "workers", worker, cmsgpack.pack({ n, alone and "" or crew, now, idle, ready, false, seconds, row[W_ORDERS] }))
   call("ZADD", SEEN, now, worker)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
@@ -295,9 +296,13 @@ local found = claimed_runs()
 local due = offer_schedules()
 book.write_set(LOOK)
 book.write_lanes()
-local idle = #found / 4 < seats
+local idle = not alone and #found / 4 < seats
 local wake
-if idle then wake = wakes.wake_at(crew, worker, full or n <= last) else wake = wakes.next_schedule(worker) end
+if idle then
+  wake = wakes.wake_at(crew, worker, full or n <= last)
+elseif not alone then
+  wake = wakes.next_schedule(worker)
+end
 register(idle, idle and #found == 0 and ready or false, wake)
 local lapsed = offer_lapsed()
 -- A worker that claims without tasks stops: wake another one, which claims in time for the next run or schedule.
