@@ -10,7 +10,7 @@ from rota.domain import codec, lifecycle, needs
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Guards, Mark
 from rota.domain.policy import Limit, Policy, Rate, Retry
-from rota.domain.run import Failure, Member, NewRun, Note, Origin, Progress
+from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Note, Origin, Progress
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Command, MarkRow, Retention, RunEdit
@@ -23,6 +23,9 @@ KEYS = ("k", "l")
 UNIQUE_KEYS = ("u", "v")
 GROUPS = ("g", "h")
 SCHEDULES = ("s", "t", "u")
+QUEUES = (DEFAULT_QUEUE, DEFAULT_QUEUE, DEFAULT_QUEUE, "red", "blue")
+SERVED: tuple[tuple[str, ...], ...] = ((), (), (), ("red",), ("default", "blue"), ("red", "blue"))
+"""The queues of a claim; none: all queues."""
 STEPS = (1.0, 6.0, 11.0, 31.0, 61.0, 150.0)
 """Seconds by which the clock moves."""
 
@@ -157,6 +160,7 @@ def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
         expires_after=dice.choice([0.0, 20.0, 20.0]) if dice.rarely(6) else None,
         expires_at=now + 25.0 if dice.rarely(20) else None,
         group=group,
+        queue=dice.choice(QUEUES),
     )
 
 

@@ -110,8 +110,9 @@ class RunStory(Checks):
     async def claim(self, dice: Dice) -> None:
         worker = dice.choice(drawing.WORKERS)
         tasks = dice.choice([self.tasks] * 4 + [self.tasks[:1], self.tasks[1:], ()])
-        lease = dice.choice(drawing.LEASES)
-        claim = await self.take(worker, tasks, dice.randint(0, 4), lease, dice.rarely(2), self.draw_took(dice, worker))
+        queues = dice.choice(drawing.SERVED)
+        request = ClaimRequest(worker, 0, tasks, dice.randint(0, 4), dice.choice(drawing.LEASES), queues=queues)
+        claim = await self.take(request, dice.rarely(2), self.draw_took(dice, worker))
         self.claimed.extend(claim.runs)
 
     def draw_took(self, dice: Dice, worker: str) -> str | None:
@@ -123,15 +124,16 @@ class RunStory(Checks):
         """All workers claim until nothing is due, and then a run is put."""
         for worker in [drawing.WORKERS[0], *drawing.WORKERS]:
             took = self.draw_took(dice, worker)
-            self.claimed.extend((await self.take(worker, self.tasks, 20, drawing.LEASES[0], True, took)).runs)
+            request = ClaimRequest(worker, 0, self.tasks, 20, drawing.LEASES[0])
+            self.claimed.extend((await self.take(request, True, took)).runs)
             await self.check_runs()
         await self.admit(await self.newcomers(dice, dice.randint(1, 2)))
 
-    async def take(
-        self, worker: str, tasks: Sequence[str], free: int, lease: float, ready: bool = False, took: str | None = None
-    ) -> Claim:
+    async def take(self, request: ClaimRequest, ready: bool = False, took: str | None = None) -> Claim:
+        """Send `request` as the next claim of its worker."""
+        worker = request.worker
         n = self.claims[worker].n + 1 if worker in self.claims else 1
-        request = self.claims[worker] = ClaimRequest(worker, n, tasks, free, lease)
+        request = self.claims[worker] = replace(request, n=n)
         if (handing := self.store.hands_over) is not None:
             heard = ready and await handing.hears(worker)
             reply = await handing.claim_ready(request, f"{worker} {n}" if heard else None, took)
@@ -149,7 +151,7 @@ class RunStory(Checks):
             reply = await self.store.claim(request)
             self.book.now = reply.now
             claim.kept(self.book, worker, request.lease)
-            claim.may_hand(self.book, worker, ())
+            claim.may_hand(self.book, request, ready=False)
             batch = [pair for pair in self.book.batches[worker] if self.book.leased(*pair, worker)]
             assert [(run.id, run.fence) for run in reply.runs] == batch
             self.check_offers(reply, request)
@@ -199,7 +201,7 @@ class RunStory(Checks):
 
     async def rescue(self, dice: Dice) -> None:
         """Rescue as an engine does: settle the lapsed runs of a claim as lost."""
-        claim = await self.take(dice.choice(drawing.WORKERS), (), 0, drawing.LEASES[0])
+        claim = await self.take(ClaimRequest(dice.choice(drawing.WORKERS), 0, (), 0, drawing.LEASES[0]))
         await self.check_runs()
         await self.send([lifecycle.settlement_of(run, lifecycle.Lost()) for run in claim.lapsed])
 

@@ -43,6 +43,7 @@ _PARTS = (
     "pausing",
     "planning",
     "putting",
+    "queueing",
     "racing",
     "reading",
     "cooling_down",
@@ -98,6 +99,7 @@ from storekit.contract.parking import ParkContract  # noqa: E402
 from storekit.contract.pausing import PauseContract, TaskCommandContract  # noqa: E402
 from storekit.contract.planning import PlanContract  # noqa: E402
 from storekit.contract.putting import PutContract  # noqa: E402
+from storekit.contract.queueing import QueueContract, QueueHintContract, QueueParkContract  # noqa: E402
 from storekit.contract.racing import RaceContract  # noqa: E402
 from storekit.contract.reading import ReadContract  # noqa: E402
 from storekit.contract.settling import SettleContract  # noqa: E402
@@ -168,6 +170,9 @@ class StoreContract(
     DecisionContract,
     RowContract,
     ScheduleSweepContract,
+    QueueContract,
+    QueueParkContract,
+    QueueHintContract,
     CrowdContract,
 ):
     """The whole contract."""

@@ -11,7 +11,7 @@ from rota.domain import codec, lifecycle
 from rota.domain.decision import Decision
 from rota.domain.guards import Cooldown, Guards, Meeting, Unique
 from rota.domain.policy import Limit, Policy, Rate, Retry
-from rota.domain.run import Failure, Member, NewRun, Origin, Run
+from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Origin, Run
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.store import (
@@ -59,6 +59,7 @@ def new_run(
     behind: bool = False,
     member: Member | None = None,
     headers: dict[str, str] | None = None,
+    queue: str = DEFAULT_QUEUE,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
@@ -74,6 +75,7 @@ def new_run(
         expires_at=expires_at,
         needs=tuple(needs),
         group=None if member is None else member.group,
+        queue=queue,
     )
 
 
@@ -127,11 +129,12 @@ class Stage:
         report: Report | None = None,
         ready: bool = False,
         took: str | None = None,
+        queues: Sequence[str] = (),
     ) -> Claim:
         """Make the next claim of a worker, or its last one `again`."""
         n = self.claims.get(worker, 0) + (not again)
         self.claims[worker] = n
-        request = ClaimRequest(worker, n, tasks, free, lease, report)
+        request = ClaimRequest(worker, n, tasks, free, lease, report, queues=queues)
         handing = self.store.hands_over
         if handing is not None and (ready or took):
             heard = ready and await handing.hears(worker)

@@ -1,11 +1,12 @@
 """The state of the model in plain dictionaries: runs, marks, tasks, rates, batches and decisions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rota.domain.guards import Cooldown
 from rota.domain.run import NewRun
+from rota.store import ClaimRequest
 from storekit.model.schedules import Schedules
 
 ATTEMPTS_SHOWN = 20
@@ -139,8 +140,8 @@ class Book:
     """When the rate bucket of a (task, key) is full again. The bucket of a whole task has the empty key."""
     batches: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
     """The runs of the last claim of each worker: (run, fence)."""
-    ready: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """The tasks of the workers to which a put may hand over a run."""
+    ready: dict[str, ClaimRequest] = field(default_factory=dict[str, ClaimRequest])
+    """The claims of the workers to which a put may hand over a run."""
     handed: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     """The run that was handed over to each worker since its last claim."""
     unclear: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])

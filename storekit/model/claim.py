@@ -1,7 +1,5 @@
 """claim: which worker gets which runs; and hand-overs."""
 
-from collections.abc import Sequence
-
 from rota.domain.run import after
 from rota.store import ClaimRequest
 from storekit.model import holds
@@ -14,21 +12,22 @@ def claim(book: Book, request: ClaimRequest, ready: bool = False, took: str | No
 
     Expired runs end first, so that the runs that wait for them can be claimed.
     """
-    worker, tasks, lease = request.worker, request.tasks, request.lease
+    worker, lease = request.worker, request.lease
     handed = kept(book, worker, lease)
     unheard = [] if handed is None or handed.id == took else [handed]
     free = request.free - len(unheard)
     holds.expire(book, [row for row in book.rows.values() if row.too_late(book.now)])
-    found = unheard + take(book, worker, tasks, free, lease)
+    found = unheard + take(book, request, free)
     book.batches[worker] = [(row.id, row.fence) for row in found]
-    may_hand(book, worker, tasks if ready and free > 0 and not found else ())
+    may_hand(book, request, ready and free > 0 and not found)
     return [row.id for row in found]
 
 
-def take(book: Book, worker: str, tasks: Sequence[str], free: int, lease: float) -> list[Row]:
+def take(book: Book, request: ClaimRequest, free: int) -> list[Row]:
+    worker, lease = request.worker, request.lease
     taken: list[Row] = []
     suspicious = any(row.holder == worker and row.losses for row in book.running())
-    coming = [row for row in book.rows.values() if row.new.task in tasks and is_due(book, row)]
+    coming = [row for row in book.rows.values() if serves(request, row) and is_due(book, row)]
     for row in sorted(coming, key=lambda row: (-row.priority, row.due, row.order)):
         if len(taken) >= free or (taken and taken[0].losses):
             break
@@ -37,6 +36,11 @@ def take(book: Book, worker: str, tasks: Sequence[str], free: int, lease: float)
         start(book, row, worker, after(book.now, lease))
         taken.append(row)
     return taken
+
+
+def serves(request: ClaimRequest, row: Row) -> bool:
+    """Return whether the worker of `request` may take this run: a worker without queues takes the runs of all."""
+    return row.new.task in request.tasks and (not request.queues or row.new.queue in request.queues)
 
 
 def is_due(book: Book, row: Row) -> bool:
@@ -75,7 +79,7 @@ def start(book: Book, row: Row, worker: str, until: float) -> None:
 
 def hand(book: Book, row: Row, worker: str, until: float, now: float) -> None:
     """Record that a put leased this run to a worker that was ready and that no other run was handed over to."""
-    assert row.new.task in book.ready.pop(worker)
+    assert serves(book.ready.pop(worker), row)
     assert (row.state, row.losses, row.needs, row.fence) == ("queued", 0, (), 0)
     assert row.due <= now
     assert not row.too_late(now)
@@ -95,7 +99,7 @@ def kept(book: Book, worker: str, lease: float) -> Row | None:
     return row
 
 
-def may_hand(book: Book, worker: str, tasks: Sequence[str]) -> None:
-    book.ready.pop(worker, None)
-    if tasks:
-        book.ready[worker] = tasks
+def may_hand(book: Book, request: ClaimRequest, ready: bool) -> None:
+    book.ready.pop(request.worker, None)
+    if ready and request.tasks:
+        book.ready[request.worker] = request

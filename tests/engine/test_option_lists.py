@@ -40,6 +40,7 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "lost": ("fail", spec("policy"), {}),
     "max_losses": (2, spec("policy"), {}),
     "priority": (7, spec("priority"), {}),
+    "queue": ("images", spec("queue"), {}),
     "executor": ("process", lambda task: task.handler().executor, {}),
     "key": ("{path}", spec("key"), {}),
     "unique": ("queued", spec("guards"), {}),

@@ -55,6 +55,7 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("join", None, "choose keep"),
     ("lost", True, "choose 'retry'"),
     ("priority", "high", "a whole number from"),
+    ("queue", "two words", "a name without spaces"),
     ("overlap", 1, "choose skip"),
     ("catch_up", None, "choose latest"),
 ]
@@ -78,7 +79,6 @@ def test_an_option_of_the_wrong_kind_is_refused_with_a_cure(option: str, value: 
     ("option", "cure"),
     [
         ("max_retries", r"write retry=Retry\(3\)"),
-        ("queue", "rota worker --tasks"),
         ("bind", "ctx: Context"),
         ("retyr", "did you mean retry"),
         ("zzz", "options: activity, aliases"),

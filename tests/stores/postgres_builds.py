@@ -59,7 +59,8 @@ FOR EACH ROW EXECUTE FUNCTION noted_{table}();
 FLOORED = """
 CREATE OR REPLACE FUNCTION floored() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    IF NEW.hold = 0 AND NEW.lane_at < greatest(NEW.due_at, floor_of(0::smallint, NEW.task, NEW.priority)) THEN
+    IF NEW.hold = 0
+       AND NEW.lane_at < greatest(NEW.due_at, floor_of(0::smallint, NEW.task, NEW.priority, NEW.queue)) THEN
         RAISE EXCEPTION 'lane: % of % is below its floor', NEW.lane_at, NEW.id USING ERRCODE = 'data_exception';
     END IF;
     IF NEW.hold <> 3 AND NEW.expires_at < floor_of(1::smallint, '', 0::smallint) THEN

@@ -21,7 +21,10 @@ from storekit.contract.stage import BOOM
 
 AT_ONCE = Policy(retry=Retry(1000, backoff="fixed", delay=0, jitter=0))
 RULES = (Cooldown(0, 60), Cooldown(2, 3600, Reason.BREAKER))
-CLAIM = "SELECT FROM {schema}.claim('other', 0, 0, 'bob', 1, '{{greet}}', 1, 30, NULL, '{{}}', '{{}}', '{{}}', '{{}}')"
+CLAIM = (
+    "SELECT FROM {schema}.claim('other', 0, 0, 'bob', 1, '{{greet}}', '{{}}', 1, 30, NULL, "
+    "'{{}}', '{{}}', '{{}}', '{{}}')"
+)
 
 
 def behind(key: str = "k", cooldowns: tuple[Cooldown, ...] = (), policy: Policy = AT_ONCE) -> NewRun:

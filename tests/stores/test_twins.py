@@ -17,6 +17,7 @@ LUA = sorted((Path(scripts.__file__).parent / "lua").rglob("*.lua"))
 SQL = sorted((Path(schema.__file__).parent / "functions").glob("*.sql"))
 
 NOT_IN_LUA = {
+    "arrival_of": "task_of and serves read the name of a lane",
     "choose": "walk and consider: the lanes are read one after the other",
     "keep_schedule": "put_schedule, and arrive at its two callers",
     "pause_task": "a branch of control_task",
@@ -28,6 +29,7 @@ NOT_IN_LUA = {
     "while_open": "a test in walk",
 }
 NOT_IN_SQL = {
+    "arrival_of": "lane_name, the other way round",
     "choose": "take, take_all and take_lane: one statement chooses",
     "drop": "a branch of control_task",
     "expire_due": "claim and sweep read the late runs and call expire",

@@ -32,6 +32,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "rate": None,
         "activity": None,
         "priority": 0,
+        "queue": "default",
         "max_pending": None,
         "queued": 1,
         "running": 0,

@@ -297,3 +297,14 @@ def test_the_end_of_a_runs_id_will_do(rota: Called) -> None:
     assert "nothing is known of ffffff" in rota.err
     rota("why", "67", code=2)
     assert "nothing is known of 67" in rota.err
+
+
+async def test_a_run_in_a_queue_that_nobody_serves(scene: Scene) -> None:
+    run = await scene.boom.using(queue="images").submit(1)
+    store = await scene.store()
+    await store.claim(ClaimRequest("bob", 1, ["boom"], 1, 30, queues=["mail"]))
+    words = "no live worker serves queue images: start one with `rota worker --queues images`"
+    assert (await scene.app.why(run.id)).answer == words
+    assert (await scene.app.why("boom")).answer == words
+    await store.claim(ClaimRequest("cyd", 1, ["boom"], 0, 30, queues=["images"]))
+    assert "workers: 1 live worker knows boom and serves queue images" in str(await scene.app.why(run.id))

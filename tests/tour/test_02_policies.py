@@ -156,6 +156,20 @@ async def test_retrying_an_ended_run_makes_a_new_one_once() -> None:
         assert (await again.refresh()).origin.of == run.id
 
 
+async def test_a_queue_says_which_workers_take_a_run() -> None:
+    app = Rota("memory://", queues=["images"])
+
+    @app.task(queue="images")
+    async def resize(path: str) -> str:
+        return f"small {path}"
+
+    async with app:
+        elsewhere = await resize.using(queue="gpu").submit("b.png")
+        assert await (await resize.submit("a.png")).result(timeout=10) == "small a.png"
+        assert (await elsewhere.refresh()).state is State.QUEUED
+        assert "no live worker serves queue gpu" in str(await app.why(elsewhere.id))
+
+
 async def test_many_runs_go_in_one_step() -> None:
     app = Rota("memory://")
 

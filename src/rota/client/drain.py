@@ -20,22 +20,26 @@ async def drained(store: Reads, engine: Supervisor, tasks: Collection[str], ever
     rate count.
     """
     # Due, leased, due: a run that moves from one to the other between two reads is seen by one of the reads.
-    if engine.running or await first_due(store, tasks):
+    if engine.running or await first_due(store, tasks, engine.queues):
         return False
     worker = None if everywhere else engine.name
     if await first_leased(store, tasks, worker) or await first_tick(store):
         return False
-    return await first_due(store, tasks) is None
+    return await first_due(store, tasks, engine.queues) is None
 
 
-async def first_due(store: Reads, tasks: Collection[str]) -> Run | None:
-    """Return a due run of `tasks`, None if there is none."""
+async def first_due(store: Reads, tasks: Collection[str], queues: Collection[str] = ()) -> Run | None:
+    """Return a due run of `tasks` in `queues`, None if there is none. Without `queues`, a run in any queue."""
+
+    def is_due(run: Run, now: float) -> bool:
+        return run.due_at <= now and not run.needs and (not queues or run.queue in queues)
+
     off = {spec.name for spec in (await store.rows(TaskSpec)).items if spec.starts_nothing}
     waiting = [d.task for d in (await store.depths()).items if d.queued and d.task in tasks and d.task not in off]
     for task in waiting:
         async with aclosing(pages(store, RunQuery(state=[State.QUEUED], task=task, limit=PAGE))) as found:
             async for page in found:
-                if due := next((run for run in page.runs if run.due_at <= page.now and not run.needs), None):
+                if due := next((run for run in page.runs if is_due(run, page.now)), None):
                     return due
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from rota.domain.lifecycle import Lost, settlement_of
-from rota.domain.run import Run, State
+from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.settlement import Finish
 from rota.store import Reads, RunQuery, WorkerSeen
 from rota.store.paging import all_runs
@@ -81,12 +81,14 @@ def stopping(workers: Iterable[WorkerSeen], running: Iterable[Run], now: float) 
     return [w for w in workers if not w.tasks and w.name in leasing and not w.name.startswith(LEASE_TASK)]
 
 
-def nobody(task: str, fleet: Fleet) -> str | None:
-    """Return the sentence that no live worker knows `task`, with what to do about it; None if a live worker knows
-    it."""
+def nobody(task: str, fleet: Fleet, queue: str = DEFAULT_QUEUE) -> str | None:
+    """Return the sentence that no live worker takes runs of `task` in `queue`, with what to do about it; None if a live
+    worker does."""
     alive = fleet.alive
-    if any(task in worker.tasks for worker in alive):
+    if any(worker.takes(task, queue) for worker in alive):
         return None
+    if any(task in worker.tasks for worker in alive):
+        return f"no live worker serves queue {queue}: start one with `rota worker --queues {queue}`"
     knew = [worker.seen_at for worker in fleet.workers if task in worker.tasks]
     silent = f" (one that knows {task} fell silent {_ago(fleet.now - max(knew))})" if knew else ""
     if alive:
@@ -136,7 +138,7 @@ def unattended(run: Run, fleet: Fleet) -> str | None:
     """Return the sentence that no worker is there for `run`, which is due or stranded; None if there is one."""
     if is_stranded(run, fleet.now):
         return None if fleet.alive else stranded_words(run, fleet)
-    return nobody(run.task, fleet)
+    return nobody(run.task, fleet, run.queue)
 
 
 async def unfinished_words(store: Reads, run: Run, now: float) -> str:
@@ -153,31 +155,32 @@ async def unfinished_words(store: Reads, run: Run, now: float) -> str:
         case _ if run.due_at > now:
             return f"it is queued and due in {run.due_at - now:.0f} s"
         case _:
-            missing = nobody(run.task, await see(store))
+            missing = nobody(run.task, await see(store), run.queue)
             there = "a live worker knows its task" if missing is None else missing
             return f"it is queued and was due {now - run.due_at:.0f} s ago; {there}"
 
 
 class Attendance:
-    """Warns once per task that somebody waits for its runs and no worker is there for them."""
+    """Warns once per task and queue that somebody waits for runs and no worker is there for them."""
 
     def __init__(self) -> None:
-        self._looked: dict[str, float] = {}
-        self._warned: set[str] = set()
+        self._looked: dict[tuple[str, str], float] = {}
+        self._warned: set[tuple[str, str]] = set()
 
     async def look(self, store: Reads, runs: Sequence[Run], now: float, clock: float) -> None:
         """Warn about those of `runs` that need a worker and have none. `clock` is the loop's time, `now` the
         store's."""
-        wanted = {run.task: run for run in runs if wants_a_worker(run, now) and run.task not in self._warned}
-        fresh = [run for task, run in wanted.items() if clock - self._looked.get(task, -LOOK_AGAIN) >= LOOK_AGAIN]
+        wanted = {(run.task, run.queue): run for run in runs if wants_a_worker(run, now)}
+        unlooked = {name: run for name, run in wanted.items() if name not in self._warned}
+        fresh = [run for name, run in unlooked.items() if clock - self._looked.get(name, -LOOK_AGAIN) >= LOOK_AGAIN]
         if not fresh:
             return
         fleet = await see(store)
         for run in fresh:
-            self._looked[run.task] = clock
+            self._looked[run.task, run.queue] = clock
             missing = unattended(run, fleet)
             if missing is not None:
-                self._warned.add(run.task)
+                self._warned.add((run.task, run.queue))
                 log.warning("%s %s is awaited, but %s", run.task, run.id, missing)
 
 

@@ -164,6 +164,7 @@ def _again(run: Run) -> NewRun:
         unique_key=run.unique_key,
         guards=Guards(unique="queued" if run.unique_key else None, join="refuse", marks=run.writes_mark),
         priority=run.priority,
+        queue=run.queue,
         at=run.due_at,
         expires_at=run.expires_at,
         needs=run.needs,

@@ -21,6 +21,7 @@ DECLARED = (
     "task",
     "key",
     "priority",
+    "queue",
     "guards",
     "overlap",
     "catch_up",

@@ -12,11 +12,11 @@ from rota.domain import codec
 from rota.domain.guards import Guards, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import retry_id
-from rota.domain.keys import check_key, digest
+from rota.domain.keys import check_key, check_queue, digest
 from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
 from rota.domain.policy import FAR, Lost, Policy, Retry
-from rota.domain.run import NewRun, Origin, Run, after
+from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
@@ -38,6 +38,7 @@ class Options(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     key: str | None = None
     unique: Unique | None = None
+    queue: str | None = None
     timeout: Span | str | None = None
     retry: Retry | None = None
     lost: Lost | None = None
@@ -57,9 +58,10 @@ def new_run(
     options: Options,
     priority: int = 0,
     guards: Guards | None = None,
+    queue: str = DEFAULT_QUEUE,
 ) -> NewRun:
-    """Return the run of a submit. `policy`, `priority` and `guards` are those of the task; `options` can override
-    them."""
+    """Return the run of a submit. `policy`, `priority`, `guards` and `queue` are those of the task; `options` can
+    override them."""
     if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
@@ -68,9 +70,8 @@ def new_run(
     guards = guards or Guards()
     # the usual submit, without the checks below: they have nothing to check
     if options == _NONE and guards.unique is None:
-        return NewRun(
-            id=id, task=check_name(task), body=codec.encode(args, _SUBMIT, policy), guards=guards, priority=priority
-        )
+        body = codec.encode(args, _SUBMIT, policy)
+        return NewRun(id=id, task=check_name(task), body=body, guards=guards, priority=priority, queue=queue)
     expires = options.expires
     policy = policy.overridden(timeout_of(options.timeout), options.retry, options.lost)
     headers = None if options.headers is None else check_headers(options.headers)
@@ -85,6 +86,7 @@ def new_run(
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,
         priority=check_priority(priority if options.priority is None else options.priority),
+        queue=check_queue(queue if options.queue is None else options.queue),
         delay=0.0 if options.delay is None else seconds(options.delay, "delay"),
         at=_start(options),
         expires_at=instant(expires, "expires") if isinstance(expires, datetime) else None,
@@ -104,6 +106,7 @@ def retry_of(run: Run) -> NewRun:
         unique_key=run.unique_key,
         guards=_guards_of(run),
         priority=run.priority,
+        queue=run.queue,
         body=codec.amend(run.body, replace(run.origin, kind="retry", of=run.id)),
         group=None if run.member is None else run.member.group,
         needs=run.needs,
@@ -127,6 +130,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     start: datetime | None = None
     end: datetime | None = None
     once: Period | None = None
+    queue: str | None = None
     timeout: Span | str | None = None
     retry: Retry | None = None
     lost: Lost | None = None
@@ -143,9 +147,11 @@ def new_schedule(
     priority: int,
     guards: Guards,
     owner: str = "",
+    queue: str = DEFAULT_QUEUE,
 ) -> Schedule:
-    """Return the schedule of a declaration. `policy`, `priority` and `guards` are those of the task. For the timeout,
-    the retry and `lost` of its runs, `options` (of the call) goes before `timed`, and `timed` before `policy`."""
+    """Return the schedule of a declaration. `policy`, `priority`, `guards` and `queue` are those of the task. For the
+    queue, the timeout, the retry and `lost` of its runs, `options` (of the call) goes before `timed`, and `timed`
+    before what the task says."""
     grace = None if timed.grace is None else seconds(timed.grace, "grace")
     check_grace(trigger, grace)
     if options.delay is not None or options.at is not None or options.expires is not None:
@@ -153,7 +159,7 @@ def new_schedule(
             "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
         )
     policy = policy.overridden(timeout_of(timed.timeout), timed.retry, timed.lost)
-    run = new_run(id, task, args, policy, options, priority, guards)
+    run = new_run(id, task, args, policy, options, priority, guards, queue if timed.queue is None else timed.queue)
     if timed.once is not None and timed.overlap is not None:
         raise ValueError("once= says already that a period has one run; leave out overlap=")
     overlap = check_overlap(timed.overlap, timed.catch_up, run.guards)
@@ -168,6 +174,7 @@ def new_schedule(
         body=run.body.decode(),
         key=_about(run, id, args, timed),
         priority=run.priority,
+        queue=check_queue(run.queue),
         guards=run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap),
         overlap=overlap,
         catch_up=timed.catch_up,

@@ -1,10 +1,11 @@
-"""Keys: the key of a run, filled from its arguments by a template such as "{path}" or "{user.id}:{day}"."""
+"""Keys and queues: the key of a run, filled from its arguments by a template such as "{path}" or "{user.id}:{day}"."""
 
 import hashlib
 import string
 from collections.abc import Collection, Mapping
 
 KEY_LIMIT = 512
+QUEUE_LIMIT = 100
 
 
 class KeyTemplate:
@@ -35,6 +36,15 @@ def check_key(key: str) -> str:
     if any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in key):
         raise ValueError(f"key {key!r} holds characters that not every store can carry")
     return key
+
+
+def check_queue(queue: object) -> str:
+    """Return the name of a queue if every store and `rota worker --queues a,b` can carry it; else raise ValueError."""
+    if not isinstance(queue, str) or not 0 < len(queue) <= QUEUE_LIMIT or not queue.isprintable():
+        raise ValueError(f"queue={queue!r}: 1 to {QUEUE_LIMIT} printable characters")
+    if queue == "*" or any(c in ", " for c in queue):
+        raise ValueError(f"queue={queue!r}: a name without spaces and commas; a worker without --queues serves all")
+    return queue
 
 
 def digest(args: bytes) -> str:

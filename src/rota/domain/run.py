@@ -20,6 +20,9 @@ def after(now: float, seconds: float) -> float:
     return later if later >= now + seconds else round(later + 10**-DIGITS, DIGITS)
 
 
+DEFAULT_QUEUE = "default"
+"""The queue of a run whose submit, schedule and task name none. Stores keep nothing for it."""
+
 FAR_AHEAD = 3600.0
 """A clock that is more seconds ahead than this is taken for wrong."""
 
@@ -123,7 +126,7 @@ class RunHead(Struct, frozen=True, gc=False):
     `needs` names what the run waits for (`domain.needs`). `awaited`: other runs wait for the end of this run.
     `cooldowns` are the rules that are checked when a run that waited behind another run of its key may start.
     `touches` counts the submits, touches and ticks that the run answers: the first one and those that joined it.
-    `touched_at` is the time of the last of them.
+    `touched_at` is the time of the last of them. `queue` says which workers may claim the run.
 
     `gc=False`: a frozen struct of plain values is in no reference cycle, and a store or a worker has many of them.
     """
@@ -158,6 +161,7 @@ class RunHead(Struct, frozen=True, gc=False):
     cooldowns: tuple[Cooldown, ...] = ()
     touches: int = 1
     touched_at: float = 0.0
+    queue: str = DEFAULT_QUEUE
     result: bytes | None = None
     saved: bytes | None = None
 
@@ -220,6 +224,7 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     expires_at: float | None = None
     needs: tuple[str, ...] = ()
     group: str | None = None
+    queue: str = DEFAULT_QUEUE
 
     @property
     def cooldowns(self) -> tuple[Cooldown, ...]:

@@ -11,7 +11,7 @@ from rota.domain.deadline import Deadline
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards
 from rota.domain.period import Period
-from rota.domain.run import NewRun
+from rota.domain.run import DEFAULT_QUEUE, NewRun
 
 Overlap = Literal["skip", "queue", "allow"]
 """What a tick does while an earlier run is unfinished: skip makes no run, queue makes one that waits for the end of the
@@ -84,6 +84,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: str = ""
     once: Period | None = None
     deadline: Deadline | None = None
+    queue: str = DEFAULT_QUEUE
 
     anchor: float | None = None
     next_at: float | None = None

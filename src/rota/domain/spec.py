@@ -8,6 +8,7 @@ from rota.domain.activity import Activity
 from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate
+from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.user_key import UserKey
 
 NamedByCode = Literal["code"]
@@ -38,6 +39,7 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     """The task succeeds once per period. "code": a function in the code names the period."""
     memory: float = 0.0
     """Additional seconds for which the marks of the task are kept."""
+    queue: str = DEFAULT_QUEUE
 
     @property
     def starts_nothing(self) -> bool:

@@ -214,6 +214,7 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
         unique_key=key if guards.unique else None,
         guards=guards,
         priority=schedule.priority,
+        queue=schedule.queue,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rota.domain.keys import check_queue
 from rota.domain.policy import FAR, LEAST_SILENCE
 
 DAY = 86_400.0
@@ -28,6 +29,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
     concurrency: int = 10
     """Seats: how many runs the worker works on at once."""
+    queues: tuple[str, ...] = ()
+    """The queues whose runs the worker takes; empty: all queues."""
     lease: float = 30.0
     """Seconds after which the runs of a silent worker go to another."""
     renew: float = 0.0
@@ -61,6 +64,11 @@ def check_tuning(numbers: Any, quote: Callable[[str], str]) -> None:
     """
     if numbers.concurrency < 1:
         raise ValueError(f"{quote('concurrency')}: a whole number of seats, at least 1")
+    try:
+        for queue in numbers.queues:
+            check_queue(queue)
+    except ValueError as error:
+        raise ValueError(f"{quote('queues')}: {error}") from None
     for name in ("lease", "sweep"):
         if not 0.1 <= getattr(numbers, name) <= DAY:
             raise ValueError(f"{quote(name)}: from 0.1 seconds to a day")

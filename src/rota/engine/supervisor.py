@@ -87,6 +87,7 @@ class Supervisor:
         self._handlers = {name: world.adapt(handler) for name, handler in handlers.items()}
         self._specs = specs
         self._tuning = tuning
+        self.queues = tuning.queues
         self._hooks = hooks
         self._resources = resources
         self._world = world

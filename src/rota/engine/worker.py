@@ -132,7 +132,8 @@ class Worker:
     async def _claim_once(self, tasks: list[str], free: int) -> Claim:
         """One claim. Its number only counts up with an answer: after a lost reply, the same batch is asked for."""
         n, handed, asked_at = self._claims + 1, self._handover.took, self._now()
-        request = ClaimRequest(self.name, n, tasks, free, self._tuning.lease, self._reports.next())
+        lease, queues = self._tuning.lease, self._tuning.queues
+        request = ClaimRequest(self.name, n, tasks, free, lease, self._reports.next(), queues=queues)
         claim = await self._handover.claim(request, idle=free > 0 and not self._seats)
         self._claims = n
         self._reports.sent()

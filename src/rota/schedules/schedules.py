@@ -57,6 +57,7 @@ class Schedules:
         end: datetime | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
+        queue: str | None = None,
         timeout: Span | str | None = None,
         retry: Retry | None = None,
         lost: Lost | None = None,
@@ -68,8 +69,9 @@ class Schedules:
         `all` (the last hundred, one after the other), or `skip`. A run that could not start within `grace` seconds of
         its tick never starts. Nothing fires before `start`, after `end`, or for the past. `expect` says when a run
         should have succeeded, such as "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused`
-        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `timeout`, `retry`
-        and `lost` of its runs go before those of the task; what `call` was bound with by `using` goes before both.
+        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `queue`, `timeout`,
+        `retry` and `lost` of its runs go before those of the task; what `call` was bound with by `using` goes before
+        both.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -80,6 +82,7 @@ class Schedules:
             end=end,
             expect=expect,
             paused=paused,
+            queue=queue,
             timeout=timeout,
             retry=retry,
             lost=lost,
@@ -97,6 +100,7 @@ class Schedules:
         end: datetime | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
+        queue: str | None = None,
         timeout: Span | str | None = None,
         retry: Retry | None = None,
         lost: Lost | None = None,
@@ -109,6 +113,7 @@ class Schedules:
             grace=grace,
             start=start,
             end=end,
+            queue=queue,
             timeout=timeout,
             retry=retry,
             lost=lost,

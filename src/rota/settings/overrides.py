@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from rota.domain.activity import Activity, Breaker, Mode, check_span
 from rota.domain.intake import check_priority
+from rota.domain.keys import check_queue
 from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
@@ -103,6 +104,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     ] = UNSET
     timeout: Annotated[Seconds | UnsetType, says("Seconds after which a call is stopped.")] = UNSET
     priority: Annotated[int | UnsetType, says("From -100 to 100; higher goes first.")] = UNSET
+    queue: Annotated[str | UnsetType, says("The queue of its runs.")] = UNSET
     description: Annotated[str | UnsetType, says("One line for people.")] = UNSET
     max_pending: Annotated[int | UnsetType, says("Unfinished runs at most; a submit beyond waits, or is refused.")] = (
         UNSET
@@ -124,6 +126,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
         given = fields_set(self)
         Policy(**{name: given[name] for name in ("timeout", "max_losses", "lost") if name in given})
         check_priority(given.get("priority", 0))
+        check_queue(given.get("queue", "default"))
         if "schedule" in given:
             Trigger.parse(given["schedule"])
         if given.get("max_pending", 1) < 1:

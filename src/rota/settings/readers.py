@@ -99,6 +99,14 @@ def _seconds(raw: RawValue) -> float:
     return _number(raw)
 
 
+def _names(raw: RawValue) -> tuple[str, ...]:
+    """Return the names in a list, or in a text such as "a,b"."""
+    given = raw.value.split(",") if isinstance(raw.value, str) else _a((list, tuple), raw)
+    if not all(isinstance(name, str) for name in given):
+        raise TypeError
+    return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+
+
 def _a(kind: Any, raw: RawValue) -> Any:
     if isinstance(raw.value, bool) is not (kind is bool) or not isinstance(raw.value, kind):
         raise TypeError
@@ -110,5 +118,6 @@ _READERS: dict[Any, tuple[Callable[[RawValue], Any], str]] = {
     bool: (_flag, "true or false"),
     int: (_whole, "a whole number"),
     float: (_number, "a number"),
+    tuple[str, ...]: (_names, 'names, as a list or like "a,b"'),
     "seconds": (_seconds, 'seconds, as a number or like "30s", "5m", "2h", "1d"'),
 }

@@ -37,6 +37,8 @@ class ClaimRequest(Struct, frozen=True):
     offers: bool = True
     """False: the claim takes runs and nothing else. It offers no lapsed lease and no schedule, and the store does not
     count the caller among the workers."""
+    queues: Sequence[str] = ()
+    """The queues whose runs the worker takes; empty: all queues."""
 
 
 class Claim(Struct, frozen=True):

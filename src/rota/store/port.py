@@ -87,7 +87,7 @@ class Store(Reads, Protocol):
         ...
 
     async def claim(self, request: ClaimRequest) -> Claim:
-        """Lease at most `request.free` due runs of `request.tasks` to `request.worker`.
+        """Lease at most `request.free` due runs of `request.tasks` in `request.queues` to `request.worker`.
 
         Runs of higher priority come first, then those that have been due for longest. A claim passes over runs of
         paused and disabled tasks. It counts limits from the leases themselves, and parks runs of a key that has reached

@@ -71,6 +71,12 @@ class WorkerSeen(Struct, frozen=True):
     """The worker's last report."""
     orders: Orders = Orders()
     """What people ask of the worker."""
+    queues: tuple[str, ...] = ()
+    """The queues whose runs the worker takes; empty: all queues."""
+
+    def takes(self, task: str, queue: str) -> bool:
+        """Return whether the worker takes runs of `task` in `queue`."""
+        return task in self.tasks and (not self.queues or queue in self.queues)
 
 
 class Stat(Struct, frozen=True):

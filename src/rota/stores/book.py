@@ -11,19 +11,20 @@ from msgspec import Struct
 from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Run, RunHead
+from rota.domain.run import DEFAULT_QUEUE, NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Orders, Report
-from rota.stores.idle import Idle
+from rota.store import ClaimRequest, Orders
+from rota.stores.idle import Arrival, Idle
 
 
 class Lane(Struct, frozen=True, array_like=True):
-    """The due runs of one task and priority. `head` is the due time of the first run."""
+    """The due runs of one task, queue and priority. `head` is the due time of the first run."""
 
     task: str
     priority: int
     head: float
+    queue: str = DEFAULT_QUEUE
 
 
 class Candidate(Struct, frozen=True, order=True, array_like=True):
@@ -52,9 +53,9 @@ class CountedDecision(Struct, frozen=True):
 
 class Book(Protocol):
     now: float
-    arrivals: list[tuple[str | None, float]]
-    """The task and due time of each run that became claimable in this transaction; the task is None for a schedule.
-    The store sends hints to idle workers for them."""
+    arrivals: list[Arrival]
+    """The runs that became claimable in this transaction, and the schedules. The store sends hints to idle workers for
+    them."""
     touched: set[str]
     """Ids of the runs whose state changed in this transaction. Those who wait for these runs get a hint."""
 
@@ -85,7 +86,10 @@ class Book(Protocol):
     def running(self, task: str) -> int: ...
     def running_key(self, task: str, key: str) -> int: ...
     def pending(self, task: str, most: int) -> int: ...
-    def best_parked(self, task: str, key: str) -> RunHead | None: ...
+    def best_parked(self, task: str, key: str) -> Sequence[RunHead]:
+        """The parked run of a key that starts next in each queue."""
+        ...
+
     def unpark_all(self, task: str) -> None: ...
     def of_task(self, task: str, most: int) -> Sequence[RunHead]: ...
     def expired(self) -> Sequence[RunHead]: ...
@@ -94,7 +98,10 @@ class Book(Protocol):
     def grouped(self, group: str) -> Sequence[RunHead]: ...
 
     # claiming
-    def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]: ...
+    def lanes(self, tasks: Sequence[str], queues: Sequence[str]) -> Sequence[Lane]:
+        """The lanes of these tasks and queues; without `queues`, those of all queues."""
+        ...
+
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]: ...
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]: ...
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None: ...
@@ -111,12 +118,12 @@ class Book(Protocol):
         """Whether a run with losses is leased to `worker`."""
         ...
 
-    def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]: ...
+    def upcoming(self, tasks: Sequence[str], queues: Sequence[str], k: int) -> Sequence[float]: ...
     def idle(self) -> Sequence[Idle]: ...
     def last_claim(self, worker: str) -> int: ...
-    def register(
-        self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
-    ) -> None: ...
+    def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
+        """Record the claim `request` with the number `n`. The report of a claim that is not `fresh` does not count."""
+        ...
 
     def orders(self, worker: str) -> Orders | None:
         """What people ask of `worker`; None if the store does not know the worker."""

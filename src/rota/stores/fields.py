@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from rota.domain.run import NewRun
+from rota.domain.run import DEFAULT_QUEUE, NewRun
 from rota.domain.settlement import Charge, Finish, Requeue, Settlement
 
 Kind = Literal["text", "integer", "small", "big", "float", "flag", "bytes", "json", "list"]
@@ -94,7 +94,14 @@ RUN = (
     Field("until", "float", tables="l", written="save"),
     Field("cancel_requested", "flag", tables="lf", written="save"),
     Field("pause_requested", "flag", tables="lf", written="save"),
+    Field("queue", "text", "d", "false", carried=True),
 )
+
+
+def kept_queue(queue: str) -> str:
+    """Return the name of a queue as SQL stores keep it: nothing for the default queue, so that it takes no room."""
+    return "" if queue == DEFAULT_QUEUE else queue
+
 
 BY_NAME = {field.name: field for field in RUN}
 RECORD = tuple(field for field in RUN if field.form)
@@ -145,6 +152,7 @@ PUT = (
     PutField("needs", "list", attrgetter("needs"), ()),
     PutField("behind", "flag", attrgetter("guards.behind"), False),
     PutField("group", "text", attrgetter("group"), column="grp"),
+    PutField("queue", "text", attrgetter("queue"), DEFAULT_QUEUE, plain=True),
 )
 
 KEPT = tuple(

@@ -37,7 +37,7 @@ class Call(Struct, frozen=True):
         if here is not None and here.headers:
             options = replace(options, headers=merged(here.headers, options.headers))
         try:
-            return new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards)
+            return new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards, spec.queue)
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
         except ValueError as error:
@@ -76,9 +76,8 @@ class Call(Struct, frozen=True):
                 raise ValueError("only the task's code can name the period of a run; schedules fire without the code")
             if self.once is not None:
                 timed = replace(timed, once=check_storable(self.once))
-            return new_schedule(
-                id, trigger, timed, spec.name, self.args, spec.policy, self.options, spec.priority, spec.guards, owner
-            )
+            terms = spec.policy, self.options, spec.priority, spec.guards
+            return new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue)
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
 

@@ -10,11 +10,12 @@ from rota.client.handle import RunHandle
 from rota.domain.arguments import Signature, type_hints
 from rota.domain.decision import Decision
 from rota.domain.intake import Options, check_name, check_priority, timeout_of
-from rota.domain.keys import KeyTemplate
+from rota.domain.keys import KeyTemplate, check_queue
 from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
 from rota.domain.policy import Policy, Retry
 from rota.domain.results import FailOn, chosen
+from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
@@ -103,6 +104,7 @@ class Definition:
             open=self.signature.open,
             key=options.get("key"),
             priority=check_priority(options.get("priority", 0)),
+            queue=check_queue(options.get("queue", DEFAULT_QUEUE)),
             policy=policy.frozen(),
             guards=guards_of(options),
             activity=self.activity,

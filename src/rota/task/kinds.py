@@ -64,7 +64,7 @@ TASK: dict[str, Kind] = {
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
 """The options that a kind checks."""
-ELSEWHERE = ("lost", "priority", "executor", "unique", "join", "fail_on", "overlap", "catch_up", "once")
+ELSEWHERE = ("lost", "priority", "executor", "unique", "join", "fail_on", "overlap", "catch_up", "once", "queue")
 """The options whose values the domain checks, against a list of choices or a range."""
 
 USING: dict[str, Kind] = {
@@ -73,6 +73,7 @@ USING: dict[str, Kind] = {
     "expires": Kind(optional(lambda value: _is_span(value) or isinstance(value, datetime)), f"{SPAN}, or an instant"),
     "priority": Kind(optional(is_whole), "a whole number from -100 to 100, higher goes first"),
     "key": Kind(optional(is_text), "a text"),
+    "queue": Kind(optional(is_text), "the name of a queue"),
     "timeout": Kind(
         optional(lambda value: _is_span(value) or is_text(value)),
         'a number of seconds, a timedelta, or a text such as "30s"',
@@ -95,7 +96,6 @@ MEANT = {
     "interval": "write schedule=Every(minutes=5)",
     "max_instances": "write limit=Limit(1)",
     "max_retries": "write retry=Retry(3)",
-    "queue": "there are no queues: `rota worker --tasks` says which tasks a worker takes, priority= which go first",
     "rate_limit": "write rate=Rate(100, per=60)",
     "retries": "write retry=Retry(3)",
     "retry_backoff": 'write retry=Retry(5, backoff="exponential")',

@@ -40,6 +40,8 @@ class TaskOptions(TypedDict, total=False):
     """The number of lost workers after which a run has failed; by default 5."""
     priority: int
     """From -100 to 100; runs with a higher priority start first."""
+    queue: str
+    """The queue of its runs; workers started with `--queues` take only runs of theirs. By default `default`."""
     executor: ExecutorName | None
     """Where the function runs: `loop`, `thread` or `process`."""
     key: str | UserKey | None

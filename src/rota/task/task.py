@@ -137,6 +137,7 @@ class Task(Generic[C, P, T_co, R_co]):
         priority: int | None = None,
         key: str | None = None,
         unique: Unique | None = None,
+        queue: str | None = None,
         timeout: Span | str | None = None,
         retry: Retry | None = None,
         lost: Lost | None = None,
@@ -149,8 +150,8 @@ class Task(Generic[C, P, T_co, R_co]):
         `delay` (seconds) or `at` (an aware datetime) says when the run is due. `expires` is a number of seconds after
         the due time, or an instant: a run that has not started by then never starts. A run with a higher `priority`
         starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside.
-        `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its rules.
-        `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
+        `queue`, `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its
+        rules. `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
         While the task has `max_pending` unfinished runs, a submit waits up to `wait` seconds for room (30 by default;
         False: not at all). `connection` is your own connection to the database of a PostgreSQL store: the run is put in
         the transaction that is open on `connection`, and a rollback removes the run.
@@ -162,6 +163,7 @@ class Task(Generic[C, P, T_co, R_co]):
             priority=priority,
             key=key,
             unique=unique,
+            queue=queue,
             timeout=timeout,
             retry=retry,
             lost=lost,

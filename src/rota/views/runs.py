@@ -12,7 +12,7 @@ from rota.store import Page, Reads, RunQuery
 from rota.store.paging import pages
 from rota.views.values import Record, record
 
-FIRST = ("id", "task", "key", "state", "reason", "note", "priority", "created_at", "due_at")
+FIRST = ("id", "task", "key", "state", "reason", "note", "queue", "priority", "created_at", "due_at")
 """Fields that come first in the JSON of a run, because readers look for them first."""
 
 SHORTEST = 6

@@ -58,6 +58,7 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
     args: object
     key: str
     priority: int
+    queue: str
     overlap: str
     unique: object
     catch_up: str
@@ -197,6 +198,7 @@ def schedule_detail(facts: Facts) -> ScheduleDetail:
         args=args_of(schedule),
         key=schedule.key,
         priority=schedule.priority,
+        queue=schedule.queue,
         overlap=schedule.overlap,
         unique=schedule.guards.unique,
         catch_up=schedule.catch_up,

@@ -40,6 +40,7 @@ class TaskView(Struct, frozen=True):
     rate: Rate | None
     activity: Activity | None
     priority: int
+    queue: str
     max_pending: int | None
     queued: int
     running: int
@@ -76,6 +77,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         rate=spec.rate,
         activity=spec.activity,
         priority=spec.priority,
+        queue=spec.queue,
         max_pending=spec.guards.max_pending,
         queued=depth.queued,
         running=depth.running,

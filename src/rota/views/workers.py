@@ -23,6 +23,8 @@ class WorkerView(Struct, frozen=True):
     overdue: int
     idle: bool
     tasks: Sequence[str]
+    queues: Sequence[str]
+    """Empty: the worker serves all queues."""
     seen_at: str
     silent_for: float
     version: str
@@ -54,6 +56,7 @@ def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> Worker
         overdue=report.overdue,
         idle=worker.idle,
         tasks=worker.tasks,
+        queues=worker.queues,
         seen_at=iso(worker.seen_at),
         silent_for=round(max(0.0, now - worker.seen_at), 3),
         version=report.version,

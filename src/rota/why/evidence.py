@@ -8,7 +8,7 @@ from msgspec import Struct
 from rota.client.fleet import Fleet, is_stranded, see
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
-from rota.domain.run import Run, State
+from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Depth, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
@@ -48,9 +48,16 @@ class Evidence(Struct, frozen=True):
     trail: Sequence[Awaited] = ()
     done: Mapping[tuple[Reason, str], MarkRow] = {}
 
+    @property
+    def queue(self) -> str:
+        """The queue of the run to explain; without one, the queue of the task."""
+        if self.first is not None:
+            return self.first.queue
+        return DEFAULT_QUEUE if self.spec is None else self.spec.queue
+
     def live(self) -> list[WorkerSeen]:
-        """Return the live workers that know the task."""
-        return [worker for worker in self.fleet.alive if self.task in worker.tasks]
+        """Return the live workers that know the task and serve the queue."""
+        return [worker for worker in self.fleet.alive if worker.takes(self.task, self.queue)]
 
     def knowing(self) -> list[WorkerSeen]:
         return [worker for worker in self.fleet.workers if self.task in worker.tasks]

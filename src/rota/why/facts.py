@@ -8,7 +8,7 @@ from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import cooldown_reason
 from rota.domain.joins import REPLACED
 from rota.domain.once import period_of
-from rota.domain.run import Run, State
+from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.text import plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
@@ -22,12 +22,14 @@ LATE = 5.0
 
 
 def about_workers(seen: Evidence, wanted: bool = True) -> Fact:
-    """Say which workers know the task. A missing worker holds nothing up unless one is `wanted`."""
-    missing = nobody(seen.task, seen.fleet)
+    """Say which workers know the task and serve the queue. A missing worker holds nothing up unless one is `wanted`."""
+    missing = nobody(seen.task, seen.fleet, seen.queue)
     if missing is not None:
         return Fact("workers", missing, holds=wanted)
     live = len(seen.live())
-    return Fact("workers", f"{plural(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}")
+    words = f"{plural(live, 'live worker')} {'knows' if live == 1 else 'know'} {seen.task}"
+    serve = "" if seen.queue == DEFAULT_QUEUE else f" and {'serves' if live == 1 else 'serve'} queue {seen.queue}"
+    return Fact("workers", words + serve)
 
 
 def about_blocked(seen: Evidence, runs: Iterable[Run]) -> Iterator[Fact]:

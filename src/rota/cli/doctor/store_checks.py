@@ -1,7 +1,7 @@
 """Checks of an open store of any kind: does it answer, does it take writes, is a worker alive?"""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rota.cli.doctor.checks import Check, Verdict, good, trip_times
 from rota.cli.render.text import coarse, one_line, plural, span
@@ -101,9 +101,22 @@ async def _workers(store: Store, fleet: Fleet, running: Sequence[Run]) -> Check:
         advice = "start one that defines them: rota worker" if there else "start one: rota worker"
         waits = "waits" if queued.startswith("1 ") else "wait"
         return Check("workers", Verdict.WARN, f"{detail}; {queued} {waits}, and none knows {named}", advice)
+    if unserved := await _unserved(store, there, off):
+        advice = f"start one that serves it: rota worker --queues {unserved}"
+        return Check("workers", Verdict.WARN, f"{detail}; no live worker serves queue {unserved}", advice)
     if not there and (waiting := await _active(store)):
         return Check("workers", Verdict.WARN, f"{detail}; nobody fires {waiting}", "start one: rota worker")
     return good("workers", detail)
+
+
+async def _unserved(store: Store, there: Sequence[WorkerSeen], off: Collection[str]) -> str:
+    """Return a queue that a due run waits in and that no live worker serves; empty if there is none. Only looked for if
+    all workers name their queues."""
+    if not there or not all(worker.queues for worker in there):
+        return ""
+    page = await store.runs(RunQuery(state=[State.QUEUED], limit=MOST))
+    due = [run for run in page.runs if run.due_at <= page.now and not run.needs and run.task not in off]
+    return next((run.queue for run in due if not any(worker.takes(run.task, run.queue) for worker in there)), "")
 
 
 async def _active(store: Store) -> str:

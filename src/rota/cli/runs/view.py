@@ -11,6 +11,7 @@ from rich.text import Text
 from rota.cli.render.show import Column, Record, to_json
 from rota.cli.render.text import clean, coarse, iso, one_line, plural, relative, span
 from rota.domain import needs
+from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.timing import shown
 from rota.views.values import from_json
 
@@ -57,6 +58,7 @@ def run_columns(page: "Page") -> list[Column]:
         Column("key", piped=True),
         Column("state", lambda r: state_text(run(r).state)),
         Column("priority", piped=True),
+        Column("queue", lambda r: "" if run(r).queue == DEFAULT_QUEUE else one_line(run(r).queue), sparse=True),
         Column("created_at", lambda r: coarse(page.now - run(r).created_at), title="age", right=True),
         Column("due_at", piped=True),
         Column("finished_at", piped=True),
@@ -151,6 +153,7 @@ def _facts(run: "Run", now: float) -> Table:
     others = (
         ("key", run.key),
         ("priority", str(run.priority)),
+        ("queue", None if run.queue == DEFAULT_QUEUE else run.queue),
         ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
         ("touches", f"{run.touches}: made once, joined {run.touches - 1:,} times" if run.touches > 1 else None),
         ("policy", policy_words(run)),

@@ -15,6 +15,7 @@ from rota.cli.render.text import clean, coarse, one_line, relative, span
 from rota.cli.runs.view import STATE_STYLE, outcome, short_id
 from rota.client.tick_outcomes import TickOutcome
 from rota.domain.decision import DecisionCount, Reason
+from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
 from rota.views.schedules import Facts, about_of, args_of, coming, policy_of, words_of
 
@@ -151,6 +152,7 @@ def _own_rows(schedule: Schedule) -> list[tuple[str, str]]:
     return [
         ("key", schedule.key),
         ("priority", str(schedule.priority)),
+        *([] if schedule.queue == DEFAULT_QUEUE else [("queue", schedule.queue)]),
         *once,
         ("overlap", overlap_words(schedule)),
         ("catch-up", catch_up_words(schedule)),

@@ -15,6 +15,7 @@ from rota.cli.render.show import Column, Record, Show
 from rota.cli.render.text import one_line, plural, span
 from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate
+from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers.durations import spell_duration
 from rota.store import Command, Scope
@@ -29,6 +30,7 @@ COLUMNS = [
     Column("task", lambda r: _name(r)),
     Column("parameters", lambda r: _takes(r), elastic=True),
     Column("executor", piped=True),
+    Column("queue", lambda r: "" if r["queue"] == DEFAULT_QUEUE else str(r["queue"]), sparse=True, rank=7),
     Column("retries", lambda r: str(r["retries"] or ""), right=True, sparse=True, rank=2),
     Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, sparse=True, rank=3),
     Column("enabled", piped=True),

@@ -12,7 +12,7 @@ from rota.cli.render.text import plural
 from rota.cli.worker.changes import Changes, watchfiles_installed
 from rota.cli.worker.children import Child, ending, graceful, worker_command
 from rota.cli.worker.event_loop import Stop, stop_signals
-from rota.cli.worker.worker import Concurrency, Grace, Lease, Tasks, split
+from rota.cli.worker.worker import Concurrency, Grace, Lease, Queues, Tasks, split
 from rota.errors import InvalidOptions
 from rota.settings import project_folder
 
@@ -25,6 +25,7 @@ def dev(
     lease: Lease = None,
     grace: Grace = "5s",
     tasks: Tasks = (),
+    queues: Queues = (),
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     verbose: Verbose = False,
@@ -41,10 +42,10 @@ def dev(
         target.app()  # raises with the ways to name an app
     if target.url is not None and target.url.startswith("memory:"):
         raise InvalidOptions("memory:// ends with each start; name another store (--url, ROTA_URL)")
-    only = ",".join(split(tasks)) or None
+    only = {"tasks": ",".join(split(tasks)) or None, "queues": ",".join(split(queues)) or None}
     logs = log_options(chosen_level(log_level, verbose, quiet), log_format)
     spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
-    command = worker_command(target, concurrency=concurrency, **spans, tasks=only, **logs)
+    command = worker_command(target, concurrency=concurrency, **spans, **only, **logs)
     return asyncio.run(Dev(command, show).run())
 
 

@@ -56,6 +56,7 @@ MaxMemory = Annotated[
     str | None, Parameter(help="The same when the process uses more memory than this, such as 500M or 2G.")
 ]
 Tasks = Annotated[tuple[str, ...], Flag, Parameter(help="Only these tasks: a,b; may be repeated.")]
+Queues = Annotated[tuple[str, ...], Flag, Parameter(help="Only runs of these queues: a,b; may be repeated.")]
 
 
 def worker(
@@ -64,6 +65,7 @@ def worker(
     lease: Lease = None,
     grace: Grace = None,
     tasks: Tasks = (),
+    queues: Queues = (),
     processes: Annotated[int, Parameter(help="So many processes; one that dies is replaced.")] = 1,
     burst: Annotated[bool, Flag, Parameter(help="End when nothing is due any more.")] = False,
     max_runs: MaxRuns = None,
@@ -84,7 +86,7 @@ def worker(
     Ctrl-C or SIGTERM stops it gracefully: it claims no more and lets running handlers end. A second one stops the wait.
     """
     spans = {"lease": seconds_of(lease, "--lease"), "grace": seconds_of(grace, "--grace")}
-    app = checked_app(target, tasks, concurrency=concurrency, **spans)
+    app = checked_app(target, tasks, concurrency=concurrency, **spans, queues=tuple(split(queues)) or None)
     check_loop(loop)
     core_of(app).wear = _wear(max_runs, max_memory)
     level = chosen_level(log_level, verbose, quiet)
@@ -98,15 +100,15 @@ def worker(
         raise InvalidOptions(f"--processes {processes}: from 1 to {MOST_PROCESSES}")
     if app.backend.url.startswith("memory:"):
         raise InvalidOptions("memory:// is not shared by processes; name another store (--url, ROTA_URL)")
-    only = ",".join(split(tasks)) or None
+    only = {"tasks": ",".join(split(tasks)) or None, "queues": ",".join(split(queues)) or None}
     flags = ["--crowded", *(["--burst"] if burst else [])]
     bounds = {"max-runs": max_runs, "max-memory": max_memory}
-    options = {"concurrency": concurrency, **spans, "tasks": only, "loop": loop, **bounds}
+    options = {"concurrency": concurrency, **spans, **only, "loop": loop, **bounds}
     command = worker_command(target, *flags, **options, **log_options(level, log_format))
     return asyncio.run(work_in_many(command, processes, burst, banner, logs if can_renew(app) else None))
 
 
-def checked_app(target: Target, tasks: Sequence[str], **tuning: float | None) -> Rota:
+def checked_app(target: Target, tasks: Sequence[str], **tuning: float | tuple[str, ...] | None) -> Rota:
     """Return the app with the options applied; raises if a worker cannot work for it."""
     app = target.app()
     if not app.tasks:
@@ -199,7 +201,7 @@ async def _start(app: Rota, only: Collection[str]) -> list[str]:
         registry.tasks = every
 
 
-def _tuned(tuning: Tuning, **given: float | None) -> Tuning:
+def _tuned(tuning: Tuning, **given: float | tuple[str, ...] | None) -> Tuning:
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
         return Tuning(**{f: getattr(tuning, f) for f in Tuning.__struct_fields__} | changes)

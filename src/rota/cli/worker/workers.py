@@ -117,6 +117,7 @@ def _columns() -> list[Column]:
         Column("overdue", _overdue, right=True),
         Column("idle", piped=True),
         Column("tasks", lambda r: ", ".join(_tasks(r)), lambda r: ",".join(_tasks(r)), elastic=True),
+        Column("queues", lambda r: ", ".join(_queues(r)), lambda r: ",".join(_queues(r)), sparse=True),
         Column("seen_at", lambda r: f"{_silence(r)} ago", title="seen"),
         Column("silent_for", piped=True),
         Column("version", from_width=100),
@@ -126,6 +127,10 @@ def _columns() -> list[Column]:
 
 def _tasks(record: Record) -> list[str]:
     return [one_line(task) for task in cast("list[str]", record["tasks"])]
+
+
+def _queues(record: Record) -> list[str]:
+    return [one_line(queue) for queue in cast("list[str]", record["queues"])]
 
 
 def _overdue(record: Record) -> Text:

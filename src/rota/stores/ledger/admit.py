@@ -11,6 +11,7 @@ from rota.domain.run import NewRun, RunHead, State
 from rota.domain.schedule import Tick, advanced
 from rota.store import Fired, Plan
 from rota.stores.book import Book, CountedDecision
+from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
 
 
@@ -32,7 +33,8 @@ def fire(book: Book, ticks: Sequence[Tick]) -> list[Fired]:
     fired = [_fire(book, tick) for tick in ticks]
     upcoming = [tick.fires_at for tick, done in zip(ticks, fired, strict=True) if done.applied and tick.fires_at]
     if upcoming:
-        book.arrivals.append((None, min(upcoming)))  # one hint for all schedules: one worker fires all that are due
+        # one hint for all schedules: one worker fires all that are due
+        book.arrivals.append(Arrival(None, min(upcoming)))
     return fired
 
 
@@ -84,7 +86,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
         parked = parked and not new.needs
     book.add(new, parked)
     if not parked and not new.needs:
-        book.arrivals.append((new.task, due_at))
+        book.arrivals.append(Arrival(new.task, due_at, new.queue))
     return Decision(new.id, Reason.ACCEPTED)
 
 
@@ -135,7 +137,7 @@ def _join_holder(book: Book, holder: RunHead, new: NewRun) -> Decision:
     book.save(run)
     sooner = run.due_at < holder.due_at or run.parked != holder.parked or holder.needs
     if holder.state is State.QUEUED and not needs and sooner:
-        book.arrivals.append((holder.task, run.due_at))
+        book.arrivals.append(Arrival(holder.task, run.due_at, holder.queue))
     if run.due_at > holder.due_at or (needs and not holder.needs):
         holds.freed(book, holder)
     return Decision(holder.id, Reason.JOINED)

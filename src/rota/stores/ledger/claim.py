@@ -4,13 +4,14 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.domain.gates import Gate, Pass
 from rota.domain.run import after
 from rota.store import IDLE_MEMORY, Claim, ClaimRequest, Orders
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
-from rota.stores.idle import Idle, others_wake, wake_for
+from rota.stores.idle import Arrival, Idle, others_wake, wake_for
 from rota.stores.ledger import holds
 from rota.stores.ledger.gates import gate_of, keep_rates, try_run, unpark_opened
 
@@ -49,7 +50,7 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
     unpark_opened(book)
     if free <= 0:
         return Taken([], [])
-    due = [lane for lane in book.lanes(_startable(book, request.tasks)) if lane.head <= book.now]
+    due = [lane for lane in book.lanes(_startable(book, request.tasks), request.queues) if lane.head <= book.now]
     if not due:
         return Taken([], [])
     gates = {lane.task: gate for lane in due if (gate := gate_of(book, lane.task))}
@@ -119,16 +120,15 @@ def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
 
 def _register(book: Book, request: ClaimRequest, taken: Taken, idle: bool) -> float | None:
     """Record the claim of the worker. Return the seconds until it should claim again; None if nothing is upcoming."""
-    worker, n, tasks = request.worker, request.n, request.tasks
-    last = book.last_claim(worker)
+    n, tasks, last = request.n, request.tasks, book.last_claim(request.worker)
     if not request.offers:
-        book.register(worker, max(n, last), (), False, None, None)
+        book.register(replace(request, tasks=()), max(n, last), False, None, False)
         return None
     again = taken.again or n <= last
-    wake_at = _wake_at(book, worker, tasks, again) if idle else _next_schedule(book)
-    book.register(worker, max(n, last), tasks, idle, wake_at if idle else None, request.report if n > last else None)
+    wake_at = _wake_at(book, request, again) if idle else _next_schedule(book)
+    book.register(request, max(n, last), idle, wake_at if idle else None, n > last)
     if not tasks and not idle:  # the worker stops: wake another one, which takes over its alarm
-        book.arrivals.append((None, book.now))
+        book.arrivals.append(Arrival(None, book.now))
     return None if wake_at is None else max(0.0, wake_at - book.now)
 
 
@@ -144,13 +144,13 @@ def _wakes_by(idle: Idle, fires_at: float, now: float) -> bool:
     return idle.seen_at > now - IDLE_MEMORY and idle.wake_at is not None and idle.wake_at <= max(fires_at, now)
 
 
-def _wake_at(book: Book, worker: str, tasks: Sequence[str], again: bool) -> float | None:
-    open_tasks = _startable(book, tasks)
-    due = {lane.task for lane in book.lanes(open_tasks) if lane.head <= book.now}
+def _wake_at(book: Book, request: ClaimRequest, again: bool) -> float | None:
+    queues, open_tasks = request.queues, _startable(book, request.tasks)
+    due = {lane.task for lane in book.lanes(open_tasks, queues) if lane.head <= book.now}
     if again and due:
         return book.now  # this claim stopped early or was a repeated one: claim again now
-    others = others_wake(book.idle(), worker, frozenset(tasks), book.now)
-    coming = list(book.upcoming(open_tasks, len(others) + 1))
+    others = others_wake(book.idle(), request.worker, frozenset(request.tasks), frozenset(queues), book.now)
+    coming = list(book.upcoming(open_tasks, queues, len(others) + 1))
     if (fires_at := book.next_schedule()) is not None:
         coming.append(fires_at)  # one worker fires all schedules due then; their runs send hints to others
     opening = book.next_opening(open_tasks)

@@ -13,6 +13,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Command, Scope
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
+from rota.stores.idle import Arrival
 from rota.stores.ledger.declare import keep_schedule
 from rota.stores.ledger.holds import announce, end_waiting, freed, release
 
@@ -69,7 +70,7 @@ def _control_run(book: Book, request: Request, run: RunHead) -> int:
     if after.state.final:
         release(book, after)
     if after.state is State.QUEUED and run.state is not State.QUEUED:
-        book.arrivals.append((after.task, after.due_at))
+        book.arrivals.append(Arrival(after.task, after.due_at, after.queue))
     elif after.state is not State.RUNNING:
         freed(book, run)
     return 1

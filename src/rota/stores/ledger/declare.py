@@ -8,6 +8,7 @@ from rota.domain.schedule import Schedule, declared
 from rota.domain.spec import TaskSpec
 from rota.store import Declared
 from rota.stores.book import Book
+from rota.stores.idle import Arrival
 from rota.stores.ledger.holds import announce
 
 
@@ -51,4 +52,4 @@ def _declare_schedule(book: Book, new: Schedule) -> Declared:
 def keep_schedule(book: Book, schedule: Schedule) -> None:
     book.put_schedule(schedule)
     if schedule.fires_at is not None and not schedule.paused:
-        book.arrivals.append((None, schedule.fires_at))
+        book.arrivals.append(Arrival(None, schedule.fires_at))

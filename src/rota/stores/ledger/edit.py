@@ -11,6 +11,7 @@ from rota.domain.joins import afresh
 from rota.domain.run import RunHead, State
 from rota.store import Edited
 from rota.stores.book import Book, CountedDecision
+from rota.stores.idle import Arrival
 from rota.stores.ledger.holds import freed
 
 
@@ -46,6 +47,6 @@ def _edit_run(book: Book, edit: RunEdit, note: str | None, by: str | None) -> Ed
 def _move(book: Book, before: RunHead, after: RunHead) -> None:
     """The run has another place in line: hint a worker if it may start sooner, and let another start if it is later."""
     if not after.needs and (after.due_at < before.due_at or after.parked != before.parked):
-        book.arrivals.append((after.task, after.due_at))
+        book.arrivals.append(Arrival(after.task, after.due_at, after.queue))
     if after.due_at > before.due_at or after.priority < before.priority:
         freed(book, before)

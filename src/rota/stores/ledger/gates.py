@@ -24,7 +24,7 @@ def try_run(book: Book, gate: Gate, run: Candidate) -> Pass:
 def keep_rates(book: Book, task: str, gate: Gate) -> None:
     for key, state in gate.rates().items():
         opens_at = gate.key_opens_at(key)
-        if opens_at is not None and book.best_parked(task, key) is None:
+        if opens_at is not None and not book.best_parked(task, key):
             opens_at = None  # no parked run waits for this time
         book.put_rate(task, key, state, opens_at)
 

@@ -2,9 +2,9 @@
 it has no needs. `unpark` puts parked runs into the index, `meet_needs` puts runs there whose last need is met.
 
 A claim parks a due run while the limit or the rate of its key is used up. The invariant: the index has the best due
-runs of each key, as many as may start. So a verb that ends, pauses or moves a running or ready run unparks the best
-parked run of that key. One run too many does no harm, because the next claim parks it again; one too few would wait for
-ever.
+runs of each key and queue, as many as may start. So a verb that ends, pauses or moves a running or ready run unparks
+the best parked run of that key in each queue. One run too many does no harm, because the next claim parks it again; one
+too few would wait for ever.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,6 +19,7 @@ from rota.domain.joins import moved_expiry
 from rota.domain.run import RunHead, State, after
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
+from rota.stores.idle import Arrival
 
 
 def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
@@ -60,7 +61,7 @@ def freed(book: Book, run: RunHead) -> None:
     limited = spec.limit is not None and spec.limit.per_key is not None
     if run.key is not None and (limited or run.state is not State.RUNNING):  # an end gives a rate no token back
         unpark(book, run.task, run.key, 1)
-    book.arrivals.append((run.task, book.now))
+    book.arrivals.append(Arrival(run.task, book.now, queue=None))
 
 
 def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def meet_needs(book: Book, met: Sequence[str]) -> None:
             due_at = after(cooled_down_at(run.cooldowns, book.mark(run.task, run.mark_key), due_at), 0)
         book.save(replace(run, needs=left, due_at=due_at, expires_at=moved_expiry(run, due_at)))
         if not left and run.state is State.QUEUED:
-            book.arrivals.append((run.task, due_at))
+            book.arrivals.append(Arrival(run.task, due_at, run.queue))
 
 
 def _remember_end(book: Book, need: str) -> None:
@@ -151,7 +152,7 @@ def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: st
 
 def announce(book: Book, task: str) -> None:
     """Waiting runs of `task` may start now: hint an idle worker for each, LEDGER.announced at most."""
-    book.arrivals.extend([(task, book.now)] * book.pending(task, LEDGER.announced))
+    book.arrivals.extend([Arrival(task, book.now, queue=None)] * book.pending(task, LEDGER.announced))
 
 
 def _ready(book: Book, run: RunHead) -> bool:
@@ -159,10 +160,11 @@ def _ready(book: Book, run: RunHead) -> bool:
 
 
 def unpark(book: Book, task: str, key: str, most: int) -> None:
-    """Unpark the best parked runs of a key, `most` at most."""
+    """Unpark the best parked runs of a key, `most` at most in each queue: a queue may have no worker."""
     for _ in range(most):
-        run = book.best_parked(task, key)
-        if run is None:
+        best = book.best_parked(task, key)
+        if not best:
             break
-        book.save(replace(run, parked=False))
-        book.arrivals.append((task, run.due_at))
+        for run in best:
+            book.save(replace(run, parked=False))
+            book.arrivals.append(Arrival(task, run.due_at, run.queue))

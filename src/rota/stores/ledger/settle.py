@@ -7,6 +7,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.stores.book import Book, CountedDecision
+from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
 
 
@@ -26,7 +27,7 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
     book.save(ended)
     book.touched.add(ended.id)
     if ended.state is State.QUEUED:
-        book.arrivals.append((ended.task, ended.due_at))
+        book.arrivals.append(Arrival(ended.task, ended.due_at, ended.queue))
     if ended.writes_mark and settlement.mark and ended.state.final:
         mark = book.mark(ended.task, ended.mark_key)
         book.put_mark(ended.task, ended.mark_key, rules.mark_after(mark, ended, book.now))
@@ -50,7 +51,7 @@ def _give_way(book: Book, run: RunHead) -> RunHead:
             if book.same_work(holder.id, run.id):
                 heir = rules.inherit(holder, run)
                 book.save(heir)
-                book.arrivals.append((heir.task, heir.due_at))
+                book.arrivals.append(Arrival(heir.task, heir.due_at, heir.queue))
             book.count_decision(CountedDecision(run.task, run.key, Reason.SUPERSEDED, run=holder.id))
             return rules.supersede(run, book.now)
     return run

@@ -17,15 +17,15 @@ from rota.domain.policy import Policy
 from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, OFFERS, Orders, Report, WorkerSeen
+from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.fields import PUT
-from rota.stores.idle import Idle
+from rota.stores.idle import Arrival, Idle
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.history import History
-from rota.stores.memory.lanes import Entry, Lanes, key_lane
+from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
 from rota.stores.memory.schedules import Schedules
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
@@ -33,7 +33,7 @@ from rota.stores.retention import MARK_MEMORY, mark_memory, over
 class MemoryBook:
     def __init__(self, capacity: int) -> None:
         self.now = 0.0
-        self.arrivals: list[tuple[str | None, float]] = []
+        self.arrivals: list[Arrival] = []
         self.touched: set[str] = set()
         self.directed: set[str] = set()
         self.runs: dict[str, Run] = {}
@@ -53,6 +53,7 @@ class MemoryBook:
         self._arrived = 0
         self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
         self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
+        self._queues: dict[str, dict[str, None]] = {}  # task -> the queues of its runs
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
         self._idle: dict[str, Idle] = {}
@@ -77,6 +78,7 @@ class MemoryBook:
             writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
+            queue=new.queue,
             created_at=self.now,
             touched_at=self.now,
             due_at=new.due_at(self.now),
@@ -143,9 +145,10 @@ class MemoryBook:
             if run.needs:
                 pass  # in no lane until its last need is met
             elif run.parked:
-                self._parked.push(key_lane(run.task, run.key), entry)
+                self._parked.push(key_lane(run.task, run.queue, run.key), entry)
             else:
-                self._due.push(run.task, entry)
+                self._due.push(lane_name(run.task, run.queue), entry)
+            self._queues.setdefault(run.task, {})[run.queue] = None
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -173,9 +176,10 @@ class MemoryBook:
     def pending(self, task: str, most: int) -> int:
         return min(most, self.count["ready", task])
 
-    def best_parked(self, task: str, key: str) -> Run | None:
-        best = next(self._parked.due([key_lane(task, key)], self.now), None)
-        return None if best is None else self.runs[best[2]]
+    def best_parked(self, task: str, key: str) -> Sequence[Run]:
+        lanes = [key_lane(task, queue, key) for queue in self._queues.get(task, ())]
+        best = [next(self._parked.due([lane], self.now), None) for lane in lanes]
+        return [self.runs[entry[2]] for entry in best if entry is not None]
 
     def unpark_all(self, task: str) -> None:
         for run in list(self.runs.values()):
@@ -212,14 +216,19 @@ class MemoryBook:
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
-    def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:
-        return [Lane(task, priority, head) for task, priority, head in self._due.heads(tasks, self.now)]
+    def lanes(self, tasks: Sequence[str], queues: Sequence[str]) -> Sequence[Lane]:
+        heads = self._due.heads(self._lane_names(tasks, queues), self.now)
+        return [Lane(lane_of(name)[0], priority, head, lane_of(name)[1]) for name, priority, head in heads]
+
+    def _lane_names(self, tasks: Sequence[str], queues: Sequence[str]) -> list[str]:
+        known = ((task, queue) for task in tasks for queue in self._queues.get(task, ()))
+        return [lane_name(task, queue) for task, queue in known if not queues or queue in queues]
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         return islice(self.walk(lanes, suspects), most)
 
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
-        for entry in self._due.due(list(dict.fromkeys(lane.task for lane in lanes)), self.now):
+        for entry in self._due.due(list(dict.fromkeys(lane_name(lane.task, lane.queue) for lane in lanes)), self.now):
             run = self.runs[entry[2]]
             expired = run.expires_at is not None and run.expires_at <= self.now
             if not expired and (suspects or not run.losses):
@@ -255,8 +264,8 @@ class MemoryBook:
     def has_suspect(self, worker: str) -> bool:
         return self.count["suspect", worker] > 0
 
-    def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
-        return self._due.upcoming(tasks, k, self.now)
+    def upcoming(self, tasks: Sequence[str], queues: Sequence[str], k: int) -> Sequence[float]:
+        return self._due.upcoming(self._lane_names(tasks, queues), k, self.now)
 
     def idle(self) -> Sequence[Idle]:
         return list(self._idle.values())
@@ -268,16 +277,16 @@ class MemoryBook:
     def last_claim(self, worker: str) -> int:
         return self._claims.get(worker, 0)
 
-    def register(
-        self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
-    ) -> None:
+    def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
+        worker, tasks, queues = request.worker, request.tasks, request.queues
+        report = request.report if fresh else None
         self._idle.pop(worker, None)
         if idle:
-            self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at)
+            self._idle[worker] = Idle(worker, frozenset(tasks), self.now, wake_at, frozenset(queues))
         known = self.workers.get(worker)
         known = known or WorkerSeen(worker, (), 0.0, False)
         kept = replace(report or known.report, tallies=())
-        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, kept, known.orders)
+        self.workers[worker] = WorkerSeen(worker, tuple(tasks), self.now, idle, kept, known.orders, tuple(queues))
         self._claims[worker] = n
         if report is not None:
             self.charts.add(int(self.now // 60), report.tallies)
@@ -357,6 +366,10 @@ class MemoryBook:
         for id in ids:
             del self.runs[id], self.order[id]
         waiting = sum(run.state is State.QUEUED for run in self.runs.values())
+        self._queues = {}
+        for run in self.runs.values():
+            if run.state is State.QUEUED:
+                self._queues.setdefault(run.task, {})[run.queue] = None
         for lanes in (self._due, self._parked):
             if lanes.entries > 2 * waiting + 1000:
                 lanes.prune()

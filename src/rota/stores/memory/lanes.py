@@ -7,6 +7,8 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
 
+from rota.domain.run import DEFAULT_QUEUE
+
 Entry = tuple[float, int, str, int]
 """(due_at, order of arrival, run id, priority)"""
 
@@ -104,6 +106,17 @@ def _heap(entries: set[Entry]) -> list[Entry]:
     return found
 
 
-def key_lane(task: str, key: str | None) -> str:
+def lane_name(task: str, queue: str) -> str:
+    """Return the name of the lanes of a task in a queue. No task has a NUL in its name."""
+    return task if queue == DEFAULT_QUEUE else f"{task}\x00{queue}"
+
+
+def lane_of(name: str) -> tuple[str, str]:
+    """Return the task and the queue of `lane_name`."""
+    task, _, queue = name.partition("\x00")
+    return task, queue or DEFAULT_QUEUE
+
+
+def key_lane(task: str, queue: str, key: str | None) -> str:
     """Return the name of the lane of the parked runs of a key."""
-    return f"{task}\x00{key or ''}"
+    return f"{lane_name(task, queue)}\x00{key or ''}"

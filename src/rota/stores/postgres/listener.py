@@ -32,7 +32,7 @@ SELECT ARRAY(SELECT name FROM {schema}.workers_seen WHERE idle = 2) AS workers,
 
 
 class Message(Struct, rename={"sender": "from"}):
-    """The payload of a NOTIFY. `tasks`: tasks with due runs, for which the sender has chosen no workers."""
+    """The payload of a NOTIFY. `tasks`: names of lanes with due runs, for which the sender has chosen no workers."""
 
     sender: str = ""
     workers: frozenset[str] | None = None

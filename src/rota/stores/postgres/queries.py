@@ -141,14 +141,17 @@ def _decision_count(row: Record) -> DecisionCount:
 def _worker(row: Record) -> WorkerSeen:
     idle = row["idle"] == 1
     orders = Orders(row["seats"], row["quiet"], row["stop"])
-    return WorkerSeen(row["name"], tuple(row["tasks"]), row["seen_at"], idle, _report.decode(row["report"]), orders)
+    report, queues = _report.decode(row["report"]), tuple(row["queues"])
+    return WorkerSeen(row["name"], tuple(row["tasks"]), row["seen_at"], idle, report, orders, queues)
 
 
 ROWS: dict[type, Rows] = {
     TaskSpec: Rows(
         "specs", "name, spec, paused", "name", lambda row: read_spec(row["spec"], row["paused"]), "name", kind="spec"
     ),
-    WorkerSeen: Rows("workers_seen", "name, tasks, seen_at, idle, report, seats, quiet, stop", "name", _worker, "name"),
+    WorkerSeen: Rows(
+        "workers_seen", "name, tasks, seen_at, idle, report, seats, quiet, stop, queues", "name", _worker, "name"
+    ),
     Schedule: Rows(
         "schedules",
         "id, {schema}.as_json(t) AS json",

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
 from rota.stores.group_commit import GroupCommit
+from rota.stores.idle import Idle, arrival_of
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.postgres import columns, queries
 from rota.stores.postgres.driver import Record, placeholders
@@ -71,13 +73,13 @@ class PostgresStore:
         self._schema = backend.schema
         self._puts: GroupCommit[NewRun, Decision] = GroupCommit(self._put, GROUPED, UNDER_WAY, own=OWN)
         self._settles: GroupCommit[Settlement, Verdict] = GroupCommit(self._settle, GROUPED, UNDER_WAY, own=OWN)
-        self._idle: dict[str, frozenset[str]] = {}
+        self._idle: dict[str, Idle] = {}
         self._unlooked: set[str] = set()
         self._looker: asyncio.Task[None] | None = None
         self._called: set[str] = set()
         self._calls = 0
         self._last_call: dict[str, int] = {}
-        """By task: the number of the last call of `_idle_for`. A worker that was claiming then was not idle yet."""
+        """By lane: the number of the last call of `_idle_for`. A worker that was claiming then was not idle yet."""
         self._listener = Listener(
             backend.me, address.channel, self._schema, self.pool.call, backend.hub, self._idle_for
         )
@@ -117,7 +119,8 @@ class PostgresStore:
         calls = self._calls
         tallies = report.tallies if report else ()
         text = None if report is None else columns.to_json(replace(report, tallies=()))
-        args = (worker, request.n, list(tasks), max(free, 0), request.lease, text, *columns.of_tallies(tallies))
+        queues = list(request.queues)
+        args = (worker, request.n, list(tasks), queues, max(free, 0), request.lease, text, *columns.of_tallies(tallies))
         args += () if request.offers else (False,)
         rows = await self._call("claim", *args, what=f"kind, name, header, {RUN_COLUMNS}")
         found: dict[str, list[Any]] = {"run": [], "lapsed": [], "schedule": []}
@@ -138,8 +141,9 @@ class PostgresStore:
         if bad_runs:
             await self._give_back(bad_runs)
         if request.offers and len(found["run"]) < free:
-            self._idle[worker] = frozenset(tasks)
-            if any(self._last_call.get(task, 0) > calls for task in tasks):
+            self._idle[worker] = Idle(worker, frozenset(tasks), header.now, queues=frozenset(queues))
+            called = [name for name, call in self._last_call.items() if call > calls]
+            if any(self._idle[worker].takes(arrival_of(name)) for name in called):
                 self._publish(header.now, [worker], ())  # Race: `_idle_for` was called during this claim
             else:
                 self._look_once_more(worker)
@@ -306,13 +310,14 @@ class PostgresStore:
         if (workers or runs) and backend.hub.watched:
             backend.hub.publish(port.Hint(workers=workers, runs=runs))
 
-    def _idle_for(self, tasks: frozenset[str]) -> frozenset[str]:
-        """Choose an idle worker of this process for a hint that names tasks and no workers. Race: a worker that is
+    def _idle_for(self, names: frozenset[str]) -> frozenset[str]:
+        """Choose an idle worker of this process for a hint that names lanes and no workers. Race: a worker that is
         claiming now is not idle yet; `claim` looks at `_last_call` when it has left seats empty."""
         self._calls += 1
-        self._last_call.update(dict.fromkeys(tasks, self._calls))
-        first = next((name for name, known in self._idle.items() if known & tasks), None)
-        return frozenset() if first is None else frozenset({first})
+        self._last_call.update(dict.fromkeys(names, self._calls))
+        arrivals = [arrival_of(name) for name in names]
+        takes = (worker for worker, idle in self._idle.items() if any(idle.takes(arrival) for arrival in arrivals))
+        return frozenset(islice(takes, 1))
 
     def _look_once_more(self, worker: str) -> None:
         """Call the function `missed` for this worker soon. Race: a put that ran at the same time as the claim saw no

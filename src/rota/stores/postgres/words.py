@@ -5,7 +5,7 @@
 
 import re
 
-from rota.domain.run import RunHead
+from rota.domain.run import DEFAULT_QUEUE, RunHead
 from rota.stores import bounds, fields
 from rota.stores.fields import BY_NAME, PUT, RUN, SETTLEMENT, Kind
 
@@ -50,7 +50,11 @@ _STATES = {
     "leases": "'running'::text",
     "finished": "state::text",
 }
-_COMPUTED = {"touches": "coalesce(touches, 1)", "touched_at": "coalesce(touched_at, created_at)"}
+_COMPUTED = {
+    "touches": "coalesce(touches, 1)",
+    "touched_at": "coalesce(touched_at, created_at)",
+    "queue": f"CASE WHEN queue = '' THEN '{DEFAULT_QUEUE}' ELSE queue END",
+}
 
 
 def _viewed(field: fields.Field, table: str) -> str:

@@ -62,6 +62,9 @@ _workers = msgspec.msgpack.Decoder(_WorkerRow)
 _spec_texts = msgspec.json.Decoder(TaskSpec)
 _reports = msgspec.json.Decoder(Report)
 _tasks = msgspec.json.Decoder(tuple[str, ...])
+_bound_crews = msgspec.json.Decoder(tuple[tuple[str, ...], tuple[str, ...]])
+BOUND = "q"
+"""The first letter of the name of a crew that serves only some queues."""
 
 
 async def runs(run: RunScript, query: RunQuery) -> Page:
@@ -159,7 +162,14 @@ async def _read_workers(run: RunScript, query: RowQuery) -> tuple[float, list[Wo
     def read_worker(name: str) -> WorkerSeen:
         row = _workers.decode(found[name])
         report = _reports.decode(reports[name]) if name in reports else Report()
-        return WorkerSeen(name, _tasks.decode(crews.get(row.crew, b"[]")), row.seen_at, row.idle, report, row.orders)
+        crew = crews.get(row.crew)
+        tasks: tuple[str, ...] = ()
+        queues: tuple[str, ...] = ()
+        if crew is not None and row.crew.startswith(BOUND):
+            tasks, queues = _bound_crews.decode(crew)
+        elif crew is not None:
+            tasks = _tasks.decode(crew)
+        return WorkerSeen(name, tasks, row.seen_at, row.idle, report, row.orders, queues)
 
     return now, _legible("row", read_worker, {f"worker {name}": name for name in _after(found, query)})
 

@@ -14,7 +14,7 @@ from rota.domain.decision import Reason
 from rota.domain.edits import RunEdit
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
-from rota.domain.run import Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
+from rota.domain.run import DEFAULT_QUEUE, Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
 from rota.domain.settlement import Settlement
 from rota.stores import fields
 from rota.stores.redis.msgpack import (
@@ -231,6 +231,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "error": lambda value: None if value is False else _failures.decode(value),
     "progress": lambda value: None if value is False else _progress.decode(value),
     "attempts": lambda value: () if value is False else tuple(map(_attempt, value)),
+    "queue": lambda value: DEFAULT_QUEUE if value is False else value,
 }
 _KINDS: dict[fields.Kind, Callable[[Any], Any]] = {
     "text": text_or_none,
@@ -267,7 +268,8 @@ def new_item(new: NewRun) -> list[Any]:
     item: list[Any] = [*_first(new)]
     item.insert(_TAIL, opaque(pack(tail)[1:]))
     item[_DELAY], item[_NEEDS] = new.delay or None, new.needs or None
-    if apart or new.guards != _UNGUARDED or (fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)):
+    kept = fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)
+    if apart or new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or kept:
         item += [None if (value := get(new)) == default else value for get, default in _REST]
         if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default
             item[_COOLDOWNS] = [(rule.failures, rule.seconds, rule.reason) for rule in new.guards.cooldowns]

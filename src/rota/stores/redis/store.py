@@ -54,7 +54,7 @@ class RedisStore:
         self._settles = GroupCommit[Settlement, Verdict](
             partial(_in_parts, self._settle_part), REDIS_ITEMS, direct=True
         )
-        self._crews: dict[tuple[str, ...], tuple[str, bytes, bytes]] = {}
+        self._crews: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, bytes, bytes]] = {}
 
     async def put(self, runs: Sequence[NewRun], plan: port.Plan | None = None) -> port.Reply[Decision]:
         if plan is None:
@@ -92,12 +92,13 @@ class RedisStore:
 
     async def claim_ready(self, request: port.ClaimRequest, token: str | None, took: str | None) -> port.Claim:
         worker, n, report = request.worker, request.n, request.report
-        crew, packed, text = self._crew(tuple(request.tasks))
+        queues = tuple(request.queues)
+        crew, packed, text = self._crew(tuple(request.tasks), queues)
         kept = None if report is None else to_json(msgspec.structs.replace(report, tallies=())).decode()
         tallies = counted(report.tallies) if report is not None else []
         has_tasks = bool(request.tasks)
         sent = [worker, n, crew, request.free, request.lease, kept, tallies, has_tasks, token, took]
-        sent += [] if request.offers else [True]
+        sent += [queues or None, *([] if request.offers else [True])]
         now, wake, passed_over, runs, lapsed, due, late, *orders = await self.run("claim", pack(sent), packed, text)
         claimed, odd_runs = read_runs(runs)
         offered, odd_lapsed = read_runs(lapsed)
@@ -127,15 +128,17 @@ class RedisStore:
         ]
         await self.run("aside", pack([worker, n, *odd]))
 
-    def _crew(self, tasks: tuple[str, ...]) -> tuple[str, bytes, bytes]:
-        """The crew of `tasks`: its name, a digest of the tasks, and the tasks as MessagePack and as JSON."""
-        if tasks not in self._crews:
-            text = to_json(tasks)
+    def _crew(self, tasks: tuple[str, ...], queues: tuple[str, ...]) -> tuple[str, bytes, bytes]:
+        """The crew of `tasks` and `queues`: its name, the tasks as MessagePack, and both as JSON. The name is a digest;
+        it begins with "q" if there are queues."""
+        name = tasks, queues
+        if name not in self._crews:
+            text = to_json(name if queues else tasks)
             digest = hashlib.sha1(text, usedforsecurity=False).hexdigest()[:16]
             if len(self._crews) > 100:
                 self._crews.clear()
-            self._crews[tasks] = digest, pack(tasks), text
-        return self._crews[tasks]
+            self._crews[name] = (queries.BOUND if queues else "") + digest, pack(tasks), text
+        return self._crews[name]
 
     async def renew(
         self, leases: Sequence[Lease], seconds: float, notes: Mapping[str, Note] | None = None

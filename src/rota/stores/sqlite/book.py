@@ -1,7 +1,9 @@
 """The book of SQLite: one write transaction. Changes are collected, and written together before the next look-up."""
 
+import heapq
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,11 +14,12 @@ from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, Orders, Report, Tally
+from rota.store import OFFER_AGAIN, ClaimRequest, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
-from rota.stores.idle import Idle
+from rota.stores.fields import kept_queue
+from rota.stores.idle import Arrival, Idle
 from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.rows import (
     ADD,
@@ -65,7 +68,7 @@ _instants = msgspec.json.Decoder(list[float])
 class SqliteBook:
     def __init__(self, tx: Transaction, specs: Specs) -> None:
         self.now = tx.now
-        self.arrivals: list[tuple[str | None, float]] = []
+        self.arrivals: list[Arrival] = []
         self.touched: set[str] = set()
         self.directed: set[str] = set()
         self._tx = tx
@@ -169,9 +172,8 @@ class SqliteBook:
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)
 
-    def best_parked(self, task: str, key: str) -> RunHead | None:
-        found = self._heads(sql.BEST_PARKED, task, key)
-        return found[0] if found else None
+    def best_parked(self, task: str, key: str) -> Sequence[RunHead]:
+        return self._heads(sql.BEST_PARKED, task, key)
 
     def unpark_all(self, task: str) -> None:
         self.flush()
@@ -211,24 +213,29 @@ class SqliteBook:
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
-    def lanes(self, tasks: Sequence[str]) -> Sequence[Lane]:
+    def lanes(self, tasks: Sequence[str], queues: Sequence[str]) -> Sequence[Lane]:
+        """The lanes; `Lane.queue` is the name as it is kept."""
         self.flush()
-        return _lanes.decode(self._tx.one(sql.LANES, to_json(tasks)))
+        kept = [kept_queue(queue) for queue in queues]
+        return _lanes.decode(self._tx.one(sql.LANES, to_json(tasks), to_json(kept)))
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         wanted = {"lanes": to_json(lanes), "now": self.now, "free": most, "suspects": suspects}
         return iter(_candidates.decode(self._tx.connection.execute(sql.PICK, wanted).fetchone()[0]))
 
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
-        for lane in sorted(lanes, key=lambda lane: -lane.priority):
-            due_at, seq = -1.0, 0
-            while True:
-                place = (lane.task, lane.priority, self.now, due_at, seq, suspects, STRIDE)
-                found = _candidates.decode(self._tx.one(sql.WALK, *place))
-                yield from found
-                if len(found) < STRIDE:
-                    break
-                due_at, seq = found[-1].due_at, found[-1].seq
+        for _, level in groupby(sorted(lanes, key=lambda lane: -lane.priority), key=lambda lane: lane.priority):
+            yield from heapq.merge(*(self._walk_lane(lane, suspects) for lane in level))
+
+    def _walk_lane(self, lane: Lane, suspects: bool) -> Iterator[Candidate]:
+        due_at, seq = -1.0, 0
+        while True:
+            place = (lane.task, lane.priority, self.now, due_at, seq, suspects, STRIDE, lane.queue)
+            found = _candidates.decode(self._tx.one(sql.WALK, *place))
+            yield from found
+            if len(found) < STRIDE:
+                break
+            due_at, seq = found[-1].due_at, found[-1].seq
 
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
         if chosen:
@@ -256,8 +263,8 @@ class SqliteBook:
         self._tx.execute(sql.OFFER, after(self.now, OFFER_AGAIN), to_json([*(run.id for run in lapsed), *unreadable]))
         return lapsed
 
-    def upcoming(self, tasks: Sequence[str], k: int) -> Sequence[float]:
-        lanes = self.lanes(tasks)
+    def upcoming(self, tasks: Sequence[str], queues: Sequence[str], k: int) -> Sequence[float]:
+        lanes = self.lanes(tasks, queues)
         if not lanes:
             return []
         wanted = {"lanes": to_json(lanes), "now": self.now, "k": k}
@@ -279,11 +286,11 @@ class SqliteBook:
     def last_claim(self, worker: str) -> int:
         return self._tx.one("SELECT n FROM workers WHERE name = ?", worker) or 0
 
-    def register(
-        self, worker: str, n: int, tasks: Sequence[str], idle: bool, wake_at: float | None, report: Report | None
-    ) -> None:
+    def register(self, request: ClaimRequest, n: int, idle: bool, wake_at: float | None, fresh: bool) -> None:
+        report = request.report if fresh else None
         kept = None if report is None else to_json(replace(report, tallies=()))
-        self._tx.execute(sql.REGISTER, worker, n, to_json(tasks), self.now, idle, wake_at, kept)
+        tasks, queues = to_json(request.tasks), to_json(request.queues)
+        self._tx.execute(sql.REGISTER, request.worker, n, tasks, self.now, idle, wake_at, kept, queues)
         if report is not None and report.tallies:
             self._chart(int(self.now // 60), report.tallies)
 

@@ -61,7 +61,7 @@ SELECT json_group_array(json_array(name, spec)) FROM (
 """
 WORKERS = """
 SELECT json_group_array(json_object('name', name, 'tasks', tasks, 'seen_at', seen_at,
-    'idle', json(iif(idle = 1, 'true', 'false')), 'report', report, 'orders', orders))
+    'idle', json(iif(idle = 1, 'true', 'false')), 'report', report, 'orders', orders, 'queues', queues))
 FROM (SELECT * FROM workers WHERE {which} ORDER BY name LIMIT :limit)
 """
 SCHEDULES = """
@@ -162,7 +162,7 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
 
 def _row(kind: type[T], row: dict[str, Any]) -> T:
     if kind is WorkerSeen:
-        row = row | {column: msgspec.json.decode(row[column]) for column in ("tasks", "report", "orders")}
+        row = row | {column: msgspec.json.decode(row[column]) for column in ("tasks", "report", "orders", "queues")}
     return msgspec.convert(row, kind)
 
 

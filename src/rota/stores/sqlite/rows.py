@@ -9,17 +9,18 @@ from msgspec.structs import astuple
 
 from rota.domain import codec
 from rota.domain.policy import Policy
-from rota.domain.run import NewRun, Origin, Run, RunHead
+from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import Tally
-from rota.stores.fields import BY_NAME, PUT, RUN, Kind, Written, names
+from rota.stores.fields import BY_NAME, PUT, RUN, Kind, Written, kept_queue, names
 from rota.stores.unreadable import legible
 
 _BY_KIND = {"flag": "json(iif({0}, 'true', 'false'))", "json": "json({0})", "list": "json(coalesce({0}, '[]'))"}
 _BY_NAME = {
     "parked": "json(iif(hold = 1, 'true', 'false'))",
     "touched_at": "coalesce(touched_at, created_at)",
+    "queue": f"iif(queue = '', '{DEFAULT_QUEUE}', queue)",
     "result": "NULL",
     "saved": "NULL",
 }
@@ -120,7 +121,9 @@ def _run(row: _RunRow) -> Run:
 
 
 _STORED = [field for field in PUT if field.stored]
-_COMPUTED = ["writes_mark", "priority", "created_at", "due_at", "expires_at", "hold", "needs", "cooldowns", "grp"]
+_COMPUTED = [
+    *("writes_mark", "queue", "priority", "created_at", "due_at", "expires_at", "hold", "needs", "cooldowns", "grp")
+]
 _ADDED = [*names(_STORED), *_COMPUTED]
 
 
@@ -129,6 +132,7 @@ def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
     return (
         *(_written(field.kind, field.get(new)) for field in _STORED),
         new.writes_mark,
+        kept_queue(new.queue),
         new.priority,
         now,
         new.due_at(now),

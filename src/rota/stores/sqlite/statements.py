@@ -39,10 +39,17 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold
      + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 LIMIT ?2))
 """
 
+# The best parked run of a key in each queue: one look-up in the index per queue.
 BEST_PARKED = f"""
-SELECT {HEADS} FROM (
-    SELECT * FROM runs WHERE state = 'queued' AND hold = 1 AND task = ? AND key = ?
-    ORDER BY priority DESC, due_at, seq LIMIT 1)
+WITH RECURSIVE best (seq) AS (
+    SELECT (SELECT seq FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 AND key = ?2
+            ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+    UNION ALL
+    SELECT (SELECT runs.seq FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 AND key = ?2
+            AND queue < before.queue ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+    FROM best JOIN runs AS before ON before.seq = best.seq
+)
+SELECT {HEADS} FROM runs WHERE seq IN (SELECT seq FROM best WHERE seq IS NOT NULL)
 """
 
 OF_TASK = f"""
@@ -61,29 +68,31 @@ SELECT {HEADS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
-# A lane is one (task, priority) of the due index; its head is the due time of its first run. The recursion takes one
-# look-up in the index per lane, however many runs the lane has.
+# A lane is one (task, queue, priority) of the due index; its head is its first run. The recursion takes one look-up in
+# the index per lane, however many runs the lane has.
 LANES = """
-WITH RECURSIVE lane (task, priority) AS (
-    SELECT known.value, (SELECT max(priority) FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value)
-    FROM json_each(?) AS known
+WITH RECURSIVE lane (seq) AS (
+    SELECT (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value
+            ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+    FROM json_each(?1) AS known
     UNION ALL
-    SELECT lane.task, (SELECT max(priority) FROM runs
-                       WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority < lane.priority)
-    FROM lane WHERE lane.priority IS NOT NULL
+    SELECT (SELECT runs.seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task
+            AND (queue, priority) < (head.queue, head.priority)
+            ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+    FROM lane JOIN runs AS head ON head.seq = lane.seq
 )
-SELECT json_group_array(json_array(lane.task, lane.priority, (
-    SELECT due_at FROM runs WHERE state = 'queued' AND hold = 0 AND task = lane.task AND priority = lane.priority
-    ORDER BY due_at LIMIT 1
-))) FROM lane WHERE priority IS NOT NULL
+SELECT json_group_array(json_array(head.task, head.priority, head.due_at, head.queue))
+FROM lane JOIN runs AS head ON head.seq = lane.seq
+WHERE ?2 = '[]' OR head.queue IN (SELECT value FROM json_each(?2))
 """
 
 PICK = """
 SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
     SELECT picked.* FROM json_each(:lanes) AS lane CROSS JOIN runs AS picked ON picked.seq IN (
         SELECT seq FROM runs
-        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
-          AND due_at <= :now AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
+          AND priority = lane.value ->> 1 AND due_at <= :now
+          AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
         ORDER BY due_at, seq LIMIT :free)
     ORDER BY picked.priority DESC, picked.due_at, picked.seq LIMIT :free)
 """
@@ -91,7 +100,7 @@ SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses
 WALK = """
 SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
     SELECT * FROM runs
-    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND priority = ?2 AND due_at <= ?3
+    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND queue = ?8 AND priority = ?2 AND due_at <= ?3
       AND (due_at, seq) > (?4, ?5) AND (expires_at IS NULL OR expires_at > ?3) AND (?6 OR losses = 0)
     ORDER BY due_at, seq LIMIT ?7)
 """
@@ -127,14 +136,14 @@ UPCOMING = """
 SELECT json_group_array(due_at) FROM (
     SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
         SELECT seq FROM runs
-        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND priority = lane.value ->> 1
-          AND due_at > :now
+        WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
+          AND priority = lane.value ->> 1 AND due_at > :now
         ORDER BY due_at LIMIT :k)
     ORDER BY soon.due_at LIMIT :k)
 """
 
 IDLE = """
-SELECT json_group_array(json_array(name, json(tasks), seen_at, wake_at)) FROM workers WHERE idle = 1
+SELECT json_group_array(json_array(name, json(tasks), seen_at, wake_at, json(queues))) FROM workers WHERE idle = 1
 """
 
 LISTENING = "SELECT json_group_array(name) FROM workers WHERE idle > 0"
@@ -144,9 +153,10 @@ UPDATE workers SET idle = 0, wake_at = NULL WHERE idle > 0 AND name IN (SELECT v
 """
 
 REGISTER = """
-INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'))
+INSERT INTO workers (name, n, tasks, seen_at, idle, wake_at, report, queues)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, '{}'), ?8)
 ON CONFLICT (name) DO UPDATE SET
-    n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report)
+    n = ?2, tasks = ?3, seen_at = ?4, idle = ?5, wake_at = ?6, report = coalesce(?7, report), queues = ?8
 """
 
 SCHEDULES = """

@@ -166,5 +166,5 @@ class SqliteStore:
         """
         dead = self._bells.dead(workers)
         if dead and tx.execute(BURY, to_json(sorted(dead))):
-            book.arrivals.append((None, tx.now))
+            book.arrivals.append(Arrival(None, tx.now))
         tx.after_commit.append(self._bells.clear)

@@ -60,8 +60,9 @@ BEGIN
     END IF;
     IF new.max_pending IS NOT NULL THEN
         SELECT count(*) INTO waiting FROM (
-            SELECT FROM lanes(ARRAY[new.task]) l CROSS JOIN LATERAL (
-                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.lane_at >= l.floor
+            SELECT FROM lanes(ARRAY[new.task], '{}') l CROSS JOIN LATERAL (
+                SELECT FROM queue q
+                WHERE q.hold = 0 AND q.task = l.task AND q.queue = l.queue AND q.priority = l.priority AND q.lane_at >= l.floor
                 LIMIT new.max_pending) AS q
             LIMIT new.max_pending) AS ready;
         IF waiting < new.max_pending THEN
@@ -101,7 +102,7 @@ BEGIN
     new_hold := CASE WHEN holder.hold = 3 THEN 3 WHEN remaining IS NOT NULL THEN 2
                  WHEN holder.hold = 1 AND due = holder.due_at AND level = holder.priority THEN 1
                  ELSE 0 END;
-    UPDATE queue SET due_at = due, lane_at = lane_place(new.task, level, due, now),
+    UPDATE queue SET due_at = due, lane_at = lane_place(new.task, holder.queue, level, due, now),
         expires_at = noted_expiry(joined_expiry(holder, new, due, now), now), priority = level, hold = new_hold,
         needs = remaining, touches = coalesce(holder.touches, 1) + 1, touched_at = now
     WHERE id = holder.id;
@@ -200,9 +201,10 @@ BEGIN
             remaining := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
-        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold)
-        VALUES ({new.stored}, arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
-            lane_place(new.task, coalesce(new.priority, 0)::smallint, due, now), noted_expiry(expiry_of(new, now), now), nullif(remaining, '{}'),
+        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold)
+        VALUES ({new.stored}, coalesce(new.queue, ''), arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
+            lane_place(new.task, coalesce(new.queue, ''), coalesce(new.priority, 0)::smallint, due, now),
+            noted_expiry(expiry_of(new, now), now), nullif(remaining, '{}'),
             CASE WHEN new.behind AND remaining <> '{}' THEN new.cooldowns END, CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;

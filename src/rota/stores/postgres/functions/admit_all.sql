@@ -33,10 +33,10 @@ BEGIN
                   FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS remaining
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
-        INSERT INTO queue ({stored}, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, hold)
-        SELECT {n.stored}, n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, hold)
+        SELECT {n.stored}, coalesce(n.queue, ''), n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
-               lane_place(n.task, coalesce(n.priority, 0)::smallint, coalesce(n.at, after(now, coalesce(n.delay, 0))), now),
+               lane_place(n.task, coalesce(n.queue, ''), coalesce(n.priority, 0)::smallint, coalesce(n.at, after(now, coalesce(n.delay, 0))), now),
                noted_expiry(CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
                     ELSE n.expires_at END, now), nullif(n.remaining, '{}'), CASE WHEN n.remaining <> '{}' THEN 2 ELSE 0 END
@@ -71,6 +71,12 @@ BEGIN
     RETURN came;
 END $$;
 
+-- Note in which queues the tasks have runs: see task_queues. The queue is NULL for the default one.
+CREATE OR REPLACE FUNCTION know_queues(of_task text[], of_queue text[]) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO task_queues SELECT DISTINCT n.task, n.queue FROM unnest(of_task, of_queue) AS n (task, queue)
+    WHERE n.queue <> '' AND NOT EXISTS (SELECT FROM task_queues t WHERE t.task = n.task AND t.queue = n.queue OFFSET 0)
+$$;
+
 -- Admit the runs of a batch. Returns a decision for each run (runs, reasons), the arrivals for `to_hint` (tasks, dues), the
 -- expired runs that were ended (touched), and the decisions for `count_decisions` (d_*).
 CREATE OR REPLACE FUNCTION admit_all(
@@ -95,6 +101,9 @@ BEGIN
     runs := ARRAY(SELECT n.id FROM unnest(news) AS n);
     reasons := array_fill('accepted'::text, ARRAY[cardinality(runs)]);
     tasks := '{}'; dues := '{}'; touched := '{}';
+    IF EXISTS (SELECT FROM unnest(news) AS n WHERE n.queue <> '') THEN
+        PERFORM know_queues(ARRAY(SELECT n.task FROM unnest(news) AS n), ARRAY(SELECT n.queue FROM unnest(news) AS n));
+    END IF;
     arrived := ARRAY(SELECT nextval('arrivals') FROM generate_series(1, cardinality(news)));
     -- Lock order: the runs are numbered (`arrived`) in the order of the batch, but they are admitted in the order of task and
     -- unique key: else two batches with the same keys would deadlock. So easy runs are admitted together only if no other run
@@ -122,7 +131,7 @@ BEGIN
                 came := admit_easy(ARRAY(SELECT news[p] FROM unnest(stretch) AS p),
                                    ARRAY(SELECT arrived[p] FROM unnest(stretch) AS p), now);
                 FOREACH place IN ARRAY places_of(runs, came) LOOP admitted[place] := true; END LOOP;
-                SELECT tasks || coalesce(array_agg(q.task::text), '{}'), dues || coalesce(array_agg(q.due_at), '{}')
+                SELECT tasks || coalesce(array_agg(lane_name(q.task, q.queue)), '{}'), dues || coalesce(array_agg(q.due_at), '{}')
                 INTO tasks, dues FROM queue q WHERE q.id = ANY(came) AND q.hold + 0 = 0;
             END IF;
         END IF;
@@ -133,7 +142,9 @@ BEGIN
         runs[place] := got.run;
         reasons[place] := got.reason;
         FOREACH due IN ARRAY got.dues LOOP
-            tasks := tasks || new.task;
+            -- a join may also give room to a run in another queue
+            tasks := tasks || CASE got.reason WHEN 'joined' THEN any_lane(new.task)
+                                              ELSE lane_name(new.task, coalesce(new.queue, '')) END;
             dues := dues || due;
         END LOOP;
         IF got.late IS NOT NULL THEN

@@ -13,31 +13,33 @@ $$;
 -- `skipped`: other verbs have locked due runs. These are expected soon; but the transaction of a caller may lock a run for
 -- long, so the worker waits half as long as the run has been due, from 0.02 to 1 second.
 CREATE OR REPLACE FUNCTION wake_at(
-    who text, known text[], startable text[], again boolean, skipped boolean, schedule_floor float8, now float8
+    who text, known text[], served text[], startable text[], queues text[], again boolean, skipped boolean, schedule_floor float8, now float8
 ) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
     others float8[];
     l_tasks text[];
+    l_queues text[];
     l_priorities smallint[];
     due text[];
     unlocked float8;
     place integer := 0;
     coming float8;
 BEGIN
-    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
+    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.task) FILTER (WHERE l.head <= now),
            now + least(1, greatest(0.02, (now - max(l.head) FILTER (WHERE l.head <= now)) / 2))
-    INTO l_tasks, l_priorities, due, unlocked FROM lanes(startable) l;
+    INTO l_tasks, l_queues, l_priorities, due, unlocked FROM lanes(startable, queues) l;
     IF again AND due IS NOT NULL THEN
         RETURN now;  -- this claim ended early or was sent again: the next claim takes the due runs
     END IF;
     others := ARRAY(SELECT w.wake_at FROM workers_seen w WHERE w.idle = 1 AND w.name <> who AND w.seen_at > now - {IDLE_MEMORY}
-                    AND w.wake_at > now AND w.tasks && known);
+                    AND w.wake_at > now AND w.tasks && known
+                    AND (w.queues = '{}' OR served = '{}' OR w.queues && served));
     FOR coming IN
         SELECT c.at FROM (
-            (SELECT q.lane_at AS at FROM unnest(l_tasks, l_priorities) AS l (task, priority) CROSS JOIN LATERAL (
+            (SELECT q.lane_at AS at FROM unnest(l_tasks, l_queues, l_priorities) AS l (task, queue, priority) CROSS JOIN LATERAL (
                 SELECT q.lane_at FROM queue q
-                WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.lane_at > now
+                WHERE q.hold = 0 AND q.task = l.task AND q.queue = l.queue AND q.priority = l.priority AND q.lane_at > now
                 ORDER BY q.lane_at LIMIT cardinality(others) + 1) AS q
              ORDER BY q.lane_at LIMIT cardinality(others) + 1)
             UNION ALL
@@ -70,11 +72,12 @@ BEGIN
     RETURN fires;
 END $$;
 
--- Claim number `num` of the worker `who`, which knows the tasks `known` and has `free` seats. The same number again returns the
--- same batch. Without `offers` the claim takes runs and nothing else: see ClaimRequest. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
+-- Claim number `num` of the worker `who`, which knows the tasks `known`, serves the queues `served` (none: all queues) and has
+-- `free` seats. The same number again returns the same batch. Without `offers` the claim takes runs and nothing else: see
+-- ClaimRequest. Returns rows: the runs of the batch, the due schedules, the lapsed leases, and a header at the end.
 -- Lock order: workers (1), the row of `who`; specs (3). The rows of queue, schedules and leases are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION claim(
-    me text, skew float8, seen float8, who text, num bigint, known text[], free integer, seconds float8,
+    me text, skew float8, seen float8, who text, num bigint, known text[], served text[], free integer, seconds float8,
     report_ text, t_tasks text[], t_counts text[], t_waits text[], t_durations text[], offers boolean DEFAULT true
 ) RETURNS SETOF claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
@@ -89,6 +92,7 @@ DECLARE
     last bigint;
     took text[];
     startable text[];
+    queues text[] := ARRAY(SELECT kept_queue(s) FROM unnest(served) AS s);
     late text[];
     opened text[];
     gates text[] := '{}';
@@ -109,12 +113,12 @@ BEGIN
     -- Race: a hint may change the state before the lock is got; then the new version is locked and returned.
     SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        INSERT INTO workers VALUES (who, shown) ON CONFLICT DO NOTHING;
+        INSERT INTO workers VALUES (who, shown, served) ON CONFLICT DO NOTHING;
         INSERT INTO worker_states (name, version, n, seen_at, idle)
         SELECT who, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT FROM worker_states s WHERE s.name = who);
         SELECT s.* INTO state FROM worker_states s WHERE s.name = who ORDER BY s.version DESC LIMIT 1 FOR NO KEY UPDATE;
     END IF;
-    UPDATE workers w SET tasks = shown WHERE w.name = who AND w.tasks <> shown;
+    UPDATE workers w SET tasks = shown, queues = served WHERE w.name = who AND (w.tasks <> shown OR w.queues <> served);
     last := state.n; took := state.batch;
     fresh := num > last;
     now := now_of(skew, seen, true);
@@ -133,7 +137,7 @@ BEGIN
                          ARRAY[q.id, '*' || q.task || ' ' || coalesce(q.unique_key, q.key, '')]) OFFSET 0) AS w
                      WHERE q.id = ANY(late))))
             || ARRAY(SELECT l.task FROM lanes(ARRAY(SELECT s.name::text FROM specs s
-                                                    WHERE s.gated AND s.name = ANY(startable))) l WHERE l.head <= now));
+                                                    WHERE s.gated AND s.name = ANY(startable)), queues) l WHERE l.head <= now));
         now := now_of(skew, seen, false);
     END IF;
     IF late <> '{}' THEN
@@ -151,7 +155,7 @@ BEGIN
             -- leaves it for the next claim.
             SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
             FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u WHERE u = ANY(gates)
-                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), gates, free, seconds, now) t;
+                OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), queues, gates, free, seconds, now) t;
         END IF;
     END IF;
     IF NOT fresh THEN
@@ -174,7 +178,7 @@ BEGIN
     IF NOT offers THEN
         answered := free;  -- the caller is not idle, and wakes for nobody
     ELSIF answered < free THEN
-        wake := wake_at(who, known, startable, again OR NOT fresh, skipped, schedule_floor, now);
+        wake := wake_at(who, known, served, startable, queues, again OR NOT fresh, skipped, schedule_floor, now);
     ELSE
         wake := next_schedule(who, schedule_floor, now);
     END IF;

@@ -47,14 +47,14 @@ BEGIN
             UPDATE queue SET hold = 3, note = new_note WHERE id = which;
             IF q.hold = 0 AND q.due_at <= now THEN
                 dues := freed(q.task, q.key, false, now);
-                tasks := array_fill(q.task::text, ARRAY[cardinality(dues)]);
+                tasks := array_fill(any_lane(q.task), ARRAY[cardinality(dues)]);
             END IF;
             decided := true;
         ELSIF command = 'resume' AND q.hold = 3 THEN
             UPDATE queue SET hold = CASE WHEN needs IS NULL THEN 0 ELSE 2 END, note = new_note,
-                lane_at = lane_place(task, priority, due_at, now), expires_at = noted_expiry(expires_at, now)
+                lane_at = lane_place(task, queue, priority, due_at, now), expires_at = noted_expiry(expires_at, now)
             WHERE id = which;
-            tasks := ARRAY[q.task::text]; dues := ARRAY[q.due_at];
+            tasks := ARRAY[lane_name(q.task, q.queue)]; dues := ARRAY[q.due_at];
             decided := true;
         END IF;
         changed := decided::integer;
@@ -99,7 +99,7 @@ BEGIN
         changed := FOUND::integer;
         IF FOUND AND command = 'resume' THEN
             dues := announce(which, now);
-            tasks := array_fill(which, ARRAY[cardinality(dues)]);
+            tasks := array_fill(any_lane(which), ARRAY[cardinality(dues)]);
         END IF;
     END IF;
 END $$;

@@ -34,7 +34,7 @@ BEGIN
         DELETE FROM rates WHERE task = new.name;  -- the old rate may have no token for days
     END IF;
     IF regated THEN
-        UPDATE queue SET hold = 0, lane_at = lane_place(task, priority, due_at, now) WHERE hold = 1 AND task = new.name;
+        UPDATE queue SET hold = 0, lane_at = lane_place(task, queue, priority, due_at, now) WHERE hold = 1 AND task = new.name;
     END IF;
     IF regated OR (new.enabled AND NOT known.enabled) THEN
         dues := announce(new.name, now);
@@ -131,7 +131,7 @@ BEGIN
             item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, item.name = ANY(added), now);
         added := array_remove(added, item.name);
         IF got.dues <> '{}' THEN
-            tasks := tasks || array_fill(item.name, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
+            tasks := tasks || array_fill(any_lane(item.name), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
         END IF;
         answers[item.place] := got.answer;
     END LOOP;

@@ -31,7 +31,7 @@ BEGIN
     answer := 'changed'; of_task := q.task; of_key := q.key;
     -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     new_hold := CASE WHEN q.hold = 1 AND (due <> q.due_at OR level <> q.priority) THEN 0 ELSE q.hold END;
-    UPDATE queue SET due_at = due, lane_at = lane_place(q.task, level, due, now), expires_at = noted_expiry(expiry, now),
+    UPDATE queue SET due_at = due, lane_at = lane_place(q.task, q.queue, level, due, now), expires_at = noted_expiry(expiry, now),
         priority = level, hold = new_hold
     WHERE id = which;
     IF rewritten THEN
@@ -71,7 +71,7 @@ BEGIN
         IF got.answer = 'changed' THEN
             touched := touched || ids[i];
             d_tasks := d_tasks || got.of_task; d_keys := d_keys || got.of_key;
-            tasks := tasks || array_fill(got.of_task, ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
+            tasks := tasks || array_fill(any_lane(got.of_task), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;
         END IF;
     END LOOP;
     PERFORM count_decisions(d_tasks, d_keys, array_fill('edited'::text, ARRAY[cardinality(d_tasks)]),

@@ -56,7 +56,7 @@ BEGIN
     IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
         FOR i IN 1 .. cardinality(ready_tasks) LOOP
             room := freed(ready_tasks[i], ready_keys[i], false, now);
-            tasks := tasks || array_fill(ready_tasks[i], ARRAY[cardinality(room)]);
+            tasks := tasks || array_fill(any_lane(ready_tasks[i]), ARRAY[cardinality(room)]);
             dues := dues || room;
         END LOOP;
     END IF;

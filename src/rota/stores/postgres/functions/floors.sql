@@ -20,9 +20,11 @@
 -- A floor changes often, so its rows die often, too: they are read by version, the latest first.
 
 -- The floor of an index; rows below it are dead.
-CREATE OR REPLACE FUNCTION floor_of(which smallint, of_task text, level smallint) RETURNS float8 LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION floor_of(which smallint, of_task text, level smallint, in_queue text DEFAULT '') RETURNS float8
+LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN coalesce((SELECT f.floor FROM floors f WHERE f.kind = which AND f.task = of_task AND f.priority = level
+    RETURN coalesce((SELECT f.floor FROM floors f
+                     WHERE f.kind = which AND f.task = of_task AND f.queue = in_queue AND f.priority = level
                      ORDER BY f.version DESC LIMIT 1), '-Infinity');
 END $$;
 
@@ -66,7 +68,7 @@ END $$;
 -- The place in its lane of a run that is due at `due`: rule 2. Race: the write is noted before `intended` is read.
 -- NULL in the transaction of a caller (submit), which may stay open for long: a write noted there would keep all floors where
 -- they are. place_at_commit finds the place.
-CREATE OR REPLACE FUNCTION lane_place(of_task text, level smallint, due float8, now float8) RETURNS float8
+CREATE OR REPLACE FUNCTION lane_place(of_task text, in_queue text, level smallint, due float8, now float8) RETURNS float8
 LANGUAGE plpgsql AS $$
 DECLARE
     at float8 := greatest(due, oldest_write(now));
@@ -74,7 +76,8 @@ BEGIN
     IF current_setting('rota.open', true) <> '' THEN RETURN NULL; END IF;
     IF due >= now THEN RETURN due; END IF;
     PERFORM note_write(coarse_instant(at, now));
-    RETURN greatest(at, (SELECT f.intended FROM floors f WHERE f.kind = 0 AND f.task = of_task AND f.priority = level
+    RETURN greatest(at, (SELECT f.intended FROM floors f
+                         WHERE f.kind = 0 AND f.task = of_task AND f.queue = in_queue AND f.priority = level
                          ORDER BY f.version DESC LIMIT 1));
 END $$;
 
@@ -107,21 +110,22 @@ END $$;
 -- Raise one floor: rule 3. `head` is the lowest live row up to `bound`; NULL: there is none. `bound` is the horizon, which was
 -- read before `head`.
 CREATE OR REPLACE FUNCTION raise_floor(
-    which smallint, of_task text, level smallint, head float8, bound float8, now float8
+    which smallint, of_task text, level smallint, head float8, bound float8, now float8, in_queue text DEFAULT ''
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     known floors;
     target float8 := least(head, bound);
 BEGIN
-    SELECT * INTO known FROM floors f WHERE f.kind = which AND f.task = of_task AND f.priority = level
+    SELECT * INTO known FROM floors f
+    WHERE f.kind = which AND f.task = of_task AND f.queue = in_queue AND f.priority = level
     ORDER BY f.version DESC LIMIT 1;
     IF NOT FOUND THEN
-        INSERT INTO floors VALUES (which, of_task, level, 0, '-Infinity', target, now);
+        INSERT INTO floors VALUES (which, of_task, in_queue, level, 0, '-Infinity', target, now);
         RETURN;
     END IF;
     IF known.intended <= target THEN known.floor := known.intended; END IF;
     UPDATE floors f SET version = f.version + 1, floor = known.floor, intended = greatest(known.floor, target), raised_at = now
-    WHERE f.kind = which AND f.task = of_task AND f.priority = level AND f.version = known.version;
+    WHERE f.kind = which AND f.task = of_task AND f.queue = in_queue AND f.priority = level AND f.version = known.version;
 END $$;
 
 -- Raise the floors of the indexes from which a claim has just taken the runs `took`, every RAISE_EVERY seconds. One claim at a
@@ -129,7 +133,7 @@ END $$;
 -- so the locks on floors are held only for the commit.
 CREATE OR REPLACE FUNCTION raise_floors(took text[], now float8) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    raised_at float8 := (SELECT f.raised_at FROM floors f WHERE f.kind = 2 AND f.task = '' AND f.priority = 0
+    raised_at float8 := (SELECT f.raised_at FROM floors f WHERE f.kind = 2 AND f.task = '' AND f.queue = '' AND f.priority = 0
                          ORDER BY f.version DESC LIMIT 1);
     bound float8;
     lane record;
@@ -137,10 +141,12 @@ BEGIN
     IF now BETWEEN raised_at AND raised_at + {RAISE_EVERY} THEN RETURN; END IF;
     IF NOT pg_try_advisory_xact_lock(lock_class('floors'), 0) THEN RETURN; END IF;
     bound := horizon(now);
-    FOR lane IN SELECT DISTINCT l.task::text, l.priority FROM leases l WHERE l.id = ANY(took) LOOP
+    FOR lane IN SELECT DISTINCT l.task::text, l.queue::text, l.priority FROM leases l WHERE l.id = ANY(took) LOOP
         PERFORM raise_floor(0::smallint, lane.task, lane.priority, (
-            SELECT q.lane_at FROM queue q WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority
-              AND q.lane_at BETWEEN floor_of(0::smallint, lane.task, lane.priority) AND bound ORDER BY q.lane_at LIMIT 1), bound, now);
+            SELECT q.lane_at FROM queue q
+            WHERE q.hold = 0 AND q.task = lane.task AND q.queue = lane.queue AND q.priority = lane.priority
+              AND q.lane_at BETWEEN floor_of(0::smallint, lane.task, lane.priority, lane.queue) AND bound
+            ORDER BY q.lane_at LIMIT 1), bound, now, lane.queue);
     END LOOP;
     PERFORM raise_floor(1::smallint, '', 0::smallint, (
         SELECT q.expires_at FROM queue q WHERE q.expires_at BETWEEN floor_of(1::smallint, '', 0::smallint) AND bound AND q.hold <> 3

@@ -58,31 +58,39 @@ BEGIN
         SELECT unpark(opened.task, opened.key, tokens(opened.full_at, s.rate_interval, s.rate_burst, now), now) INTO room
         FROM specs s WHERE s.name = opened.task AND s.rate_interval IS NOT NULL;
         IF FOUND AND room <> '{}' THEN
-            tasks := tasks || array_fill(opened.task::text, ARRAY[cardinality(room)]);
+            tasks := tasks || array_fill(any_lane(opened.task), ARRAY[cardinality(room)]);
             dues := dues || room;
         END IF;
     END LOOP;
 END $$;
 
--- Unpark the `most` best runs of a key: they enter the due index. Returns their due times. Lock order: the caller has locked
+-- Unpark the best runs of a key, `most` in each queue, because a queue may have no worker: they enter the due index. Returns
+-- their due times. Lock order: the caller has locked
 -- the gate of the task, so it may lock parked runs of the task at any time.
 CREATE OR REPLACE FUNCTION unpark(which text, about text, most integer, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
-    dues float8[];
+    in_queue text := '';
+    more float8[];
+    dues float8[] := '{}';
 BEGIN
-    WITH best AS (
-        UPDATE queue SET hold = 0, lane_at = lane_place(task, priority, due_at, now) WHERE id = ANY(ARRAY(
-            SELECT q.id FROM queue q WHERE q.hold = 1 AND q.task = which AND q.key = about
-            ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most FOR NO KEY UPDATE))
-            AND hold + 0 = 1  -- find the rows by id, not by an index on `hold`
-        RETURNING due_at
-    )
-    SELECT array_agg(due_at) INTO dues FROM best;
-    RETURN coalesce(dues, '{}');
+    WHILE in_queue IS NOT NULL LOOP
+        WITH best AS (
+            UPDATE queue SET hold = 0, lane_at = lane_place(task, queue, priority, due_at, now) WHERE id = ANY(ARRAY(
+                SELECT q.id FROM queue q WHERE q.hold = 1 AND q.task = which AND q.key = about AND q.queue = in_queue
+                ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most FOR NO KEY UPDATE))
+                AND hold + 0 = 1  -- find the rows by id, not by an index on `hold`
+            RETURNING due_at
+        )
+        SELECT array_agg(due_at) INTO more FROM best;
+        dues := dues || coalesce(more, '{}');
+        in_queue := (SELECT q.queue FROM queue q WHERE q.hold = 1 AND q.task = which AND q.key = about AND q.queue > in_queue
+                     ORDER BY q.queue LIMIT 1);
+    END LOOP;
+    RETURN dues;
 END $$;
 
 -- A run of the task `which` and the key `about` gave up its seat or its place in the due index: unpark one run of the key.
--- Returns the times at which runs of the task are due; none if the task has no gate. The end of a run (`was_running`) gives
+-- Returns the times at which runs of the task, in any queue, are due; none if the task has no gate. The end of a run (`was_running`) gives
 -- no token back to a rate, so it unparks a run only if the task has a limit per key.
 CREATE OR REPLACE FUNCTION freed(which text, about text, was_running boolean, now float8) RETURNS float8[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -135,14 +143,14 @@ LANGUAGE plpgsql AS $$
 DECLARE
     room record;
 BEGIN
-    tasks := of_task; dues := array_fill(now, ARRAY[cardinality(of_task)]);
+    tasks := ARRAY(SELECT any_lane(f) FROM unnest(of_task) AS f); dues := array_fill(now, ARRAY[cardinality(of_task)]);
     FOR room IN
         SELECT f.task, unpark(f.task, f.key, f.n::integer, now) AS dues FROM (
             SELECT e.task, e.key, count(*) AS n FROM unnest(of_task, of_key) AS e (task, key) JOIN specs s ON s.name = e.task
             WHERE e.key IS NOT NULL AND s.per_key IS NOT NULL GROUP BY e.task, e.key) AS f
         WHERE EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = f.task AND q.key = f.key)
     LOOP
-        tasks := tasks || array_fill(room.task, ARRAY[cardinality(room.dues)]);
+        tasks := tasks || array_fill(any_lane(room.task), ARRAY[cardinality(room.dues)]);
         dues := dues || room.dues;
     END LOOP;
 END $$;

@@ -1,6 +1,26 @@
 -- twin: rota/stores/idle.py rota/stores/ledger/holds.py
 -- Hints: which idle workers are woken, and how other processes hear of it.
 
+-- Arrivals have the name of a lane: the task, and behind chr(31) the queue, unless it is the default queue. The queue is "*" if
+-- a run of any queue may start, because a limit of the task has room again.
+CREATE OR REPLACE FUNCTION lane_name(task text, queue text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN queue = '' THEN task ELSE task || E'\x1f' || queue END
+$$;
+
+CREATE OR REPLACE FUNCTION any_lane(task text) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT task || E'\x1f*' $$;
+
+-- The name of a queue as the tables have it: nothing for the default queue.
+CREATE OR REPLACE FUNCTION kept_queue(queue text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN queue = 'default' THEN '' ELSE queue END
+$$;
+
+-- May a worker with these tasks and queues take runs of the lane `name`?
+CREATE OR REPLACE FUNCTION serves(tasks text[], queues text[], name text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT split_part(name, E'\x1f', 1) = ANY(tasks)
+       AND (queues = '{}' OR split_part(name, E'\x1f', 2) = '*'
+            OR CASE split_part(name, E'\x1f', 2) WHEN '' THEN 'default' ELSE split_part(name, E'\x1f', 2) END = ANY(queues))
+$$;
+
 -- Mark a worker as hinted; false if another verb has locked or changed its state: it claims right now, or was just hinted.
 CREATE OR REPLACE FUNCTION mark_hinted(who text, known bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -9,16 +29,17 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Hint one idle worker that knows the task `which` (NULL: any) and does not wake by itself until `due`: the one that wakes last.
--- Returns its name; NULL if there is none.
-CREATE OR REPLACE FUNCTION hint_one(which text, due float8, now float8) RETURNS text LANGUAGE plpgsql AS $$
+-- Hint one idle worker that serves the lane `which` (NULL: any) and does not wake by itself until `due`: the one that wakes last.
+-- `of_queues`: only a worker with just these queues. Returns its name; NULL if there is none.
+CREATE OR REPLACE FUNCTION hint_one(which text, due float8, now float8, of_queues text[] DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql AS $$
 DECLARE
     candidate record;
 BEGIN
     FOR candidate IN
         SELECT w.name, w.version FROM workers_seen w
-        WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND (which IS NULL OR which = ANY(w.tasks))
-          AND coalesce(w.wake_at, 'Infinity') > due
+        WHERE w.idle = 1 AND w.seen_at > now - {IDLE_MEMORY} AND (which IS NULL OR serves(w.tasks, w.queues, which))
+          AND (of_queues IS NULL OR w.queues = of_queues) AND coalesce(w.wake_at, 'Infinity') > due
         ORDER BY coalesce(w.wake_at, 'Infinity') DESC, w.name
     LOOP
         IF mark_hinted(candidate.name, candidate.version) THEN RETURN candidate.name; END IF;
@@ -26,7 +47,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Choose an idle worker for each arrival (`tasks`, `dues`) and return the names of the chosen workers; `idle` = 2 marks them.
+-- Choose an idle worker for each arrival (`tasks`: names of lanes, `dues`) and return the names of the chosen workers; `idle` = 2
+-- marks them. For an arrival in any queue, one of the workers that serve the same queues is chosen.
 -- A worker that wakes by itself before the arrival is due is not chosen. Of the others, the worker that would wake last is
 -- chosen first. A task of NULL is a schedule: any worker can fire it, and no worker is chosen if one wakes in time.
 -- Race: a worker whose row is locked is claiming right now. It is skipped (SKIP LOCKED), and its claim may not see what this
@@ -34,7 +56,9 @@ END $$;
 CREATE OR REPLACE FUNCTION to_hint(tasks text[], dues float8[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     idle_now bigint;
+    bound boolean := EXISTS (SELECT FROM workers w WHERE w.queues <> '{}');  -- a worker serves only some queues
     hinted text[] := '{}';
+    served text[];
     found_one text;
     arrival record;
     first_tick float8;
@@ -47,11 +71,16 @@ BEGIN
                        FROM unnest(tasks, dues) AS a (task, due_at)) AS ranked
         WHERE ranked.task IS NOT NULL AND ranked.place <= idle_now ORDER BY ranked.due_at
     LOOP
-        found_one := hint_one(arrival.task, arrival.due_at, now);
-        IF found_one IS NOT NULL THEN
-            hinted := hinted || found_one;
-            EXIT WHEN cardinality(hinted) >= idle_now;
+        IF bound AND right(arrival.task, 2) = E'\x1f*' THEN
+            FOR served IN SELECT DISTINCT w.queues FROM workers_seen w WHERE w.idle = 1 AND serves(w.tasks, w.queues, arrival.task) LOOP
+                found_one := hint_one(arrival.task, arrival.due_at, now, served);
+                IF found_one IS NOT NULL THEN hinted := hinted || found_one; END IF;
+            END LOOP;
+        ELSE
+            found_one := hint_one(arrival.task, arrival.due_at, now);
+            IF found_one IS NOT NULL THEN hinted := hinted || found_one; END IF;
         END IF;
+        EXIT WHEN cardinality(hinted) >= idle_now;
     END LOOP;
     SELECT min(a.due_at) INTO first_tick FROM unnest(tasks, dues) AS a (task, due_at) WHERE a.task IS NULL;
     IF first_tick IS NOT NULL AND cardinality(hinted) = 0 AND NOT EXISTS (
@@ -65,7 +94,7 @@ END $$;
 
 -- Send hints to the other processes that listen. The server sends a NOTIFY when the transaction commits. The client of the
 -- caller gives the hints to the workers of its own process (`PostgresStore._publish`).
--- `unheard`: tasks that have a due run for which `to_hint` found no idle worker. Each process that listens wakes one of its own
+-- `unheard`: names of lanes that have a due run for which `to_hint` found no idle worker. Each process that listens wakes one of its own
 -- workers for them, if it has an idle one by then.
 CREATE OR REPLACE FUNCTION send_hints(me text, hinted text[], touched text[], unheard text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
@@ -111,19 +140,22 @@ DECLARE
           AND w.seen_at > now - {IDLE_MEMORY}
           AND NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
     fresh text[] := ARRAY(
-        SELECT l.task FROM lanes(known) l CROSS JOIN LATERAL (
-            SELECT count(*) AS n FROM workers_seen w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY} AND l.task = ANY(w.tasks)
+        SELECT lane_name(l.task, l.queue) FROM lanes(known, '{}') l CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM workers_seen w WHERE w.idle = 2 AND w.seen_at > now - {IDLE_MEMORY}
+              AND serves(w.tasks, w.queues, lane_name(l.task, l.queue))
         ) AS coming CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
-                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority AND q.lane_at BETWEEN l.floor AND now
+                SELECT FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.queue = l.queue AND q.priority = l.priority
+                  AND q.lane_at BETWEEN l.floor AND now
                 LIMIT coming.n + 1) AS q
         ) AS due
-        WHERE l.head <= now AND has_room(l.task, now) GROUP BY l.task, coming.n HAVING sum(due.n) > coming.n);
+        WHERE l.head <= now AND has_room(l.task, now) GROUP BY l.task, l.queue, coming.n HAVING sum(due.n) > coming.n);
     hinted text[] := '{}';
 BEGIN
     IF fresh <> '{}' THEN
         hinted := ARRAY(SELECT w.name FROM workers_seen w WHERE w.name = ANY(names) AND w.idle = 1
-            AND w.seen_at > now - {IDLE_MEMORY} AND w.tasks && fresh AND mark_hinted(w.name, w.version));
+            AND w.seen_at > now - {IDLE_MEMORY} AND EXISTS (SELECT FROM unnest(fresh) AS f WHERE serves(w.tasks, w.queues, f))
+            AND mark_hinted(w.name, w.version));
     END IF;
     RETURN hinted;
 END $$;

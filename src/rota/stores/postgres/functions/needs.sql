@@ -76,11 +76,11 @@ BEGIN
         UPDATE queue q SET
             needs = nullif(ARRAY(SELECT n FROM unnest(q.needs) n WHERE n <> ALL(gone)), '{}'),
             hold = CASE WHEN q.hold = 2 AND q.needs <@ gone THEN 0 ELSE q.hold END,
-            lane_at = lane_place(q.task, q.priority, q.due_at, now)
+            lane_at = lane_place(q.task, q.queue, q.priority, q.due_at, now)
         WHERE q.id = ANY(waiting) AND q.needs && gone
-        RETURNING q.id, q.task, q.due_at, q.hold, q.needs, q.cooldowns
+        RETURNING q.id, q.task, q.queue, q.due_at, q.hold, q.needs, q.cooldowns
     )
-    SELECT array_agg(f.task::text) FILTER (WHERE f.hold = 0 AND f.cooldowns IS NULL),
+    SELECT array_agg(lane_name(f.task, f.queue)) FILTER (WHERE f.hold = 0 AND f.cooldowns IS NULL),
            array_agg(f.due_at) FILTER (WHERE f.hold = 0 AND f.cooldowns IS NULL)
     INTO tasks, dues FROM freed f;
     tasks := coalesce(tasks, '{}'); dues := coalesce(dues, '{}');
@@ -90,11 +90,11 @@ BEGIN
         FROM marks m CROSS JOIN json_array_elements(child.cooldowns::json) AS rule
         WHERE m.task = child.task AND m.key = coalesce(child.unique_key, child.key, '')
           AND m.failures >= (rule ->> 0)::integer;
-        UPDATE queue q SET due_at = due, lane_at = lane_place(q.task, q.priority, due, now),
+        UPDATE queue q SET due_at = due, lane_at = lane_place(q.task, q.queue, q.priority, due, now),
             expires_at = noted_expiry(moved_expiry(q.expires_at, q.due_at, due), now)
         WHERE q.id = child.id AND q.due_at <> due;
         IF child.hold = 0 THEN
-            tasks := tasks || child.task::text;
+            tasks := tasks || lane_name(child.task, child.queue);
             dues := dues || coalesce(due, child.due_at);
         END IF;
     END LOOP;

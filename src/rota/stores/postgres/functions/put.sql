@@ -28,14 +28,15 @@ BEGIN
     now := now_of(skew, seen, true);
     IF plain AND NOT EXISTS (SELECT FROM specs s WHERE s.name = ANY(known) AND NOT s.enabled) THEN
         IF EXISTS (SELECT FROM workers_seen w WHERE w.idle = 1) THEN
-            SELECT array_agg(n.task), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
-            INTO tasks, dues FROM unnest(p_task, p_delay, p_at) AS n (task, delay, at);
+            SELECT array_agg(lane_name(n.task, coalesce(n.queue, ''))), array_agg(coalesce(n.at, now + coalesce(n.delay, 0)))
+            INTO tasks, dues FROM unnest(p_task, p_queue, p_delay, p_at) AS n (task, queue, delay, at);
             hinted := to_hint(tasks, dues, now);
         END IF;
-        INSERT INTO queue ({plain_stored}, writes_mark, priority, created_at, due_at, lane_at, expires_at)
-        SELECT {n.plain_stored}, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        IF p_queue <> '{}' THEN PERFORM know_queues(p_task, p_queue); END IF;
+        INSERT INTO queue ({plain_stored}, queue, writes_mark, priority, created_at, due_at, lane_at, expires_at)
+        SELECT {n.plain_stored}, coalesce(n.queue, ''), coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
-               CASE WHEN n.at < now THEN lane_place(n.task, coalesce(n.priority, 0)::smallint, n.at, now)
+               CASE WHEN n.at < now THEN lane_place(n.task, coalesce(n.queue, ''), coalesce(n.priority, 0)::smallint, n.at, now)
                     ELSE coalesce(n.at, after(now, coalesce(n.delay, 0))) END,
                CASE WHEN n.expires_after IS NOT NULL
                     THEN after(greatest(now, coalesce(n.at, after(now, coalesce(n.delay, 0)))), n.expires_after)
@@ -94,7 +95,7 @@ BEGIN
     PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),
-            json_build_object('tasks', ARRAY(SELECT DISTINCT n.task FROM unnest(news) AS n), 'runs', got.touched)::text);
+            json_build_object('tasks', ARRAY(SELECT DISTINCT lane_name(n.task, coalesce(n.queue, '')) FROM unnest(news) AS n), 'runs', got.touched)::text);
     END IF;
     RETURN (SELECT json_agg(json_build_array(a.run, a.reason) ORDER BY a.place)
             FROM unnest(got.runs, got.reasons) WITH ORDINALITY AS a (run, reason, place));

@@ -53,7 +53,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     new_due float8;
 BEGIN
-    UPDATE queue SET due_at = least(due_at, due), lane_at = lane_place(task, priority, least(due_at, due), now),
+    UPDATE queue SET due_at = least(due_at, due), lane_at = lane_place(task, queue, priority, least(due_at, due), now),
         failures = greatest(failures, failed_count),
         hold = CASE WHEN hold = 1 THEN 0 ELSE hold END
     WHERE id = holder.id AND body = l.body RETURNING due_at INTO new_due;
@@ -80,7 +80,7 @@ BEGIN
         INSERT INTO queue ({carried}, fence, awaited, note, hold, failures, losses, due_at, lane_at, expires_at, attempts, error,
             progress, saved, ahead)
         VALUES ({l.carried}, l.fence, l.awaited, l.note, CASE WHEN l.pause_requested THEN 3 ELSE 0 END, failed_count, lost_count,
-            due, lane_place(l.task, l.priority, due, now), CASE WHEN NOT s.called THEN noted_expiry(l.expires_at, now) END,
+            due, lane_place(l.task, l.queue, l.priority, due, now), CASE WHEN NOT s.called THEN noted_expiry(l.expires_at, now) END,
             attempts_of(l, s.attempt, now), s.error,
             coalesce(s.progress, l.progress), coalesce(s.saved, l.saved), awaited_by_holder)
         ON CONFLICT DO NOTHING;
@@ -89,7 +89,7 @@ BEGIN
             DELETE FROM queue WHERE id = l.id;  -- another equal run was tried too, and is `ahead` already
         ELSIF FOUND THEN
             IF NOT l.pause_requested THEN
-                tasks := tasks || l.task::text;
+                tasks := tasks || lane_name(l.task, l.queue);
                 dues := dues || due;
             END IF;
             RETURN;
@@ -108,7 +108,7 @@ BEGIN
         ELSIF FOUND AND NOT awaited_by_holder THEN
             due := give_way(l, holder, due, failed_count, now);
             IF due IS NOT NULL THEN
-                tasks := tasks || holder.task::text;
+                tasks := tasks || lane_name(holder.task, holder.queue);
                 dues := dues || due;
             END IF;
             heir := holder.id;
@@ -173,7 +173,7 @@ BEGIN
     END IF;
     IF l.gated OR EXISTS (SELECT FROM specs WHERE name = l.task AND gated) THEN
         room := freed(l.task, l.key, true, now);
-        tasks := tasks || array_fill(l.task::text, ARRAY[cardinality(room)]);
+        tasks := tasks || array_fill(any_lane(l.task), ARRAY[cardinality(room)]);
         dues := dues || room;
     END IF;
     IF s.stops IS NOT NULL AND final IS NOT NULL THEN

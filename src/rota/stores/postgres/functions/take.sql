@@ -1,27 +1,35 @@
 -- twin: rota/stores/ledger/claim.py
 -- Take runs for a claim: the best due runs that may start now.
 
--- The lanes of these tasks, each with its floor and with the place of its first run; NULL: it has none. A few look-ups per
--- lane, however many runs the lane has, and however many it had. The next lane is one that has a floor, or one that has runs:
--- the look for a lane without a floor is between the lanes that have floors, and does not walk over their dead rows.
-CREATE OR REPLACE FUNCTION lanes(tasks text[]) RETURNS TABLE (task text, priority smallint, floor float8, head float8)
+-- The lanes of these tasks in these queues (without `queues`, in all), each with its floor and with the place of its first run;
+-- NULL: it has none. A few look-ups per lane, however many runs the lane has, and however many it had. The next lane is one
+-- that has a floor, or one that has runs: the look for a lane without a floor is between the lanes that have floors, and does not
+-- walk over their dead rows. The other queues of a task are in task_queues: a look for them in the due index would walk over
+-- dead rows.
+CREATE OR REPLACE FUNCTION lanes(tasks text[], queues text[])
+RETURNS TABLE (task text, queue text, priority smallint, floor float8, head float8)
 LANGUAGE sql STABLE ROWS 10 AS $$
-    WITH RECURSIVE lane (task, priority) AS (
-        SELECT known, 32768 FROM unnest(tasks) AS known
+    WITH RECURSIVE lane (task, queue, priority) AS (
+        SELECT s.task, s.queue, 32768 FROM (
+            SELECT known, kept FROM unnest(tasks) AS known CROSS JOIN unnest(CASE WHEN queues = '{}' THEN '{""}' ELSE queues END) AS kept
+            UNION SELECT t.task::text, t.queue::text FROM task_queues t WHERE queues = '{}' AND t.task = ANY(tasks)) AS s (task, queue)
         UNION ALL
-        SELECT lane.task, coalesce((
-            SELECT q.priority FROM queue q WHERE q.hold = 0 AND q.task = lane.task AND q.priority < lane.priority
+        SELECT lane.task, lane.queue, coalesce((
+            SELECT q.priority FROM queue q
+            WHERE q.hold = 0 AND q.task = lane.task AND q.queue = lane.queue AND q.priority < lane.priority
               AND q.priority > coalesce(known.priority, -32769) ORDER BY q.priority DESC LIMIT 1), known.priority)::integer
         FROM lane CROSS JOIN LATERAL (
-            SELECT (SELECT f.priority::integer FROM floors f WHERE f.kind = 0 AND f.task = lane.task AND f.priority < lane.priority
+            SELECT (SELECT f.priority::integer FROM floors f
+                    WHERE f.kind = 0 AND f.task = lane.task AND f.queue = lane.queue AND f.priority < lane.priority
                     ORDER BY f.priority DESC, f.version DESC LIMIT 1)) AS known (priority)
         WHERE lane.priority IS NOT NULL
     )
-    SELECT l.task, l.priority, l.floor,
-           (SELECT q.lane_at FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.priority = l.priority
+    SELECT l.task, l.queue, l.priority, l.floor,
+           (SELECT q.lane_at FROM queue q WHERE q.hold = 0 AND q.task = l.task AND q.queue = l.queue AND q.priority = l.priority
               AND q.lane_at >= l.floor ORDER BY q.lane_at LIMIT 1)
-    FROM (SELECT lane.task, lane.priority::smallint AS priority, coalesce((
-              SELECT f.floor FROM floors f WHERE f.kind = 0 AND f.task = lane.task AND f.priority = lane.priority
+    FROM (SELECT lane.task, lane.queue, lane.priority::smallint AS priority, coalesce((
+              SELECT f.floor FROM floors f
+              WHERE f.kind = 0 AND f.task = lane.task AND f.queue = lane.queue AND f.priority = lane.priority
               ORDER BY f.version DESC LIMIT 1), '-Infinity') AS floor
           FROM lane WHERE lane.priority < 32768 OFFSET 0) AS l
 $$;
@@ -34,7 +42,7 @@ $$;
 -- run. `skipped`: another verb has locked some of the runs.
 -- Lock order: the caller has locked the gates, so the numbers that they count do not change. Runs are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION take(
-    who text, num bigint, l_tasks text[], l_priorities smallint[], l_floors float8[], gates text[], most integer,
+    who text, num bigint, l_tasks text[], l_queues text[], l_priorities smallint[], l_floors float8[], gates text[], most integer,
     look integer, suspects boolean, seconds float8, now float8,
     OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
@@ -43,9 +51,10 @@ DECLARE
     most_locked integer := CASE WHEN gates = '{}' THEN most ELSE look END;
 BEGIN
     best := ARRAY(
-        SELECT q.id FROM unnest(l_tasks, l_priorities, l_floors) AS lane (task, priority, floor) CROSS JOIN LATERAL (
+        SELECT q.id FROM unnest(l_tasks, l_queues, l_priorities, l_floors) AS lane (task, queue, priority, floor) CROSS JOIN LATERAL (
             SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
-            WHERE q.hold = 0 AND q.task = lane.task AND q.priority = lane.priority AND q.lane_at BETWEEN lane.floor AND now
+            WHERE q.hold = 0 AND q.task = lane.task AND q.queue = lane.queue AND q.priority = lane.priority
+              AND q.lane_at BETWEEN lane.floor AND now
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.lane_at, q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
@@ -128,11 +137,12 @@ $$;
 -- `passed_over`: a suspect is due and was not taken, because a suspect runs alone in its worker.
 -- `skipped`: seats are left empty although runs are due, because other verbs have locked these runs.
 CREATE OR REPLACE FUNCTION take_all(
-    who text, num bigint, startable text[], gates text[], free integer, seconds float8, now float8,
+    who text, num bigint, startable text[], queues text[], gates text[], free integer, seconds float8, now float8,
     OUT batch text[], OUT passed_over boolean, OUT again boolean, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     l_tasks text[];
+    l_queues text[];
     l_priorities smallint[];
     l_floors float8[];
     alone boolean;
@@ -144,22 +154,22 @@ DECLARE
     locked boolean := false;
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
-    SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.floor) INTO l_tasks, l_priorities, l_floors
-    FROM lanes(startable) l WHERE l.head <= now;
+    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor)
+    INTO l_tasks, l_queues, l_priorities, l_floors FROM lanes(startable, queues) l WHERE l.head <= now;
     IF l_tasks IS NULL THEN RETURN; END IF;
     alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
     suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
-                        AND q.due_at <= now);
+                        AND (queues = '{}' OR q.queue = ANY(queues)) AND q.due_at <= now);
     IF cardinality(l_tasks) = 1 AND l_tasks[1] <> ALL(gates) AND NOT suspects THEN
-        batch := take_lane(who, num, l_tasks[1], l_priorities[1], l_floors[1], free, seconds, now);
+        batch := take_lane(who, num, l_tasks[1], l_queues[1], l_priorities[1], l_floors[1], free, seconds, now);
         passed_over := NOT alone;
         skipped := cardinality(batch) < free AND EXISTS (
-            SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.priority = l_priorities[1]
+            SELECT FROM queue q WHERE q.hold = 0 AND q.task = l_tasks[1] AND q.queue = l_queues[1] AND q.priority = l_priorities[1]
               AND q.lane_at BETWEEN l_floors[1] AND now AND (q.expires_at IS NULL OR q.expires_at > now));
         RETURN;
     END IF;
     IF suspects AND alone THEN
-        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, l_floors, gates, 1, 200, true, seconds, now);
+        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_floors, gates, 1, 200, true, seconds, now);
         IF got.taken IS NOT NULL THEN
             batch := got.taken; passed_over := true; again := true;
             RETURN;
@@ -169,15 +179,16 @@ BEGIN
     WHILE cardinality(batch) < free AND parked < {PARKED_AT_ONCE} LOOP
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
         IF gates <> '{}' THEN look := least(look, {PARKED_AT_ONCE} - parked); END IF;
-        SELECT * INTO got FROM take(who, num, l_tasks, l_priorities, l_floors, gates, free - cardinality(batch), look, false,
-                                    seconds, now);
+        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_floors, gates, free - cardinality(batch), look,
+                                    false, seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
         wider := wider + got.skipped::integer;  -- other claims are taking the first runs: look at more runs
         batch := batch || got.taken;
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN
-            SELECT array_agg(l.task), array_agg(l.priority), array_agg(l.floor) INTO l_tasks, l_priorities, l_floors
-            FROM unnest(l_tasks, l_priorities, l_floors) AS l (task, priority, floor) WHERE l.task <> ALL(got.shut);
+            SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor)
+            INTO l_tasks, l_queues, l_priorities, l_floors
+            FROM unnest(l_tasks, l_queues, l_priorities, l_floors) AS l (task, queue, priority, floor) WHERE l.task <> ALL(got.shut);
             EXIT WHEN l_tasks IS NULL;
         END IF;
     END LOOP;
@@ -185,14 +196,15 @@ BEGIN
     skipped := cardinality(batch) < free AND (locked OR got.skipped);
     passed_over := NOT alone OR (suspects AND (cardinality(batch) < free OR EXISTS (
         SELECT FROM queue q, leases l
-        WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks) AND q.due_at <= now AND l.id = batch[cardinality(batch)]
+        WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks) AND (queues = '{}' OR q.queue = ANY(queues))
+          AND q.due_at <= now AND l.id = batch[cardinality(batch)]
           AND (-q.priority, q.due_at, q.seq) < (-l.priority, l.due_at, l.seq))));
 END $$;
 
 -- Take runs in the common case, by one statement: one lane, no gate, no suspect. Runs that another verb has locked are skipped
 -- (SKIP LOCKED).
 CREATE OR REPLACE FUNCTION take_lane(
-    who text, num bigint, which text, level smallint, lane_floor float8, free integer, seconds float8, now float8
+    who text, num bigint, which text, in_queue text, level smallint, lane_floor float8, free integer, seconds float8, now float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     batch text[];
@@ -200,7 +212,8 @@ BEGIN
     WITH gone AS (
         DELETE FROM queue WHERE ctid = ANY(ARRAY(
             SELECT q.ctid FROM queue q
-            WHERE q.hold = 0 AND q.task = which AND q.priority = level AND q.lane_at BETWEEN lane_floor AND now
+            WHERE q.hold = 0 AND q.task = which AND q.queue = in_queue AND q.priority = level
+              AND q.lane_at BETWEEN lane_floor AND now
               AND (q.expires_at IS NULL OR q.expires_at > now)
             ORDER BY q.lane_at, q.due_at, q.seq LIMIT free FOR UPDATE SKIP LOCKED)) RETURNING *
     ), kept AS (

@@ -18,5 +18,5 @@ CREATE OR REPLACE VIEW claimed AS SELECT NULL::text AS kind, NULL::text AS name,
 -- Workers as they are now.
 CREATE OR REPLACE VIEW workers_seen AS
 SELECT w.name, w.tasks, s.version, s.n, s.seen_at, s.wake_at, s.idle, s.batch, s.report,
-       w.seats, w.quiet, w.stop FROM workers w CROSS JOIN LATERAL (
+       w.seats, w.quiet, w.stop, w.queues FROM workers w CROSS JOIN LATERAL (
     SELECT * FROM worker_states s WHERE s.name = w.name ORDER BY s.version DESC LIMIT 1) AS s;

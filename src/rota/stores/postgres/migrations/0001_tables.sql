@@ -27,12 +27,13 @@ CREATE SEQUENCE clock;
 CREATE TABLE floors (
     kind      smallint NOT NULL,
     task      text     COLLATE "C" NOT NULL,       -- of a lane; '' for the other kinds
+    queue     text     COLLATE "C" NOT NULL,       -- of a lane, as in the table queue; '' for the other kinds
     priority  smallint NOT NULL,                   -- of a lane; 0 for the other kinds
     version   bigint   NOT NULL,                   -- grows with every change: the latest version is read first
     floor     float8   NOT NULL,
     intended  float8   NOT NULL,                   -- the next floor
     raised_at float8   NOT NULL,
-    PRIMARY KEY (kind, task, priority, version)
+    PRIMARY KEY (kind, task, queue, priority, version)
 );
 
 CREATE TABLE queue (
@@ -55,6 +56,7 @@ CREATE TABLE queue (
     task       text     COLLATE "C" NOT NULL,
     key        text     COLLATE "C",
     unique_key text     COLLATE "C",               -- NULL: it has no unique key
+    queue      text     COLLATE "C" NOT NULL DEFAULT '',  -- '': the default queue
     body       bytea    NOT NULL,                  -- domain.codec: the submitter writes it, a worker never does
     needs      text[],                             -- ids of the runs and names that it waits for: see domain.needs
     cooldowns  text,                               -- JSON: the cooldown rules that apply when its last need is met
@@ -65,9 +67,9 @@ CREATE TABLE queue (
     saved      bytea                               -- the handler's checkpoint
 );
 
--- queue_due is the due index: it has a lane for each task and priority, in the order of the due times.
-CREATE INDEX queue_due      ON queue (task, priority DESC, lane_at, due_at, seq) WHERE hold = 0;
-CREATE INDEX queue_parked   ON queue (task, key, priority DESC, due_at, seq) WHERE hold = 1;
+-- queue_due is the due index: it has a lane for each task, queue and priority, in the order of the due times.
+CREATE INDEX queue_due      ON queue (task, queue, priority DESC, lane_at, due_at, seq) WHERE hold = 0;
+CREATE INDEX queue_parked   ON queue (task, key, queue, priority DESC, due_at, seq) WHERE hold = 1;
 CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
 CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL AND hold <> 3;
@@ -82,6 +84,14 @@ CREATE UNIQUE INDEX queue_unique ON queue (task, unique_key, ahead) WHERE unique
 CREATE FUNCTION place_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER place_at_commit AFTER INSERT OR UPDATE ON queue DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW WHEN (NEW.lane_at IS NULL) EXECUTE FUNCTION place_at_commit();
+
+-- The queues of tasks, except the default one: where a worker of all queues looks for runs. No row is ever removed, because a
+-- put that finds its row relies on it. There is no key: two puts may add the same row, and neither waits for the other.
+CREATE TABLE task_queues (
+    task  text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL
+);
+CREATE INDEX task_queues_of ON task_queues (task, queue);
 
 CREATE TABLE leases (
     seq          bigint   NOT NULL,
@@ -107,6 +117,7 @@ CREATE TABLE leases (
     task         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C",
     unique_key   text     COLLATE "C",
+    queue        text     COLLATE "C" NOT NULL,
     worker       text     COLLATE "C" NOT NULL,
     body         bytea    NOT NULL,
     needs        text[],
@@ -142,6 +153,7 @@ CREATE TABLE finished (
     task         text     COLLATE "C" NOT NULL,
     key          text     COLLATE "C",
     unique_key   text     COLLATE "C",
+    queue        text     COLLATE "C" NOT NULL,
     state        text     COLLATE "C" NOT NULL,
     reason       text     COLLATE "C",
     body         bytea    NOT NULL,
@@ -258,6 +270,7 @@ CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner
 CREATE TABLE workers (
     name     text     COLLATE "C" PRIMARY KEY,
     tasks    text[]   NOT NULL,
+    queues   text[]   NOT NULL,                    -- the queues that it serves; empty: all queues
     -- what people ask of it: see Orders in rota/store/reports.py
     seats    integer  NOT NULL DEFAULT 0,
     quiet    boolean  NOT NULL DEFAULT false,
@@ -299,7 +312,7 @@ CREATE TABLE listeners (
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
-    max_pending integer, needs text, behind boolean, grp text
+    max_pending integer, needs text, behind boolean, grp text, queue text
 );
 
 -- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.

@@ -2,11 +2,12 @@
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
-local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took, alone = unpack(request, 1, 11)
+local worker, n, crew, free, seconds, report, tallies, has_tasks, ready, took, queues, alone = unpack(request, 1, 12)
 
--- `crew` is a digest of the worker's tasks. The tasks themselves are read only when the crew is new.
+-- `crew` is a digest of the worker's tasks and queues. These themselves are read only when the crew is new.
 if has_tasks and call("EXISTS", ROOT .. "c:" .. crew) == 0 then
   book.send("SADD", ROOT .. "c:" .. crew, cmsgpack.unpack(ARGV[4]))
+  if queues then book.send("SADD", ROOT .. "cq:" .. crew, queues) end
   call("HSET", ROOT .. "crews", crew, ARGV[5])
 end
 
@@ -22,14 +23,14 @@ local function due_lanes()
   local levels, priorities = {}, {}
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
   for i = 1, #heads, 2 do
-    local priority, bang, task = heads[i]:match("^(%-?%d+)(!?):(.*)$")
+    local priority, bang, name = heads[i]:match("^(%-?%d+)(!?):(.*)$")
     priority = tonumber(priority)
     if not levels[priority] then
       levels[priority] = {}
       priorities[#priorities + 1] = priority
     end
     table.insert(levels[priority], {
-      name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", task = task, at = 0,
+      name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", served = name, task = book.task_of(name), at = 0,
     })
   end
   table.sort(priorities, function(a, b) return a > b end)
@@ -38,7 +39,7 @@ end
 
 -- Whether this worker may take runs of `lane`. Called only for lanes that `walk` reaches, because it reads the task's spec.
 local function may_open(lane)
-  if not wakes.is_open(crew, lane.task) then return false end
+  if not wakes.is_open(crew, lane.served) then return false end
   if lane.suspect and not suspects then
     skipped_suspect = true
     return false

@@ -30,7 +30,7 @@ local function resume(run)
   run.state, run[NOTE] = book.queued_state(run, false), note
   book.enter(run)
   book.save(run)
-  book.arrive(run[TASK], run[DUE_AT])
+  book.arrive_run(run)
 end
 
 -- Carry out the command; return whether it changed `run`.
@@ -78,16 +78,18 @@ local function nothing() return 0 end
 local function waiting_of(task)
   local ids, places = {}, {}
   for _, lane in ipairs(call("ZRANGE", HEADS, 0, -1)) do
-    if lane:match("^%-?%d+!?:(.*)$") == task and #places < DROPPED_AT_ONCE then
+    if lane:match("^%-?%d+!?:([^%z]*)") == task and #places < DROPPED_AT_ONCE then
       for _, at in ipairs(call("ZRANGE", ROOT .. "q:" .. lane, 0, DROPPED_AT_ONCE - #places - 1)) do
         places[#places + 1] = at
       end
     end
   end
-  for _, key in ipairs(call("ZRANGE", ROOT .. "keys:" .. task, 0, DROPPED_AT_ONCE)) do
-    if #places >= DROPPED_AT_ONCE then break end
-    for _, at in ipairs(call("ZRANGE", ROOT .. "parked:" .. pair(task, key), 0, DROPPED_AT_ONCE - #places - 1)) do
-      places[#places + 1] = at:sub(-12)
+  for _, name in ipairs(holds.parked_names(task)) do
+    for _, key in ipairs(call("ZRANGE", ROOT .. "keys:" .. name, 0, DROPPED_AT_ONCE)) do
+      if #places >= DROPPED_AT_ONCE then break end
+      for _, at in ipairs(call("ZRANGE", book.parked_key(name, key), 0, DROPPED_AT_ONCE - #places - 1)) do
+        places[#places + 1] = at:sub(-12)
+      end
     end
   end
   for _, id in pairs(book.ids_of(places)) do ids[#ids + 1] = id end

@@ -18,7 +18,7 @@ end
 
 -- Hint a worker if `run` may start sooner than before, and let another run start if it is later.
 local function move(run, state, before, level)
-  if run.state == "q" and (run[DUE_AT] < before or state ~= "q") then book.arrive(run[TASK], run[DUE_AT]) end
+  if run.state == "q" and (run[DUE_AT] < before or state ~= "q") then book.arrive_run(run) end
   if run[DUE_AT] > before or run[PRIORITY] < level then holds.freed(run, state, before) end
 end
 

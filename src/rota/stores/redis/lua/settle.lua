@@ -51,7 +51,7 @@ local function give_way(run, due)
         if holder.state == "k" then holder.state = "q" end
         book.enter(holder)
         book.save(holder)
-        book.arrive(holder[TASK], holder[DUE_AT])
+        book.arrive_run(holder)
       end
       policies.count_decision(run[TASK], run[KEY], "superseded", 1, holder.id)
       return true
@@ -82,7 +82,7 @@ local function requeue(run, settlement)
   run.state, run.lease = paused and "p" or book.queued_state(run, false), nil
   book.enter(run)
   book.save(run)
-  if run.state == "q" then book.arrive(run[TASK], due) end
+  if run.state == "q" then book.arrive_run(run) end
 end
 
 local function mark_after(run, settlement)

@@ -27,7 +27,7 @@ local function forget_workers()
   for _, crew in ipairs(call("HKEYS", ROOT .. "crews")) do
     if not used[crew] then
       call("HDEL", ROOT .. "crews", crew)
-      call("DEL", ROOT .. "c:" .. crew, ROOT .. "i:" .. crew)
+      call("DEL", ROOT .. "c:" .. crew, ROOT .. "cq:" .. crew, ROOT .. "i:" .. crew)
       call("SREM", IDLE, crew)
     end
   end

@@ -15,6 +15,7 @@ CREATE TABLE runs (
     unique_key   TEXT,                         -- the key by which it is unique; NULL: it need not be
     grp          TEXT,                         -- the flow, chain or plan that it belongs to
     writes_mark  INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
+    queue        TEXT    NOT NULL DEFAULT '',  -- '': the default queue
     priority     INTEGER NOT NULL,
     created_at   REAL    NOT NULL,
     touches      INTEGER NOT NULL DEFAULT 1,   -- number of puts, joins included
@@ -50,9 +51,9 @@ CREATE TABLE runs (
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
 
--- The due index: a lane for each task and priority, in the order in which its runs are due.
-CREATE INDEX runs_due      ON runs (task, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
-CREATE INDEX runs_parked   ON runs (task, key, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
+-- The due index: a lane for each task, queue and priority, in the order in which its runs are due.
+CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
+CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
 CREATE INDEX runs_running  ON runs (task, key) WHERE state = 'running';
@@ -126,6 +127,7 @@ CREATE TABLE workers (
     name    TEXT    PRIMARY KEY,
     n       INTEGER NOT NULL,                  -- its latest claim
     tasks   TEXT    NOT NULL,                  -- JSON array of names
+    queues  TEXT    NOT NULL DEFAULT '[]',     -- JSON array of names; empty: all queues
     seen_at REAL    NOT NULL,
     idle    INTEGER NOT NULL,                  -- 0: busy; 1: its claim left seats empty; 2: it was sent a hint since
     wake_at REAL,

@@ -78,7 +78,7 @@ function admit.join_holder(run, item)
   admit.rewrite(run, item)
   book.enter(run)
   book.save(run)
-  if run.state == "q" and (due < before or state ~= "q") then book.arrive(run[TASK], due) end
+  if run.state == "q" and (due < before or state ~= "q") then book.arrive_run(run) end
   if due > before or run.state == "w" then holds.freed(run, state, before) end
   return run.id, "joined"
 end
@@ -134,11 +134,17 @@ function admit.bring_in(item, needs, parked, due)
   local bucket = math.floor(seq / BUCKET)
   book.hput(ROOT .. "o:" .. bucket, seq, id)
   book.zput(BUCKETS, bucket, bucket)
+  if item[I_QUEUE] then
+    local run = book.get(id)
+    run[QUEUE] = item[I_QUEUE]
+    book.save(run)
+  end
   if state == "q" then
+    local name = book.lane_name(task, item[I_QUEUE])
     book.add(COUNTS, "q:" .. task, 1)
-    book.lane_add(item[I_PRIORITY] .. ":" .. task, seq, due)
+    book.lane_add(item[I_PRIORITY] .. ":" .. name, seq, due)
     if expires then book.zput(EXPIRING, id, expires) end
-    book.arrive(task, due)
+    book.arrive(name, due)
     newcomer = id
   else
     book.enter(book.get(id))

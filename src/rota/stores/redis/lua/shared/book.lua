@@ -23,7 +23,7 @@ local GROUPED = ROOT .. "grouped"
 
 local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
 local runs, changed, restated, lanes = {}, {}, {}, {}
-local arrival_tasks, arrival_dues, touched = {}, {}, {}
+local arrival_names, arrival_dues, touched = {}, {}, {}
 local form_fields = FORM_FIELDS
 local newcomer -- the id of the last run that this script has put into a lane
 
@@ -96,13 +96,21 @@ function book.write_counts()
   added = {}
 end
 
+-- The name of the lanes of a task in a queue: the task, and behind a NUL the queue if it is not the default one. An arrival of
+-- any queue has the queue "*". %z is NUL in a pattern.
+function book.lane_name(task, queue) return queue and task .. "\0" .. queue or task end
+function book.task_of(name) return name:match("^[^%z]*") end
+
 function book.lane_of(run)
-  return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. run[TASK]
+  return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. book.lane_name(run[TASK], run[QUEUE])
 end
+
+-- The set of the parked runs of a key in one queue; `name` is a lane_name.
+function book.parked_key(name, key) return ROOT .. "parked:" .. pair(name, key) end
 
 function book.place(seq) return string.format("%012d", seq) end
 
--- The member of a parked run in parked:<task, key>. All scores there are 0, so the set is in the order of its members: the
+-- The member of a parked run in its parked_key. All scores there are 0, so the set is in the order of its members: the
 -- highest priority first, then the earliest due time, then the first arrival.
 function book.parked_place(run)
   return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
@@ -211,7 +219,7 @@ function book.leave(run)
     if state == "q" then
       book.lane_drop(book.lane_of(run), run[SEQ])
     elseif state == "k" then
-      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), false)
+      book.zput(book.parked_key(book.lane_name(task, run[QUEUE]), run[KEY]), book.parked_place(run), false)
     else
       book.add(COUNTS, "w:" .. task, -1)
       book.zput(ROOT .. "held:" .. task, run.id, false)
@@ -236,8 +244,10 @@ function book.enter(run)
     if state == "q" then
       book.lane_add(book.lane_of(run), run[SEQ], run[DUE_AT])
     elseif state == "k" then
-      book.zput(ROOT .. "parked:" .. pair(task, run[KEY]), book.parked_place(run), 0)
-      book.zput(ROOT .. "keys:" .. task, run[KEY], 0)
+      local name = book.lane_name(task, run[QUEUE])
+      book.zput(book.parked_key(name, run[KEY]), book.parked_place(run), 0)
+      book.zput(ROOT .. "keys:" .. name, run[KEY], 0)
+      if run[QUEUE] then call("SADD", ROOT .. "parks:" .. task, name) end
     else
       book.add(COUNTS, "w:" .. task, 1)
       book.zput(ROOT .. "held:" .. task, run.id, 0)
@@ -291,11 +301,13 @@ function book.finish(run, state, reason)
   book.save(run)
 end
 
--- Note that a run of `task` is due at `due`; if `task` is false, a schedule is due. hints.conclude wakes workers for it.
-function book.arrive(task, due)
-  arrival_tasks[#arrival_tasks + 1] = task
+-- Note that a run of the lanes `name` is due at `due`; if `name` is false, a schedule is due. hints.conclude wakes workers.
+function book.arrive(name, due)
+  arrival_names[#arrival_names + 1] = name
   arrival_dues[#arrival_dues + 1] = due
 end
+
+function book.arrive_run(run) book.arrive(book.lane_name(run[TASK], run[QUEUE]), run[DUE_AT]) end
 
 function book.write_runs()
   for id, run in pairs(changed) do

@@ -58,7 +58,7 @@ function gates.keep_rates(gate_of_task)
       for key, full in pairs(gate.spec[S_EACH] and gate.rates or {}) do
         if full > 0 then
           book.zput(name, key, full)
-          local waits_for_it = not gates.is_saturated(gate, key) and holds.best_parked(task, key)
+          local waits_for_it = not gates.is_saturated(gate, key) and holds.has_parked(task, key)
           book.zput(OPENINGS, pair(task, key), waits_for_it and policies.opens_at(gate.spec, full))
         end
       end

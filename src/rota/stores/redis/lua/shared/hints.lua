@@ -1,6 +1,7 @@
 -- twin: rota/stores/idle.py
--- Hints: wake as many idle workers as there are runs for, not all of them. Workers that have the same tasks are a crew:
--- c:<crew> has its tasks, and i:<crew> its idle workers, scored by the time at which each claims again without a hint.
+-- Hints: wake as many idle workers as there are runs for, not all of them. Workers that have the same tasks and queues are a
+-- crew: c:<crew> has its tasks, and i:<crew> its idle workers, scored by the time at which each claims again without a hint.
+-- The name of a crew begins with "q" if it serves only the queues in cq:<crew>; another crew serves all queues.
 local hints = {}
 
 local IDLE, SEEN = ROOT .. "idle", ROOT .. "seen"
@@ -15,6 +16,16 @@ function hints.knows(crew, task)
   local name = crew .. task
   if known[name] == nil then known[name] = call("SISMEMBER", ROOT .. "c:" .. crew, task) == 1 end
   return known[name]
+end
+
+function hints.is_bound(crew) return crew:sub(1, 1) == "q" end
+
+-- Whether `crew` may take runs of the lanes `name` (book.lane_name).
+function hints.serves(crew, name)
+  local task, queue = name:match("^([^%z]*)%z?(.*)$")
+  if not hints.knows(crew, task) then return false end
+  if queue == "*" or not hints.is_bound(crew) then return true end
+  return call("SISMEMBER", ROOT .. "cq:" .. crew, queue == "" and "default" or queue) == 1
 end
 
 -- The idle workers of `crew` that claimed within IDLE_MEMORY seconds; those that wake last come first. The others are
@@ -47,27 +58,38 @@ function hints.all_sleepers(most)
   return found
 end
 
--- Choose one idle worker for each arrival, unless that worker claims in time without a hint. An arrival without a task is a
+-- Take from `asleep` the first worker that serves the lanes `name`, unless it wakes by itself until `due`. If a run of any queue
+-- may start, take one such worker of each crew that serves only some queues. Return whether a worker serves these lanes.
+function hints.choose_sleepers(asleep, name, due, hinted)
+  local any, seen, at = name:sub(-2) == "\0*", {}, 1
+  while asleep[at] do
+    local crew = asleep[at][3]
+    local group = hints.is_bound(crew) and crew or "all"
+    if not seen[group] and hints.serves(crew, name) then
+      seen[group] = true
+      if asleep[at][2] > due then
+        hinted[#hinted + 1] = table.remove(asleep, at)
+        at = at - 1
+      end
+      if not any then break end
+    end
+    at = at + 1
+  end
+  return next(seen) ~= nil
+end
+
+-- Choose one idle worker for each arrival, unless that worker claims in time without a hint. An arrival without a name is a
 -- schedule: any worker can fire it, and one worker that claims in time is enough.
 function hints.to_hint()
   local tick
-  for i, task in ipairs(arrival_tasks) do
-    if not task and (not tick or arrival_dues[i] < tick) then tick = arrival_dues[i] end
+  for i, name in ipairs(arrival_names) do
+    if not name and (not tick or arrival_dues[i] < tick) then tick = arrival_dues[i] end
   end
-  local asleep = hints.all_sleepers(tick and math.huge or #arrival_tasks)
+  local asleep = hints.all_sleepers(tick and math.huge or #arrival_names)
   local hinted, nobody = {}, {}
-  for i, task in ipairs(arrival_tasks) do
+  for i, name in ipairs(arrival_names) do
     if #asleep == 0 then break end
-    if task and not nobody[task] then
-      nobody[task] = true
-      for at, sleeper in ipairs(asleep) do
-        if hints.knows(sleeper[3], task) then
-          nobody[task] = nil
-          if sleeper[2] > arrival_dues[i] then hinted[#hinted + 1] = table.remove(asleep, at) end
-          break
-        end
-      end
-    end
+    if name and not nobody[name] then nobody[name] = not hints.choose_sleepers(asleep, name, arrival_dues[i], hinted) end
   end
   if tick and #asleep > 0 and #hinted == 0 and asleep[#asleep][2] > tick then hinted[1] = asleep[1] end
   return hinted
@@ -92,7 +114,7 @@ end
 -- and the worker's next claim says which handed run it took; if it took none, that claim returns the run. The run is read
 -- again here, because a later run of the same put may have joined it and moved its due time.
 function hints.hand_over(sleeper)
-  local worker, spec = sleeper[1], policies.spec_of(arrival_tasks[1])
+  local worker, spec = sleeper[1], policies.spec_of(book.task_of(arrival_names[1]))
   local channel = ROOT .. "hints:" .. worker
   if arrival_dues[1] > now or policies.starts_nothing(spec) or policies.is_gated(spec) then return false end
   local row = call("HGET", ROOT .. "workers", worker)
@@ -123,10 +145,10 @@ end
 function hints.conclude()
   policies.write_decisions()
   local workers, ids = {}, {}
-  if #arrival_tasks > 0 then
+  if #arrival_names > 0 then
     for _, sleeper in ipairs(hints.to_hint()) do
       call("ZREM", ROOT .. "i:" .. sleeper[3], sleeper[1])
-      local handed = #arrival_tasks == 1 and newcomer and hints.hand_over(sleeper)
+      local handed = #arrival_names == 1 and newcomer and hints.hand_over(sleeper)
       if not handed then workers[#workers + 1] = sleeper[1] end
     end
   end

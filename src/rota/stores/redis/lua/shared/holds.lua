@@ -4,19 +4,41 @@
 -- the next claim parks it again. One too few would stay parked for ever.
 local holds = {}
 
--- The place of the parked run of this key that starts next; nil if none is parked.
-function holds.best_parked(task, key)
-  local name = ROOT .. "parked:" .. pair(task, key)
-  book.write_set(name)
-  local first = call("ZRANGE", name, 0, 0)[1]
+-- The lane names of `task` that may have parked runs: one for each queue. parks:<task> has those of the other queues.
+function holds.parked_names(task)
+  local names = { task }
+  for _, name in ipairs(call("SMEMBERS", ROOT .. "parks:" .. task)) do
+    book.write_set(ROOT .. "keys:" .. name)
+    if call("EXISTS", ROOT .. "keys:" .. name) == 1 then
+      names[#names + 1] = name
+    else
+      call("SREM", ROOT .. "parks:" .. task, name)
+    end
+  end
+  return names
+end
+
+-- The place of the parked run of this key that starts next in the lanes `name`; nil if none is parked.
+function holds.best_parked(name, key)
+  local parked = book.parked_key(name, key)
+  book.write_set(parked)
+  local first = call("ZRANGE", parked, 0, 0)[1]
   return first and first:sub(-12)
 end
 
-function holds.unpark(task, key, most)
+-- Whether a run of this key is parked, in any queue.
+function holds.has_parked(task, key)
+  for _, name in ipairs(holds.parked_names(task)) do
+    if holds.best_parked(name, key) then return true end
+  end
+  return false
+end
+
+function holds.unpark_lane(name, key, most)
   for _ = 1, most do
-    local found = holds.best_parked(task, key)
+    local found = holds.best_parked(name, key)
     if not found then
-      book.zput(ROOT .. "keys:" .. task, key, false)
+      book.zput(ROOT .. "keys:" .. name, key, false)
       return
     end
     local run = book.get(book.ids_of({ found })[tonumber(found)])
@@ -24,8 +46,13 @@ function holds.unpark(task, key, most)
     run.state = "q"
     book.enter(run)
     book.restate(run)
-    book.arrive(task, run[DUE_AT])
+    book.arrive_run(run)
   end
+end
+
+-- Unpark the best runs of a key, `most` in each queue: a queue may have no worker.
+function holds.unpark(task, key, most)
+  for _, name in ipairs(holds.parked_names(task)) do holds.unpark_lane(name, key, most) end
 end
 
 -- `run` of a gated task is no longer running or due; `state` and `due` are those before the change. Unpark a run of its key,
@@ -35,7 +62,7 @@ function holds.freed(run, state, due)
   if not policies.is_gated(spec) or not (state == "r" or (state == "q" and due <= now)) then return end
   -- The end of a running run gives no token of a rate back: it opens only a limit per key.
   if run[KEY] and (spec[S_PER_KEY] or state ~= "r") then holds.unpark(run[TASK], run[KEY], 1) end
-  book.arrive(run[TASK], now)
+  book.arrive(book.lane_name(run[TASK], "*"), now)
 end
 
 -- After a change of its limits, all parked runs of `task` are unparked, a bounded number in one script. LOOSE has the tasks
@@ -43,15 +70,17 @@ end
 local LOOSE = ROOT .. "loose"
 
 function holds.unpark_all(task)
-  local name, left = ROOT .. "keys:" .. task, LOOSENED_AT_ONCE
-  book.write_set(name)
-  for _, key in ipairs(call("ZRANGE", name, 0, LOOSENED_AT_ONCE)) do
-    local parked = call("ZCARD", ROOT .. "parked:" .. pair(task, key))
-    holds.unpark(task, key, math.min(parked + 1, left))
-    left = left - parked - 1
-    if left <= 0 then
-      call("SADD", LOOSE, task)
-      return
+  local left = LOOSENED_AT_ONCE
+  for _, name in ipairs(holds.parked_names(task)) do
+    book.write_set(ROOT .. "keys:" .. name)
+    for _, key in ipairs(call("ZRANGE", ROOT .. "keys:" .. name, 0, LOOSENED_AT_ONCE)) do
+      local parked = call("ZCARD", book.parked_key(name, key))
+      holds.unpark_lane(name, key, math.min(parked + 1, left))
+      left = left - parked - 1
+      if left <= 0 then
+        call("SADD", LOOSE, task)
+        return
+      end
     end
   end
   call("SREM", LOOSE, task)
@@ -60,7 +89,7 @@ end
 -- The waiting runs of `task` may start now: wake an idle worker for each, up to a bound.
 function holds.announce(task)
   local ready = book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)
-  for _ = 1, math.min(ANNOUNCED_AT_ONCE, ready) do book.arrive(task, now) end
+  for _ = 1, math.min(ANNOUNCED_AT_ONCE, ready) do book.arrive(book.lane_name(task, "*"), now) end
 end
 
 -- Whether `run` waits for the end of the run `id`. A run does not yield to a run that waits for its end.
@@ -157,7 +186,7 @@ function holds.meet_needs(met)
       end
       if child.state == "w" then
         child.state = book.queued_state(child, false)
-        if child.state == "q" then book.arrive(child[TASK], child[DUE_AT]) end
+        if child.state == "q" then book.arrive_run(child) end
       end
       book.enter(child)
       book.save(child)

@@ -2,9 +2,18 @@
 -- When an idle worker claims again without a hint: the k-th idle worker does so when the k-th next run is due.
 local wakes = {}
 
-function wakes.is_open(crew, task)
-  if not hints.knows(crew, task) then return false end
-  return not policies.starts_nothing(policies.spec_of(task))
+-- Whether runs of the lanes `name` may start in a worker of `crew`.
+function wakes.is_open(crew, name)
+  if not hints.serves(crew, name) then return false end
+  return not policies.starts_nothing(policies.spec_of(book.task_of(name)))
+end
+
+-- Whether two crews have a task and a queue in common.
+function wakes.share_work(crew, other)
+  if crew == other then return true end
+  if #call("SINTER", ROOT .. "c:" .. crew, ROOT .. "c:" .. other) == 0 then return false end
+  if not hints.is_bound(crew) or not hints.is_bound(other) then return true end
+  return #call("SINTER", ROOT .. "cq:" .. crew, ROOT .. "cq:" .. other) > 0
 end
 
 function wakes.is_here(worker)
@@ -23,11 +32,11 @@ function wakes.next_schedule(worker)
   return first
 end
 
--- When other idle workers that share a task with `crew` claim again, in order.
+-- When other idle workers that share a task and a queue with `crew` claim again, in order.
 function wakes.others_wake(crew, worker)
   local found = {}
   for _, other in ipairs(call("SMEMBERS", IDLE)) do
-    if other == crew or #call("SINTER", ROOT .. "c:" .. crew, ROOT .. "c:" .. other) > 0 then
+    if wakes.share_work(crew, other) then
       local some = call("ZRANGEBYSCORE", ROOT .. "i:" .. other, "(" .. string.format("%.17g", now), "(inf", "WITHSCORES")
       for i = 1, #some, 2 do
         if some[i] ~= worker and wakes.is_here(some[i]) then
@@ -72,7 +81,7 @@ function wakes.next_opening(crew)
   while true do
     local some = call("ZRANGE", OPENINGS, at, at + 49, "WITHSCORES")
     for i = 1, #some, 2 do
-      if wakes.is_open(crew, (gates.unpair(some[i]))) then return tonumber(some[i + 1]) end
+      if wakes.is_open(crew, book.lane_name((gates.unpair(some[i])), "*")) then return tonumber(some[i + 1]) end
     end
     if #some == 0 then return end
     at = at + 50
@@ -108,10 +117,10 @@ function wakes.wake_at(crew, worker, again)
   end
   local due, tasks = {}, {}
   for _, lane in ipairs(call("ZRANGEBYSCORE", HEADS, "-inf", now)) do
-    local task = lane:match("^%-?%d+!?:(.*)$")
-    if wakes.is_open(crew, task) then
+    local name = lane:match("^%-?%d+!?:(.*)$")
+    if wakes.is_open(crew, name) then
       due[#due + 1] = lane
-      tasks[task] = true
+      tasks[book.task_of(name)] = true
     end
   end
   if again and #due > 0 then return now end -- this claim reached a bound, or was sent twice
