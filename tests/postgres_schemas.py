@@ -12,7 +12,7 @@ from tests.server_fixtures import Servers
 
 TABLES = (
     *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
-    *("schedules", "workers", "worker_states", "stats", "listeners", "grouped", "floors", "running"),
+    *("schedules", "workers", "worker_states", "stats", "listeners", "grouped", "floors", "running", "ids"),
 )
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + "SELECT setval('{schema}.clock', 1)"
 

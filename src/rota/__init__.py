@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         DrainTimeout,
         DuplicateTask,
         HandlerVerdict,
+        IdConflict,
         InvalidArguments,
         InvalidOptions,
         LeaseLost,
@@ -73,14 +74,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Cron", "DailyAt",
     "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Fence", "Flow",
-    "FlowStatus", "HandlerVerdict", "Health", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit",
-    "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Period", "PlanOptions",
-    "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter", "Rota", "RotaError",
-    "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule", "ScheduleNotFound",
-    "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
-    "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions", "TaskStatus",
-    "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
-    "Why", "WorkerNotFound", "Workers", "status_dict"
+    "FlowStatus", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost",
+    "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Period",
+    "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter", "Rota",
+    "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule",
+    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport",
+    "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions",
+    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
+    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -108,10 +109,10 @@ _MODULES = {
     "rota.engine.hooks": "Event",
     "rota.engine.steps": "Inputs",
     "rota.errors": (
-        "Discard DuplicateTask HandlerVerdict InvalidArguments InvalidOptions LeaseLost MissingExtra NoStore "
-        "NotRunning NotSimulated QueueFull Refused DrainTimeout RetryAfter RotaError RunCancelled RunEnded RunFailed "
-        "RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError StoreUnavailable "
-        "TaskError UnknownTask Unstorable UsageError WorkerNotFound"
+        "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "
+        "MissingExtra NoStore NotRunning NotSimulated QueueFull Refused RetryAfter RotaError RunCancelled RunEnded "
+        "RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError "
+        "StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",

@@ -97,6 +97,10 @@ class QueueFull(Refused):
     """The task has `max_pending` unfinished runs already, and no run was made."""
 
 
+class IdConflict(Refused):
+    """A run with this id (`using(id=…)`) exists, and its task or its arguments differ; no run was made."""
+
+
 class RunNotFound(RotaError, LookupError):
     """The store has no run with this id: the run never existed, or retention has deleted it."""
 

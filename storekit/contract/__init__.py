@@ -35,6 +35,7 @@ _PARTS = (
     "limiting",
     "marking",
     "naming",
+    "naming_runs",
     "needing",
     "noting",
     "offering",
@@ -86,6 +87,7 @@ from storekit.contract.leasing import LeaseContract  # noqa: E402
 from storekit.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
 from storekit.contract.marking import MarkContract  # noqa: E402
 from storekit.contract.naming import NamingContract  # noqa: E402
+from storekit.contract.naming_runs import OwnIdContract  # noqa: E402
 from storekit.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from storekit.contract.noting import NoteContract  # noqa: E402
 from storekit.contract.offering import (  # noqa: E402
@@ -148,6 +150,7 @@ class StoreContract(
     ReadContract,
     FilterContract,
     NamingContract,
+    OwnIdContract,
     SweepContract,
     ForgetContract,
     BehindContract,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.domain.decision import DecisionCount
+from rota.domain.decision import Decision, DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Note
@@ -38,6 +38,7 @@ from rota.store import (
 )
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import Stage, new_run
+from storekit.contract.naming_runs import own
 from storekit.contract.stage import GREET, LEASE
 from storekit.contract.timetable import REPORT, Timetable, new_schedule, new_tick, tick_run
 from storekit.proxy import Fault, FaultProxy
@@ -106,6 +107,7 @@ def now(do: Do) -> Callable[[Stage], Awaitable[Do]]:
 
 VERBS = {
     "put": Verb(now(lambda store: store.put([new_run(id="new", key="n", unique="active"), new_run(id="plain")]))),
+    "put an id of its own": Verb(now(lambda store: store.put([own(id="mine")])), [Decision("mine", Reason.JOINED)]),
     "put what is refused": Verb(
         now(lambda store: store.put([new_run(id="no", key="k", unique="done", join="refuse")])), is_refusal=True
     ),

@@ -39,6 +39,17 @@ def test_a_submit_may_have_headers(project: Project) -> None:
     assert "write it as name=value" in project.rota("submit", "greet", "name=Ada", "--header", "tenant").err
 
 
+def test_a_submit_may_choose_its_id(project: Project) -> None:
+    first = project.rota("submit", "greet", "name=Ada", "--id", "Ada-1")
+    again = project.rota("submit", "greet", "name=Ada", "--id", "Ada-1", "--json")
+    other = project.rota("submit", "greet", "name=Bo", "--id", "Ada-1")
+
+    assert first.out.strip() == "Ada-1"
+    assert again.json == {"id": "Ada-1", "task": "greet", "created": False}
+    assert (other.code, "another task or other arguments" in other.err) == (1, True), other
+    assert project.rota("runs", "show", "Ada-1", "--json").json["id"] == "Ada-1"
+
+
 def test_a_value_stays_text_where_the_task_takes_text(project: Project) -> None:
     run = run_of(project, project.rota("submit", "greet", "name=5"))
 

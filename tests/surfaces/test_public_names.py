@@ -14,14 +14,12 @@ import rota
 import rota.store
 
 USED = """
-Activity Breaker Context Cron DailyAt Every Limit Period Rate Retry Rota UserKey
-Discard RetryAfter Snooze TaskError
+Activity Breaker Context Cron DailyAt Every Limit Period Rate Retry Rota UserKey Discard RetryAfter Snooze TaskError
 Bound Chain ChainHandle Decision Depth Event Fact Flow Health Inputs PlanReport Reason Run RunHandle Schedule State
-Status Step Task TaskOptions TickOutcome Trigger Using Why
-Backend Client Note Portal Schedules UserParts
+Status Step Task TaskOptions TickOutcome Trigger Using Why Backend Client Note Portal Schedules UserParts
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
-StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
+StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost IdConflict
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 

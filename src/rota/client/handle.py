@@ -11,7 +11,7 @@ from rota.client.edits import Changes, edit_run
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Span, retry_of
 from rota.domain.run import Run, State
-from rota.errors import InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed
+from rota.errors import IdConflict, InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed
 from rota.store import Command
 
 R_co = TypeVar("R_co", covariant=True)
@@ -177,4 +177,8 @@ def accept(decision: Decision) -> Decision:
         return decision
     if decision.reason is Reason.QUEUE_FULL:
         raise QueueFull(decision, "the queue is full; wait for workers to catch up, then submit again")
+    if decision.reason is Reason.ID_CONFLICT:
+        raise IdConflict(
+            decision, f"a run {decision.run} exists with another task or other arguments; choose an id of its own"
+        )
     raise Refused(decision)

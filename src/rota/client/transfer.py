@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import needs
-from rota.domain.decision import Decision, Reason
 from rota.domain.guards import Guards
+from rota.domain.ids import fingerprint, is_generated
 from rota.domain.run import NewRun, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -117,7 +117,7 @@ async def _copy_runs(source: Store, target: Store, runs: list[Run], stays: set[s
     paused = [found[run.id] for run in going if run.id in found and found[run.id].state is State.PAUSED]
     async with _shut(target, {run.task for run in paused if run.note != NOTE}, by):
         answers = zip(paused, (await target.put([_again(run) for run in paused])).items, strict=True)
-        taken = [run for run, answer in answers if answer == Decision(run.id, Reason.ACCEPTED)]
+        taken = [run for run, answer in answers if answer and answer.run == run.id]
         await target.control(Command.PAUSE, [run.id for run in taken if run.note != NOTE], None, by)
     refused = [run for run in paused if run not in taken]
     for run in refused:
@@ -169,6 +169,7 @@ def _again(run: Run) -> NewRun:
         expires_at=run.expires_at,
         needs=run.needs,
         group=run.member.group if run.member else None,
+        fingerprint=None if is_generated(run.id) else fingerprint(run.task, run.args),
     )
 
 

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     RESTING = "resting"
     BREAKER = "breaker"
     QUEUE_FULL = "queue_full"
+    ID_CONFLICT = "id_conflict"
     EXPIRED = "expired"
     MISSED = "missed"
     UNKNOWN_TASK = "unknown_task"

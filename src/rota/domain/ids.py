@@ -1,6 +1,12 @@
-"""Ids: a UUIDv7 for a new run, a digest for an id that derives from other ids."""
+"""Ids: a UUIDv7 for a new run, a digest for an id that derives from other ids, and ids that a submit gives itself."""
 
 import hashlib
+import re
+
+import msgspec
+
+OWN_ID_LIMIT = 63
+_GENERATED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[57][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
@@ -16,6 +22,24 @@ def derived(*parts: str) -> str:
     found = hashlib.sha256(text.encode()).hexdigest()
     variant = "89ab"[int(found[16], 16) & 3]
     return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-{variant}{found[17:20]}-{found[20:32]}"
+
+
+def check_own_id(id: object) -> str:
+    """Return the id that a submit gives to its run, if every store can keep it; else raise ValueError."""
+    if not isinstance(id, str) or not 0 < len(id) <= OWN_ID_LIMIT or not id.isprintable() or " " in id:
+        raise ValueError(f"id={id!r}: 1 to {OWN_ID_LIMIT} printable characters without spaces")
+    return id
+
+
+def is_generated(id: str) -> bool:
+    """Return whether `id` has the form of the ids that rota makes."""
+    return _GENERATED.fullmatch(id) is not None
+
+
+def fingerprint(task: str, args: bytes) -> str:
+    """Return a digest of a task and its arguments, by which a store knows a repeated submit of the same id."""
+    same = msgspec.json.encode(msgspec.json.decode(args), order="sorted")
+    return hashlib.sha256(task.encode() + b"\x00" + same).hexdigest()[:32]
 
 
 def retry_id(run: str) -> str:

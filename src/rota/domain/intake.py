@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rota.domain import codec
 from rota.domain.guards import Guards, Unique
 from rota.domain.headers import check_headers
-from rota.domain.ids import retry_id
+from rota.domain.ids import check_own_id, fingerprint, retry_id
 from rota.domain.keys import check_key, check_queue, digest
 from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
@@ -43,6 +43,7 @@ class Options(Struct, frozen=True, kw_only=True):
     retry: Retry | None = None
     lost: Lost | None = None
     headers: Mapping[str, str] | None = None
+    id: str | None = None
     origin: str = "submit"
 
 
@@ -61,7 +62,7 @@ def new_run(
     queue: str = DEFAULT_QUEUE,
 ) -> NewRun:
     """Return the run of a submit. `policy`, `priority`, `guards` and `queue` are those of the task; `options` can
-    override them."""
+    override them, and the `id`."""
     if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
@@ -79,7 +80,8 @@ def new_run(
         guards = replace(guards, unique=check_unique(options.unique))
     key = None if options.key is None else check_key(options.key)
     return NewRun(
-        id=id,
+        id=id if options.id is None else check_own_id(options.id),
+        fingerprint=None if options.id is None else fingerprint(task, args),
         task=check_name(task),
         body=codec.encode(args, Origin(options.origin), policy, headers=headers),
         key=key,
@@ -158,6 +160,8 @@ def new_schedule(
         raise ValueError(
             "a schedule says itself when its runs are due: leave out delay, at and expires, and give grace="
         )
+    if options.id is not None:
+        raise ValueError("a schedule makes many runs: leave out id")
     policy = policy.overridden(timeout_of(timed.timeout), timed.retry, timed.lost)
     run = new_run(id, task, args, policy, options, priority, guards, queue if timed.queue is None else timed.queue)
     if timed.once is not None and timed.overlap is not None:

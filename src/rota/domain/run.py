@@ -225,6 +225,8 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     needs: tuple[str, ...] = ()
     group: str | None = None
     queue: str = DEFAULT_QUEUE
+    fingerprint: str | None = None
+    """Of a run whose submitter gave it its id (`domain.ids`): a put with the same id answers this run."""
 
     @property
     def cooldowns(self) -> tuple[Cooldown, ...]:

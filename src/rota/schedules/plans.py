@@ -197,6 +197,8 @@ class Planner:
         if not isinstance(call, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArguments(f"plan {self.name}, {key}: call= gives {call!r}; let it bind a task: task.bind(...)")
         made = call_of(call)
+        if made.options.id is not None:
+            raise InvalidOptions(f"plan {self.name}, {key}: the plan names its runs; leave out id= of the call")
         if made.options.delay is not None or made.options.at is not None or made.options.expires is not None:
             raise InvalidOptions(f"plan {self.name}, {key}: at= says when; leave out delay, at and expires of the call")
         try:

@@ -44,6 +44,7 @@ from rota.store.reports import WorkerSeen as WorkerSeen
 from rota.store.reports import bucket as bucket
 from rota.store.reports import bucket_seconds as bucket_seconds
 from rota.store.values import ID_MEMORY as ID_MEMORY
+from rota.store.values import OWN_ID_MEMORY as OWN_ID_MEMORY
 from rota.store.values import RETRY_WINDOW as RETRY_WINDOW
 from rota.store.values import Command as Command
 from rota.store.values import Declared as Declared

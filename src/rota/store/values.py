@@ -11,6 +11,9 @@ from rota.domain.guards import Mark
 
 T = TypeVar("T")
 
+OWN_ID_MEMORY = 86_400.0
+"""Seconds after the end of a run for which its id is known, if its submitter gave the id; retention may delete the run
+before."""
 ID_MEMORY = 60.0
 """Seconds for which a store remembers the id of an ended run at least."""
 RETRY_WINDOW = 20.0

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from rota.domain.run import ATTEMPTS_KEPT, DIGITS, FAR_AHEAD
 from rota.domain.schedule import FIRINGS_KEPT
-from rota.store import DUE_SCHEDULES, ID_MEMORY, IDLE_MEMORY, OFFER_AGAIN, OFFERS
+from rota.store import DUE_SCHEDULES, ID_MEMORY, IDLE_MEMORY, OFFER_AGAIN, OFFERS, OWN_ID_MEMORY
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
@@ -90,6 +90,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "MARK_MEMORY": MARK_MEMORY,
         "OFFERS": OFFERS,
         "OFFER_AGAIN": OFFER_AGAIN,
+        "OWN_ID_MEMORY": OWN_ID_MEMORY,
         "PER_SECOND": 10**DIGITS,
         "UNREADABLE": UNREADABLE,
         "WORKER_MEMORY": WORKER_MEMORY,

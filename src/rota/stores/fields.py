@@ -153,6 +153,7 @@ PUT = (
     PutField("behind", "flag", attrgetter("guards.behind"), False),
     PutField("group", "text", attrgetter("group"), column="grp"),
     PutField("queue", "text", attrgetter("queue"), DEFAULT_QUEUE, plain=True),
+    PutField("fingerprint", "text", attrgetter("fingerprint")),
 )
 
 KEPT = tuple(

@@ -155,6 +155,8 @@ def bind_step(
     if own.once is not None:
         raise InvalidOptions(f"{own.name} has a once= of its own, which does not hold for a step; submit it by itself")
     if isinstance(call, Bound):
+        if call_of(call).options.id is not None:
+            raise InvalidOptions(f"{own.name}: an id of its own is for a submit; leave out id= for a step")
         if given:
             raise InvalidOptions(f"{own.name} is bound already; leave out args=, or give the task itself")
         return call, ()

@@ -80,6 +80,7 @@ USING: dict[str, Kind] = {
     ),
     "retry": Kind(optional(instance_of(Retry)), "write retry=Retry(5)"),
     "headers": Kind(optional(instance_of(Mapping)), 'names with texts, e.g. headers={"tenant": "acme"}'),
+    "id": Kind(optional(is_text), "a text of 1 to 63 printable characters without spaces"),
     "wait": Kind(optional(instance_of(int, float)), "a number of seconds, or False"),
 }
 

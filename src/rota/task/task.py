@@ -142,6 +142,7 @@ class Task(Generic[C, P, T_co, R_co]):
         retry: Retry | None = None,
         lost: Lost | None = None,
         headers: Mapping[str, str] | None = None,
+        id: str | None = None,
         wait: Wait = None,
         connection: object | None = None,
     ) -> Using[P, R_co]:
@@ -152,6 +153,8 @@ class Task(Generic[C, P, T_co, R_co]):
         starts first. `key` says what the run is about, `unique` which other run of the key it may not stand beside.
         `queue`, `timeout`, `retry` and `lost` go before those of the task; a `retry` replaces the task's with all its
         rules. `headers` (32 at most, 8 KiB) travel with the run, its retries and the runs that its handler submits.
+        `id` is an idempotency key of 1 to 63 printable characters: the first submit makes the run, a later one with the
+        same task and arguments answers that run, and one with others raises IdConflict, until a day after its end.
         While the task has `max_pending` unfinished runs, a submit waits up to `wait` seconds for room (30 by default;
         False: not at all). `connection` is your own connection to the database of a PostgreSQL store: the run is put in
         the transaction that is open on `connection`, and a rollback removes the run.
@@ -168,6 +171,7 @@ class Task(Generic[C, P, T_co, R_co]):
             retry=retry,
             lost=lost,
             headers=headers,
+            id=id,
         )
         check_using(self.name, {**asdict(options), "wait": wait})
         return Using(self, self._definition, options, wait, connection)

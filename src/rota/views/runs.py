@@ -44,19 +44,19 @@ async def find_run(store: Reads, given: str) -> str:
 
     Ids begin with the time, so runs that were submitted together differ at the end.
     """
-    text = given.strip().lower()
+    exact, text = given.strip(), given.strip().lower()
+    if found := (await store.runs(RunQuery(ids=[exact, text]))).runs:
+        return exact if exact in [run.id for run in found] else text
     if len(text) < SHORTEST:
         raise InvalidOptions(f"{given!r} is too short: give at least {SHORTEST} characters of the run's id")
-    if (await store.runs(RunQuery(ids=[text]))).runs:
-        return text
     newest = [run.id for run in (await store.runs(RunQuery(limit=WINDOW))).runs]
-    found = [id for id in newest if id.startswith(text) or id.endswith(text)]
-    if not found:
+    fitting = [id for id in newest if id.startswith(text) or id.endswith(text)]
+    if not fitting:
         raise RunNotFound(f"no run {given}: it never was, or it ended so long ago that it is forgotten")
-    if len(found) > 1:
-        more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-        raise InvalidOptions(f"{given!r} fits {len(found)} runs: {', '.join(found[:CANDIDATES])}{more}")
-    return found[0]
+    if len(fitting) > 1:
+        more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
+        raise InvalidOptions(f"{given!r} fits {len(fitting)} runs: {', '.join(fitting[:CANDIDATES])}{more}")
+    return fitting[0]
 
 
 async def matching(store: Reads, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:

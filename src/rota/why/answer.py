@@ -71,6 +71,7 @@ REFUSALS = {
     Reason.RESTING: "it rests after its last run",
     Reason.BREAKER: "its breaker is open",
     Reason.QUEUE_FULL: "the queue was full",
+    Reason.ID_CONFLICT: "its id belonged to a run with another task or other arguments",
     Reason.MISSED: "no worker was there to fire it",
     Reason.UNKNOWN_TASK: "nobody knows the task",
     Reason.NO_ACTIVITY: "the task has no activity policy",

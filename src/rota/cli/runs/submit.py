@@ -62,6 +62,7 @@ def submit(
     header: Annotated[
         list[str] | None, Parameter(help="A header as name=value, which travels with the run; may be repeated.")
     ] = None,
+    id: Annotated[str | None, Parameter(help="The id of the run: a second submit of it answers the same run.")] = None,
     wait: Annotated[bool, Flag, Parameter(help="Wait for the end and print the result.")] = False,
     timeout: Annotated[str | None, Parameter(help="Wait at most so long: seconds, or 5m, 2h.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that the app does not know.")] = False,
@@ -92,6 +93,7 @@ def submit(
         retry=None if retry is None else Retry(retry),
         lost=lost,
         headers=None if header is None else _headers(header),
+        id=id,
     )
     if app is not None and task in core_of(app).registry.names():
         made = _known(app, task, values, args, options)

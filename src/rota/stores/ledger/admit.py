@@ -58,13 +58,25 @@ def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
     decisions: list[Decision] = []
     for new in runs:
         decision = _admit(book, new)
-        if decision.reason is not Reason.ACCEPTED:
+        same = decision == Decision(new.id, Reason.JOINED)  # its id was put before: perhaps this put, sent again
+        if decision.reason is not Reason.ACCEPTED and not same:
             book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
         decisions.append(decision)
     return decisions
 
 
+def _known_id(book: Book, new: NewRun) -> Decision | None:
+    """Return the answer to a put whose submitter gave the id, if that id is taken: the same task and
+    arguments answer the run, whatever its state."""
+    known = book.fingerprint(new.id)
+    if known is None and book.get(new.id) is None:
+        return None
+    return Decision(new.id, Reason.JOINED if known == new.fingerprint else Reason.ID_CONFLICT)
+
+
 def _admit(book: Book, new: NewRun) -> Decision:
+    if new.fingerprint is not None and (known := _known_id(book, new)) is not None:
+        return known
     spec = book.spec(new.task)
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
@@ -85,6 +97,8 @@ def _admit(book: Book, new: NewRun) -> Decision:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
     book.add(new, parked)
+    if new.fingerprint is not None:
+        book.keep_fingerprint(new.id, new.fingerprint)
     if not parked and not new.needs:
         book.arrivals.append(Arrival(new.task, due_at, new.queue))
     return Decision(new.id, Reason.ACCEPTED)

@@ -26,12 +26,14 @@ from rota.stores.idle import Arrival, Idle
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
+from rota.stores.memory.own_ids import OwnIds
 from rota.stores.memory.schedules import Schedules
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
 
-class MemoryBook:
+class MemoryBook(OwnIds):
     def __init__(self, capacity: int) -> None:
+        super().__init__()
         self.now = 0.0
         self.arrivals: list[Arrival] = []
         self.touched: set[str] = set()
@@ -102,6 +104,7 @@ class MemoryBook:
 
     def delete(self, id: str) -> None:
         run = self.runs.pop(id)
+        self.keep_stub(run, self.now)
         self._unindex(run)
         self.history.remove(id)
         del self.order[id]
@@ -364,7 +367,9 @@ class MemoryBook:
 
     def forget(self, ids: Sequence[str], workers_before: float, marks_before: float) -> None:
         for id in ids:
+            self.keep_stub(self.runs[id], self.now)
             del self.runs[id], self.order[id]
+        self.forget_stubs(self.now)
         waiting = sum(run.state is State.QUEUED for run in self.runs.values())
         self._queues = {}
         for run in self.runs.values():

@@ -38,10 +38,10 @@ def _thin(column: Column, default: Any = None) -> Column:
 
 
 def is_plain(run: NewRun) -> bool:
-    """Has `run` no guards, no needs and no group?"""
+    """Has `run` no guards, no needs, no group and no id of its own?"""
     guards = run.guards
     guarded = run.unique_key is not None or guards.cooldowns or guards.max_pending is not None
-    return not (guarded or run.needs or run.group)
+    return not (guarded or run.needs or run.group or run.fingerprint)
 
 
 def of_runs(runs: Sequence[NewRun], plain: bool = False) -> list[Column]:

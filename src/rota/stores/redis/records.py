@@ -269,7 +269,8 @@ def new_item(new: NewRun) -> list[Any]:
     item.insert(_TAIL, opaque(pack(tail)[1:]))
     item[_DELAY], item[_NEEDS] = new.delay or None, new.needs or None
     kept = fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)
-    if apart or new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or kept:
+    given = new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or new.fingerprint is not None
+    if apart or given or kept:
         item += [None if (value := get(new)) == default else value for get, default in _REST]
         if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default
             item[_COOLDOWNS] = [(rule.failures, rule.seconds, rule.reason) for rule in new.guards.cooldowns]

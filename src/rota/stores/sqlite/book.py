@@ -119,6 +119,7 @@ class SqliteBook:
 
     def delete(self, id: str) -> None:
         self.flush()
+        self._tx.execute(sql.STUB, id)
         self._tx.execute("DELETE FROM runs WHERE id = ?", id)
         self._seen[id] = None
 
@@ -356,6 +357,13 @@ class SqliteBook:
         self._tx.execute("UPDATE clock SET specs = specs + 1")
         self._tx.specs += 1
         self._specs = Specs()  # a copy for this transaction: if it fails, no other transaction has seen the spec
+
+    def fingerprint(self, id: str) -> str | None:
+        found: str | None = self._tx.one("SELECT fingerprint FROM ids WHERE id = ?", id)
+        return found
+
+    def keep_fingerprint(self, id: str, fingerprint: str) -> None:
+        self._tx.execute("INSERT INTO ids (id, fingerprint) VALUES (?, ?)", id, fingerprint)
 
     def count_decision(self, made: CountedDecision) -> None:
         name = (made.task, made.key or "", made.reason.value)

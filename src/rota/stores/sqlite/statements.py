@@ -209,3 +209,8 @@ SELECT min(opens_at) FROM rates WHERE opens_at IS NOT NULL AND task IN (SELECT v
 """
 
 OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_at <= ?"
+
+# What stays of a run that is deleted, if its submitter gave the id.
+STUB = """
+UPDATE ids SET state = r.state, ended_at = r.finished_at FROM runs r WHERE r.id = ids.id AND ids.id = ?
+"""

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from rota.store import ID_MEMORY, Retention
+from rota.store import ID_MEMORY, OWN_ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
@@ -29,14 +29,19 @@ SELECT json_array(finished_at, seq) FROM runs WHERE task = ? AND finished_at IS 
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET ?
 """
 
-FORGET = """
-DELETE FROM runs WHERE seq IN (
+OLD = """
     SELECT seq FROM runs
     WHERE task = :task AND finished_at <= :memory AND (
         (finished_at, seq) <= (:beyond_most ->> 0, :beyond_most ->> 1)
         OR ((finished_at, seq) <= (:beyond_least ->> 0, :beyond_least ->> 1)
             AND finished_at <= iif(state = 'succeeded', :succeeded, :failed)))
-    ORDER BY finished_at LIMIT :at_once)
+    ORDER BY finished_at LIMIT :at_once
+"""
+FORGET = f"DELETE FROM runs WHERE seq IN ({OLD})"
+
+# What stays of the runs that FORGET deletes, if their submitters gave the ids.
+STUB = f"""
+UPDATE ids SET state = r.state, ended_at = r.finished_at FROM runs r WHERE r.id = ids.id AND r.seq IN ({OLD})
 """
 
 
@@ -54,6 +59,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
     _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
+    tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
     forgotten = 0
     for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):
@@ -94,4 +100,6 @@ def _forget(tx: Transaction, task: str, retention: Retention, most: int) -> int:
         "failed": tx.now - retention.failed,
         "at_once": most,
     }
+    if tx.one("SELECT EXISTS (SELECT 1 FROM ids)"):
+        tx.connection.execute(STUB, cut)
     return tx.connection.execute(FORGET, cut).rowcount

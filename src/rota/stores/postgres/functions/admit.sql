@@ -125,6 +125,20 @@ CREATE OR REPLACE FUNCTION equals_of(new incoming) RETURNS text[] LANGUAGE sql S
     SELECT ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key ORDER BY l.seq)
 $$;
 
+-- The answer to a put whose submitter gave the id, if that id is taken by a run, or by one that retention has deleted. NULL:
+-- `take_ids` of this put took the id.
+CREATE OR REPLACE FUNCTION known_id(new incoming) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    known record;
+BEGIN
+    -- Race: a sweep deletes the run and sets the state of its id. One statement sees both or neither.
+    SELECT i.fingerprint, i.state, EXISTS (SELECT FROM queue q WHERE q.id = new.id UNION ALL SELECT FROM leases l
+        WHERE l.id = new.id UNION ALL SELECT FROM finished f WHERE f.id = new.id) AS run
+    INTO known FROM (SELECT new.id AS id) AS n LEFT JOIN ids i ON i.id = n.id;
+    IF known.state IS NULL AND NOT known.run THEN RETURN NULL; END IF;
+    RETURN CASE WHEN known.fingerprint = new.fingerprint THEN 'joined' ELSE 'id_conflict' END;
+END $$;
+
 -- Judge all guards of `new` and admit it, join it to the holder of its unique key, or refuse it. Returns:
 --   run, reason      the decision
 --   dues             the times at which runs of its task become due
@@ -144,7 +158,11 @@ DECLARE
     due float8 := due_of(new, now);
 BEGIN
     run := new.id; reason := 'accepted'; dues := '{}';
-    IF EXISTS (SELECT FROM queue WHERE id = new.id UNION ALL SELECT FROM leases WHERE id = new.id
+    IF new.fingerprint IS NOT NULL THEN
+        reason := known_id(new);
+        IF reason IS NOT NULL THEN RETURN; END IF;
+        reason := 'accepted';
+    ELSIF EXISTS (SELECT FROM queue WHERE id = new.id UNION ALL SELECT FROM leases WHERE id = new.id
                UNION ALL SELECT FROM finished WHERE id = new.id) THEN
         RETURN;  -- the same id again answers the same
     END IF;
@@ -247,5 +265,9 @@ BEGIN
     END IF;
     IF new.grp IS NOT NULL THEN
         INSERT INTO grouped VALUES (new.id, new.grp) ON CONFLICT DO NOTHING;
+    END IF;
+    IF new.fingerprint IS NOT NULL THEN
+        INSERT INTO ids (id, fingerprint) VALUES (new.id, new.fingerprint)
+        ON CONFLICT (id) DO UPDATE SET fingerprint = excluded.fingerprint, state = NULL, ended_at = NULL;
     END IF;
 END $$;

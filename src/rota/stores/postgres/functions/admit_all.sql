@@ -115,6 +115,7 @@ BEGIN
     ELSE
         SELECT array_agg(o.place), array_agg(o.easy) INTO places, easies FROM (
             SELECT n.ordinality::integer AS place, NOT n.chained AND n.cooldowns IS NULL AND n.max_pending IS NULL
+                       AND n.fingerprint IS NULL
                        AND count(*) OVER (PARTITION BY n.id) = 1
                        AND (n.unique_key IS NULL OR count(*) OVER (PARTITION BY n.task, n.unique_key) = 1) AS easy
             FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs))
@@ -157,10 +158,12 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
-    -- Decisions are in the order of the batch: `count_decisions` remembers the last run of each reason.
+    -- Decisions are in the order of the batch: `count_decisions` remembers the last run of each reason. A run that has joined
+    -- itself has an id that was put before, perhaps by this put, which was sent again: it is not counted.
     SELECT d_tasks || array_agg(n.task ORDER BY n.ordinality), d_keys || array_agg(n.key ORDER BY n.ordinality),
            d_reasons || array_agg(reasons[n.ordinality] ORDER BY n.ordinality),
            d_runs || array_agg(runs[n.ordinality] ORDER BY n.ordinality)
     INTO d_tasks, d_keys, d_reasons, d_runs
-    FROM unnest(news) WITH ORDINALITY AS n WHERE reasons[n.ordinality] <> 'accepted';
+    FROM unnest(news) WITH ORDINALITY AS n
+    WHERE reasons[n.ordinality] <> 'accepted' AND NOT (reasons[n.ordinality] = 'joined' AND runs[n.ordinality] = n.id);
 END $$;

@@ -66,11 +66,16 @@ CREATE OR REPLACE FUNCTION delete_run(
     which text, now float8,
     OUT changed integer, OUT decided boolean, OUT of_task text, OUT of_key text, OUT tasks text[], OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    gone finished;
 BEGIN
     tasks := '{}'; dues := '{}';
-    DELETE FROM finished f WHERE f.id = which AND f.finished_at <= now - {ID_MEMORY} RETURNING f.task, f.key INTO of_task, of_key;
-    decided := FOUND; changed := FOUND::integer;
-    IF decided THEN DELETE FROM grouped g WHERE g.run = which; END IF;
+    DELETE FROM finished f WHERE f.id = which AND f.finished_at <= now - {ID_MEMORY} RETURNING * INTO gone;
+    decided := FOUND; changed := FOUND::integer; of_task := gone.task; of_key := gone.key;
+    IF decided THEN
+        DELETE FROM grouped g WHERE g.run = which;
+        UPDATE ids SET state = gone.state, ended_at = gone.finished_at WHERE id = which;
+    END IF;
 END $$;
 
 -- Apply a command to a task. Cancel and drop end its queued runs, at most {DROPPED_AT_ONCE} at a time; pause and resume change

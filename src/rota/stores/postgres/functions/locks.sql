@@ -11,6 +11,8 @@
 -- in the other files begin with "Lock order:" where they speak of it, and with "Race:" where two verbs may miss each other.
 --   1 workers    the state of the worker that claims (worker_states), then its row
 --   2 schedules  by id
+--     ids        new ids that submitters gave to their runs, by id. Only the verb that deletes a run from `finished` updates the
+--                row of its id, so nobody waits for such a row
 --   3 specs      the gates of tasks, by name
 --   4 leases     by id
 --   5 names      names of needs and groups of plans (lock_names), by bucket
@@ -49,6 +51,33 @@ BEGIN
     IF coalesce(current_setting('rota.open', true), '') = '' THEN
         PERFORM FROM leases l WHERE l.id = run FOR NO KEY UPDATE NOWAIT;
     END IF;
+END $$;
+
+-- Take the ids that the submitters of `news` gave to their runs, each unless a run has it already. `admit` finds a taken id
+-- without a run, and makes the run.
+-- Race: a put of the same id waits here until this put has committed, and then finds the id.
+-- Lock order: ids (before specs), by id.
+CREATE OR REPLACE FUNCTION take_ids(news incoming[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ids (id, fingerprint)
+    SELECT DISTINCT ON (n.id COLLATE "C") n.id, n.fingerprint FROM unnest(news) WITH ORDINALITY AS n
+    WHERE n.fingerprint IS NOT NULL
+      AND NOT EXISTS (SELECT FROM queue q WHERE q.id = n.id OFFSET 0)
+      AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id OFFSET 0)
+      AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id OFFSET 0)
+    ORDER BY n.id COLLATE "C", n.ordinality
+    ON CONFLICT DO NOTHING;
+END $$;
+
+-- Give the ids of `news` back for which no run was made.
+CREATE OR REPLACE FUNCTION return_ids(news incoming[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM ids WHERE id = ANY(ARRAY(
+        SELECT n.id FROM unnest(news) AS n
+        WHERE n.fingerprint IS NOT NULL
+          AND NOT EXISTS (SELECT FROM queue q WHERE q.id = n.id OFFSET 0)
+          AND NOT EXISTS (SELECT FROM leases l WHERE l.id = n.id OFFSET 0)
+          AND NOT EXISTS (SELECT FROM finished f WHERE f.id = n.id OFFSET 0))) AND state IS NULL;
 END $$;
 
 -- Lock the gates that a put may open: those of the waiting runs that its runs join, and those of the waiting runs that its

@@ -7,7 +7,7 @@
 -- `plan_group`: the group of a plan; NULL without a plan. The runs of the put are all that shall wait in this group: the other
 -- queued runs of the group are cancelled with the note `plan_note`, except those with a unique key in `keep`. The cancelled
 -- runs are returned after the others.
--- Lock order: a plain put waits only for new rows of queue (6). Else specs (3), leases (4), names (5), queue (6).
+-- Lock order: a plain put waits only for new rows of queue (6). Else ids, specs (3), leases (4), names (5), queue (6).
 CREATE OR REPLACE FUNCTION put(
     me text, skew float8, seen float8, plain boolean, known text[],
     {put_parameters}, plan_group text, keep text[], plan_note text,
@@ -23,6 +23,7 @@ DECLARE
     got record;
     gone record;
     more integer := 0;
+    own boolean;
 BEGIN
     hinted := '{}';
     now := now_of(skew, seen, true);
@@ -55,10 +56,13 @@ BEGIN
         END IF;
     ELSE
         news := ARRAY(SELECT n::incoming FROM unnest({put_arrays}) AS n ({put_fields}));
+        own := EXISTS (SELECT FROM unnest(news) AS n WHERE n.fingerprint IS NOT NULL);
+        IF own THEN PERFORM take_ids(news); END IF;
         PERFORM lock_joined(news, plan_group);
         PERFORM lock_needs(news, plan_group);
         now := now_of(skew, seen, true);
         SELECT * INTO got FROM admit_all(news, now);
+        IF own THEN PERFORM return_ids(news); END IF;
         runs := got.runs; reasons := got.reasons; tasks := got.tasks; dues := got.dues; touched := got.touched;
         IF plan_group IS NOT NULL THEN
             SELECT * INTO gone FROM cancel_group(plan_group, runs, keep, 'cancelled', plan_note, now);
@@ -86,12 +90,15 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 DECLARE
     now float8 := now_of(skew, seen, false);
     news incoming[] := ARRAY(SELECT n FROM json_populate_recordset(NULL::incoming, payload::json) AS n);
+    own boolean := EXISTS (SELECT FROM unnest(news) AS n WHERE n.fingerprint IS NOT NULL);
     got record;
 BEGIN
     PERFORM set_config('rota.open', skew::text, true);
+    IF own THEN PERFORM take_ids(news); END IF;
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
+    IF own THEN PERFORM return_ids(news); END IF;
     PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),

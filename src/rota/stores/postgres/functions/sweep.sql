@@ -26,7 +26,9 @@ BEGIN
               AND ((f.finished_at, f.seq) <= (most_at, most_seq)
                    OR ((f.finished_at, f.seq) <= (least_at, least_seq)
                        AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
-            ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED)) RETURNING id
+            ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED)) RETURNING id, state, finished_at
+    ), stubs AS (
+        UPDATE ids SET state = f.state, ended_at = f.finished_at FROM forgotten f WHERE ids.id = f.id
     ), alone AS (
         DELETE FROM grouped g USING forgotten f WHERE g.run = f.id
     )
@@ -94,6 +96,8 @@ BEGIN
         SELECT r.ctid FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
     DELETE FROM running WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM running r WHERE r.n = 0 AND r.changed_at <= now - {ID_MEMORY} FOR UPDATE SKIP LOCKED));
+    DELETE FROM ids WHERE ctid = ANY(ARRAY(
+        SELECT i.ctid FROM ids i WHERE i.ended_at <= now - {OWN_ID_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM stats WHERE ctid = ANY(ARRAY(
         SELECT t.ctid FROM stats t WHERE t.minute <= floor(now / 60)::bigint - {KEPT_MINUTES} FOR UPDATE SKIP LOCKED));
     DELETE FROM listeners WHERE ctid = ANY(ARRAY(

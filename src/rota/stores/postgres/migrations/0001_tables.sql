@@ -188,6 +188,15 @@ CREATE TABLE grouped (
 );
 CREATE INDEX grouped_by ON grouped (grp, run);
 
+-- The ids that submitters gave to their runs. `state` and `ended_at` are set when retention deletes the run.
+CREATE TABLE ids (
+    id          text COLLATE "C" PRIMARY KEY,
+    fingerprint text NOT NULL,                     -- domain.ids: a digest of the task and the arguments
+    state       text,
+    ended_at    float8
+);
+CREATE INDEX ids_ended ON ids (ended_at) WHERE ended_at IS NOT NULL;
+
 CREATE TABLE specs (
     name          text    COLLATE "C" PRIMARY KEY,
     spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`
@@ -312,7 +321,7 @@ CREATE TABLE listeners (
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
-    max_pending integer, needs text, behind boolean, grp text, queue text
+    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text
 );
 
 -- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.

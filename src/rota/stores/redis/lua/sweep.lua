@@ -50,6 +50,7 @@ end
 local function forget_others()
   forget_marks()
   forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
+  forget_rows(IDS, IDS_OVER, OWN_ID_MEMORY)
   for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do schedules.drop_schedule(id) end
   for _, task in ipairs(call("ZRANGE", ROOT .. "rated", 0, -1)) do
     local name = ROOT .. "rate:" .. task

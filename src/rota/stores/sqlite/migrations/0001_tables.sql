@@ -78,6 +78,15 @@ CREATE TABLE waits (
     PRIMARY KEY (ended, run)
 ) WITHOUT ROWID;
 
+-- The ids that submitters gave to their runs. `state` and `ended_at` are set when retention deletes the run.
+CREATE TABLE ids (
+    id          TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,                 -- domain.ids: a digest of the task and the arguments
+    state       TEXT,
+    ended_at    REAL
+) WITHOUT ROWID;
+CREATE INDEX ids_ended ON ids (ended_at) WHERE ended_at IS NOT NULL;
+
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON

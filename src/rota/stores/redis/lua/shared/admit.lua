@@ -166,8 +166,19 @@ function admit.bring_in(item, needs, parked, due)
   end
 end
 
+-- The answer to a put whose submitter gave the id, if that id is taken.
+function admit.known_id(item)
+  local known = book.hget(IDS, item[I_ID])
+  if not known and not book.get(item[I_ID]) then return end
+  return known and known:sub(1, FINGERPRINT) == item[I_FINGERPRINT] and "joined" or "id_conflict"
+end
+
 function admit.admit(item)
   local id, task = item[I_ID], item[I_TASK]
+  if item[I_FINGERPRINT] then
+    local reason = admit.known_id(item)
+    if reason then return id, reason end
+  end
   local spec = policies.spec_of(task)
   local enabled = not spec or spec[S_ENABLED]
   local guarded = item[I_UNIQUE_KEY] or item[I_COOLDOWNS] or item[I_MAX_PENDING]
@@ -184,6 +195,7 @@ function admit.admit(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
   admit.bring_in(item, needs, parked, due)
+  if item[I_FINGERPRINT] then book.hput(IDS, id, item[I_FINGERPRINT]) end
   return id, "accepted"
 end
 
@@ -192,7 +204,8 @@ function admit.admit_all(items)
   local ids, reasons = {}, {}
   for i, item in ipairs(items) do
     local run, reason = admit.admit(item)
-    if reason ~= "accepted" then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
+    local same = reason == "joined" and run == item[I_ID] -- its id was put before: perhaps this put, sent again
+    if reason ~= "accepted" and not same then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
     ids[i], reasons[i] = run, reason
   end
   return ids, reasons

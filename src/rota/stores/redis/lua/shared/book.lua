@@ -20,6 +20,9 @@ local ARGUMENTS = 4000
 local LEASES, LAPSE, EXPIRING, HEADS = ROOT .. "leases", ROOT .. "lapse", ROOT .. "expiring", ROOT .. "heads"
 local UNIQUES, COUNTS, BUSY, BUCKETS = ROOT .. "uniques", ROOT .. "counts", ROOT .. "busy", ROOT .. "o"
 local GROUPED = ROOT .. "grouped"
+-- IDS has the fingerprints of runs whose submitters gave the ids; behind it the letter of the final state, once retention has
+-- deleted the run. IDS_OVER has these deleted runs, scored by the time of their end.
+local IDS, IDS_OVER, FINGERPRINT = ROOT .. "ids", ROOT .. "ids_over", 32
 
 local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
 local runs, changed, restated, lanes = {}, {}, {}, {}

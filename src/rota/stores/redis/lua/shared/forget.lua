@@ -16,11 +16,20 @@ function forget.groups(ids)
   end
 end
 
+-- Keep the state and the end of a run that is about to be deleted, if its submitter gave the id. `place` is its member of `set`.
+function forget.keep_stub(set, place, id)
+  local fingerprint = call("HGET", IDS, id)
+  if not fingerprint then return end
+  call("HSET", IDS, id, fingerprint .. call("GETRANGE", ROOT .. "r:" .. id, 0, 0))
+  call("ZADD", IDS_OVER, call("ZSCORE", set, place) or instant(now), id)
+end
+
 -- `places` are members of `set`, a history of a task.
 function forget.runs(set, places)
-  local keys, ids, buckets = {}, {}, {}
+  local keys, ids, buckets, own = {}, {}, {}, call("EXISTS", IDS) == 1
   for seq, id in pairs(book.ids_of(places)) do
     ids[#ids + 1] = id
+    if own then forget.keep_stub(set, book.place(seq), id) end
     keys[#keys + 1] = ROOT .. "r:" .. id
     keys[#keys + 1] = ROOT .. "b:" .. id
     buckets[math.floor(seq / BUCKET)] = true
