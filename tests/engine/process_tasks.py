@@ -180,6 +180,12 @@ def let_it_speak() -> None:
             thread.join()
 
 
+def take_longer(ctx: Context, added: float) -> str:
+    ctx.extend(added)
+    threading.Event().wait(0.3)
+    return "done"
+
+
 def whose_run() -> str:
     return Context.current().run.id
 

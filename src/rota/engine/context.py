@@ -9,6 +9,8 @@ import msgspec
 
 from rota.domain import codec
 from rota.domain.arguments import encode_result
+from rota.domain.kinds import is_number
+from rota.domain.policy import FAR
 from rota.domain.run import Note, Progress, Run, storable
 from rota.errors import NotRunning
 
@@ -42,6 +44,7 @@ class Context:
         self._progress: Progress | None = None
         self._saved: bytes | None = None
         self._noted = self._carried = 0
+        self._extended = 0.0
         self._warnings: list[str] = []
 
     @staticmethod
@@ -108,6 +111,13 @@ class Context:
         latest = self.run.saved if self._saved is None else self._saved
         return None if latest is None else msgspec.json.decode(latest)
 
+    def extend(self, seconds: float) -> None:
+        """Give this call `seconds` more before its timeout stops it. Without a timeout, nothing changes. The next call
+        of the run has the usual time."""
+        if not is_number(seconds) or not 0 <= seconds <= FAR:
+            raise ValueError(f"extend({seconds!r}): a number of seconds from 0")
+        self._extended += seconds
+
     def warn(self, message: str) -> None:
         """Store a warning with this attempt; the run goes on."""
         if len(self._warnings) < WARNINGS_KEPT:
@@ -119,6 +129,11 @@ class Context:
     def noticed(self) -> bool:
         """Whether the handler has seen that it should stop."""
         return self._noticed
+
+    @property
+    def extended(self) -> float:
+        """The seconds that the handler has added to its timeout."""
+        return self._extended
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from rota.engine.executors.process import (
     ProcessExecutor,
 )
 from rota.engine.executors.thread import ThreadExecutor
+from rota.engine.executors.time_limit import first_within
 from rota.engine.handler import Handler
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
 from rota.engine.seats import Seat, Stop
@@ -204,16 +205,17 @@ def _retry(handler: Handler, seat: Seat) -> Retry:
 
 
 def _too_late(handler: Handler, seat: Seat) -> TimedOut:
-    late = Failure("TimeoutError", f"took longer than {seat.run.policy.timeout:g} s")
+    limit = (seat.run.policy.timeout or 0.0) + seat.context.extended
+    late = Failure("TimeoutError", f"took longer than {limit:g} s")
     return TimedOut(late, _retry(handler, seat).for_error(TimeoutError()))
 
 
 async def _watched(call: asyncio.Future[Any], seat: Seat, timeout: float | None) -> Any:
-    """Return the result of `call`, awaited for at most `timeout`. A call that does not end by then outlives its run."""
+    """Return the result of `call`, awaited for at most `timeout` and the time that the handler adds. A call that does
+    not end by then outlives its run."""
     on_loop = isinstance(call, asyncio.Task)
     try:
-        done, _ = await asyncio.wait((call,), timeout=timeout)
-        if not done:
+        if not await first_within((call,), timeout, seat.context):
             seat.context.stop()
             if on_loop:
                 call.cancel()

@@ -260,6 +260,10 @@ class ForwardingContext(Context):
         super().checkpoint(value)
         self._send(Noted("checkpoint", encode_result([value])))
 
+    def extend(self, seconds: float) -> None:
+        super().extend(seconds)
+        self._send(Noted("extend", encode_result([seconds])))
+
     def warn(self, message: str) -> None:
         super().warn(message)
         self._send(Noted("warn", encode_result([message])))

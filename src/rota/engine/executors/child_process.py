@@ -30,6 +30,7 @@ from rota.engine.executors.messages import (
     frame,
 )
 from rota.engine.executors.thread import ThreadExecutor
+from rota.engine.executors.time_limit import first_within
 
 START = 120.0
 """Seconds for a child to start, to import the handler's module and to bind its arguments."""
@@ -139,7 +140,7 @@ class Child(asyncio.Protocol):
                 "its module takes too long to import",
                 called=False,
             )
-        if not await self._heard(self._answer, timeout):
+        if not await self._heard(self._answer, timeout, context):
             await self._end()
             raise ChildTimeout(f"the child process {self.pid} was killed after {timeout:g} s")
         return self._answer.result()
@@ -220,9 +221,11 @@ class Child(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame(message))
 
-    async def _heard(self, message: "asyncio.Future[Any]", timeout: float | None) -> bool:
-        """Wait for `message`; False after `timeout`. Raises if the child dies."""
-        await asyncio.wait((message, self.lost), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    async def _heard(
+        self, message: "asyncio.Future[Any]", timeout: float | None, context: Context | None = None
+    ) -> bool:
+        """Wait for `message`; False after `timeout` and the time that the handler adds. Raises if the child dies."""
+        await first_within((message, self.lost), timeout, context)
         if not message.done() and self.lost.done():
             raise await self._death()
         return message.done()

@@ -7,7 +7,7 @@ from rota.domain.run import Failure, Run
 from rota.engine.logs import LogSetup
 
 HEADER = 4
-NOTES = ("progress", "checkpoint", "warn")
+NOTES = ("progress", "checkpoint", "warn", "extend")
 """The only methods of the parent's context that a child may call."""
 
 _encoder = Encoder()
