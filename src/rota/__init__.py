@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
+    from rota.domain.failure import Failure
     from rota.domain.period import Period
     from rota.domain.policy import Limit, Rate, Retry
     from rota.domain.results import StatusReport, status_dict
@@ -73,11 +74,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Cron", "DailyAt",
-    "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Fence", "Flow",
-    "FlowStatus", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost",
-    "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Period",
-    "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter", "Rota",
-    "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule",
+    "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure", "Fence",
+    "Flow", "FlowStatus", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
+    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note",
+    "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter",
+    "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule",
     "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport",
     "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions",
     "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
@@ -98,6 +99,7 @@ _MODULES = {
     "rota.client.tick_outcomes": "TickOutcome",
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",
+    "rota.domain.failure": "Failure",
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry",
     "rota.domain.results": "StatusReport status_dict",

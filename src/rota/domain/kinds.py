@@ -54,6 +54,7 @@ STRUCTS: dict[str, dict[str, Kind]] = {
             optional(lambda rules: instance_of(Mapping)(rules) and all(map(is_class_of_errors, members(rules)))),
             "exception classes with a Retry each, e.g. rules={ValueError: Retry(0)}",
         ),
+        "after": Kind(optional(callable), "a function of (failures, failure) that returns seconds, or None"),
     },
     "Rate": {
         "per": Kind(is_number, "a number of seconds, e.g. Rate(100, per=60)"),

@@ -206,7 +206,7 @@ def _interruption(
 
 def _failure(run: Run, retry: Retry, error: Failure, reason: Reason, after: float | None = None) -> Ending:
     action: Finish | Requeue
-    if run.failures < retry.limit:
+    if retry.allows(run.failures):
         action = Requeue(retry.wait(run.failures + 1, run.id) if after is None else after)
     else:
         action = Finish(State.FAILED, reason)

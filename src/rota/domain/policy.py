@@ -1,42 +1,56 @@
 """Policies: what happens when a call fails or hangs or its worker dies, and how many runs may start."""
 
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain.failure import Failure
 from rota.domain.kinds import check_struct, is_number, is_whole
 
 Backoff = Literal["exponential", "linear", "fixed"]
 Lost = Literal["retry", "fail"]
+RetryFunction: TypeAlias = Callable[[int, Failure], float | None]
+"""Takes the number of failures and the last one; returns the seconds until the next try, or None for no more."""
 
 FAR = 10 * 365 * 86_400.0
 """The longest time span that an option may have, in seconds."""
+FACTOR = 1000.0
+"""The largest factor of a Retry."""
 LEAST_SILENCE = 1.0
 """The shortest `silence` of a worker, in seconds. Every event loop is blocked for a moment now and then: with a shorter
 silence, healthy workers would lose their leases."""
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
-    """How often a failed call is repeated, and after how many seconds; `Retry(5)` is five *re*tries.
+    """How often a failed call is repeated, and after how many seconds; `Retry(5)` is five *re*tries, `Retry(None)` any
+    number.
 
-    The n-th retry waits `delay` (fixed), `delay * n` (linear) or `delay * 2**(n-1)` (exponential) seconds, at most
+    The n-th retry waits `delay` (fixed), `delay * n` (linear) or `delay * factor**(n-1)` (exponential) seconds, at most
     `max_delay`, shortened by up to `jitter` of itself. The jitter is drawn from the run's id, so it is stable.
     `rules` maps exception classes to their own Retry, the nearest class winning: `{ValueError: Retry(0)}`.
+    `after` is a function that says instead how long to wait; the worker calls it with the number of failures and the
+    Failure, and None ends the run.
     """
 
-    limit: int = 0
+    limit: int | None = 0
     backoff: Backoff = "exponential"
     delay: float = 1.0
     max_delay: float = 3600.0
     jitter: float = 0.1
     rules: Mapping[type[BaseException], "Retry"] | None = None
+    factor: float = 2.0
+    after: RetryFunction | None = None
 
     def __post_init__(self) -> None:
-        if not is_whole(self.limit) or self.limit < 0:
-            raise ValueError(f"Retry(limit={self.limit!r}): the number of retries is a whole number from 0")
+        if self.limit is not None and (not is_whole(self.limit) or self.limit < 0):
+            raise ValueError(
+                f"Retry(limit={self.limit!r}): the number of retries is a whole number from 0, or None for no end"
+            )
+        if not is_number(self.factor) or not 1 <= self.factor <= FACTOR:
+            raise ValueError(f"Retry(factor={self.factor!r}): a number from 1 to {FACTOR:g}")
         if self.backoff not in ("exponential", "linear", "fixed"):
             raise ValueError(f"Retry(backoff={self.backoff!r}): choose exponential, linear or fixed")
         if not all(is_number(span) and 0 <= span <= FAR for span in (self.delay, self.max_delay)):
@@ -64,14 +78,24 @@ class Retry(Struct, frozen=True, omit_defaults=True):
         factor = {
             "fixed": 1.0,
             "linear": float(failures),
-            "exponential": 2.0 ** min(failures - 1, 40),
+            "exponential": self.factor ** min(failures - 1, 40),
         }[self.backoff]
         roll = zlib.crc32(f"{seed}:{failures}".encode()) / 2**32
         return min(self.delay * factor, self.max_delay) * (1 - self.jitter * roll)
 
+    def allows(self, failures: int) -> bool:
+        """Return whether a call that has failed `failures` times before may be repeated."""
+        return self.limit is None or failures < self.limit
+
+    def answered(self, seconds: float | None) -> "Retry":
+        """Return the retry after its function has said `seconds`."""
+        if seconds is None:
+            return Retry(0)
+        return replace(self, after=None, backoff="fixed", delay=seconds, max_delay=FAR, jitter=0.0)
+
     def without_rules(self) -> "Retry":
-        """Return the retry without its rules: exception classes are not stored with a run."""
-        return replace(self, rules=None) if self.rules else self
+        """Return the retry without its rules and its function: no run stores classes or code."""
+        return replace(self, rules=None, after=None) if self.rules or self.after else self
 
 
 def _is_retry(value: object) -> bool:
@@ -109,6 +133,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
             return self
         if retry is not None and retry.rules:
             raise ValueError("retry: its rules name exception classes, which no run stores; give the rules to the task")
+        if retry is not None and retry.after is not None:
+            raise ValueError("retry: after= is a function, which no run stores; give it to the task")
         return replace(
             self,
             timeout=self.timeout if timeout is None else timeout,

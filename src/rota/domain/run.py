@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from rota.domain.decision import Reason
+from rota.domain.failure import Failure as Failure
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 
@@ -58,17 +59,6 @@ def storable(text: object, limit: int) -> str:
     Lone surrogates have no UTF-8 form and are replaced.
     """
     return str(text).encode(errors="replace").decode()[:limit]
-
-
-class Failure(Struct, frozen=True, omit_defaults=True):
-    """The exception of one call as text. Exception objects are never stored."""
-
-    type: str
-    message: str
-    traceback: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.message}" if self.message else self.type
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):

@@ -1,17 +1,33 @@
 """What a handler returned or raised, as an Outcome."""
 
+import logging
 import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.domain import codec
 from rota.domain.arguments import encode_result
-from rota.domain.lifecycle import BadResult, Discarded, Failed, Outcome, RetryAsked, Skipped, Snoozed, Succeeded
-from rota.domain.policy import Retry
+from rota.domain.kinds import is_number
+from rota.domain.lifecycle import (
+    BadResult,
+    Discarded,
+    Failed,
+    Outcome,
+    RetryAsked,
+    Skipped,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from rota.domain.policy import FAR, Retry
 from rota.domain.results import FailOn, StatusReport, judged
 from rota.domain.run import Failure, storable
 from rota.errors import Discard, HandlerVerdict, RetryAfter, Snooze, TaskError
+
+log = logging.getLogger("rota")
 
 TRACEBACK_LIMIT = 16_000
 MESSAGE_LIMIT = 2_000
@@ -57,6 +73,24 @@ def raised(error: BaseException, retry: Retry) -> Outcome:
     if isinstance(error, HandlerVerdict):
         return verdict(error, failure(error))
     return Failed(failure(error), retry.for_error(error))
+
+
+def with_wait(outcome: Outcome, retry: Retry, failures: int) -> Outcome:
+    """Return `outcome` with the wait that the function of its retry says (`Retry(after=…)`). `retry` is the retry of
+    the task, for failures that have none of their own. `failures` counts this failure too."""
+    if not isinstance(outcome, Failed | TimedOut):
+        return outcome
+    rule = outcome.retry or retry
+    if rule.after is None or not rule.allows(failures - 1):
+        return outcome
+    try:
+        seconds = rule.after(failures, outcome.error)
+        if seconds is not None and not (is_number(seconds) and 0 <= seconds <= FAR):
+            raise ValueError(f"it returned {seconds!r}, which is no number of seconds")
+        return replace(outcome, retry=rule.answered(seconds))
+    except Exception:  # the user's own function
+        log.exception("Retry(after=…) failed; the usual backoff is used")
+        return replace(outcome, retry=rule.without_rules())
 
 
 def verdict(error: HandlerVerdict, failure: Failure) -> Outcome:

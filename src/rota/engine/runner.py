@@ -35,7 +35,7 @@ from rota.engine.executors.process import (
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.executors.time_limit import first_within
 from rota.engine.handler import Handler
-from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from
+from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from, with_wait
 from rota.engine.seats import Seat, Stop
 from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps, Unread
 from rota.engine.world import REAL, World
@@ -68,6 +68,9 @@ class Runner:
         handler = self.handlers.get(seat.run.task)
         if handler is None:
             return Released()
+        return with_wait(await self._outcome(handler, seat), _retry(handler, seat), seat.run.failures + 1)
+
+    async def _outcome(self, handler: Handler, seat: Seat) -> Outcome:
         if seat.run.member is not None and (ended := await self._prepare(handler, seat)) is not None:
             return ended
         try:

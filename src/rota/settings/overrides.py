@@ -33,6 +33,8 @@ class RetryOverride(Struct, frozen=True, kw_only=True):
         UNSET
     )
 
+    factor: Annotated[float | UnsetType, says("By how much an exponential wait grows each time.")] = UNSET
+
     def __post_init__(self) -> None:
         Retry(**fields_set(self))
 

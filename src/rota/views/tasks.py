@@ -31,7 +31,8 @@ class TaskView(Struct, frozen=True):
     task: str
     parameters: str | None
     executor: str | None
-    retries: int
+    retries: int | None
+    """None: without end."""
     timeout: float | None
     enabled: bool
     enabled_here: bool | None

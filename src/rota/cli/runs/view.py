@@ -199,8 +199,9 @@ def origin_brief(run: "Run") -> str:
 def policy_words(run: "Run") -> str:
     retry, policy = run.policy.retry, run.policy
     words = ["no retries"]
-    if retry.limit:
-        words = [f"{retry.limit} retries, {retry.backoff} from {span(retry.delay)}"]
+    if retry.limit != 0:
+        count = "any number of" if retry.limit is None else retry.limit
+        words = [f"{count} retries, {retry.backoff} from {span(retry.delay)}"]
     words.append(f"timeout {span(policy.timeout)}" if policy.timeout is not None else "no timeout")
     words.append("at most once" if policy.lost == "fail" else f"up to {policy.max_losses} losses")
     return "; ".join(words)

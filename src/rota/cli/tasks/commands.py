@@ -31,7 +31,9 @@ COLUMNS = [
     Column("parameters", lambda r: _takes(r), elastic=True),
     Column("executor", piped=True),
     Column("queue", lambda r: "" if r["queue"] == DEFAULT_QUEUE else str(r["queue"]), sparse=True, rank=7),
-    Column("retries", lambda r: str(r["retries"] or ""), right=True, sparse=True, rank=2),
+    Column(
+        "retries", lambda r: "any" if r["retries"] is None else str(r["retries"] or ""), right=True, sparse=True, rank=2
+    ),
     Column("timeout", lambda r: _timeout(r.get("timeout")), right=True, sparse=True, rank=3),
     Column("enabled", piped=True),
     Column("held", lambda r: _held(r), title="held back", flat=lambda r: _held(r).plain, sparse=True),

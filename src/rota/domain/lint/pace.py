@@ -123,9 +123,17 @@ def timeout_interval(view: View) -> Iterator[Finding]:
 
 def retries_interval(view: View) -> Iterator[Finding]:
     interval, retry = view.interval, view.target.retry
-    if interval is None or not retry.limit:
+    if interval is None or retry.limit == 0:
         return
-    lasting = _lasting(retry, view.target.duration or 0)
+    if retry.limit is None:
+        yield Finding(
+            "retries-interval",
+            "note",
+            f"A run that fails is retried without end, and so beyond the {worded(interval)} between two fires.",
+            "Retry a few times, and leave the rest to the next fire: it comes anyway.",
+        )
+        return
+    lasting = _lasting(retry, retry.limit, view.target.duration or 0)
     if lasting > interval:
         count = "1 retry" if retry.limit == 1 else f"{retry.limit} retries"
         yield Finding(
@@ -137,13 +145,13 @@ def retries_interval(view: View) -> Iterator[Finding]:
         )
 
 
-def _lasting(retry: Retry, duration: float) -> float:
+def _lasting(retry: Retry, limit: int, duration: float) -> float:
     """Return the seconds from the first call to the end of the last one, if all fail."""
     steady = replace(retry, jitter=0.0)
-    counted = min(retry.limit, COUNTED)
+    counted = min(limit, COUNTED)
     waits = sum(steady.wait(failures, "") for failures in range(1, counted + 1))
-    more = (retry.limit - counted) * steady.wait(counted, "")
-    return waits + more + duration * (retry.limit + 1)
+    more = (limit - counted) * steady.wait(counted, "")
+    return waits + more + duration * (limit + 1)
 
 
 RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
