@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
     from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
+    from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
     from rota.engine.hooks import Event
@@ -77,12 +78,12 @@ __all__ = [
     "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure", "Fence",
     "Flow", "FlowStatus", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
     "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note",
-    "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retry", "RetryAfter",
-    "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "Schedule",
-    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport",
-    "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions",
-    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
-    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry",
+    "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound",
+    "Schedule", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status",
+    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError",
+    "TaskOptions", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey",
+    "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -106,6 +107,7 @@ _MODULES = {
     "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",
     "rota.domain.triggers": "At Cron DailyAt Every Monthly Trigger Weekly",
+    "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",
     "rota.engine.hooks": "Event",

@@ -5,7 +5,7 @@ from rota.domain.guards import Cooldown, Guards, Mark
 from rota.domain.lifecycle import Succeeded
 from rota.domain.policy import Limit
 from rota.domain.spec import TaskSpec
-from rota.store import ID_MEMORY, Command, MarkRow, Report, Retention, Scope, Swept, Tally, WorkerSeen
+from rota.store import ID_MEMORY, Command, MarkRow, Report, Retention, RunQuery, Scope, Swept, Tally, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 
 DAY = 86_400.0
@@ -21,6 +21,47 @@ class ForgetContract(Staged):
             if not swept[-1].more:
                 return swept
         raise AssertionError("there is always more to sweep")
+
+    async def test_a_task_may_keep_its_ended_runs_longer_or_less_long_than_the_others(self, stage: Stage) -> None:
+        brief, long = (
+            Retention(succeeded=300, failed=600, most=9, least=1),
+            Retention(succeeded=9 * DAY, failed=0, least=0),
+        )
+        await stage.store.declare([TaskSpec("brief", keep=brief), TaskSpec("long", keep=long, description='"keep":')])
+        news = {task: [new_run(task, id=f"{task}{n}") for n in range(3)] for task in ("brief", "long", "usual")}
+        for task, runs in news.items():
+            await stage.put(*runs)
+            for run in (await stage.claim("ada", 3, tasks=[task])).runs:
+                await stage.end(run, Succeeded())
+                stage.wait(1)
+        cancelled = new_run("brief"), new_run("long")
+        await stage.put(*cancelled)
+        for new in cancelled:
+            await stage.cancel(new)
+        kept = Retention(succeeded=DAY, failed=DAY, least=0)
+        for waited, expected in (
+            (
+                200,
+                [
+                    "brief0",
+                    "brief1",
+                    "brief2",
+                    cancelled[0].id,
+                    "long0",
+                    "long1",
+                    "long2",
+                    "usual0",
+                    "usual1",
+                    "usual2",
+                ],
+            ),
+            (200, [cancelled[0].id, "long0", "long1", "long2", "usual0", "usual1", "usual2"]),
+            (DAY, [cancelled[0].id, "long0", "long1", "long2"]),
+        ):
+            stage.wait(waited)
+            await stage.store.sweep(kept)
+            found = {run.id for run in (await stage.store.runs(RunQuery(limit=100))).runs}
+            assert found == set(expected)
 
     async def test_a_sweep_says_whether_it_left_something_to_expire(self, stage: Stage) -> None:
         await stage.put(*(new_run(expires_after=60) for _ in range(2300)))

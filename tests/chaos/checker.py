@@ -157,7 +157,7 @@ def retries_are_used_as_told(seen: Evidence) -> Iterator[str]:
         run = seen.by_id.get(event["run"])
         if event["task"] != "flaky" or run is None or not run.state.final:
             continue
-        fails = min(event["fails"], RETRY.limit + 1)
+        fails = min(event["fails"], (RETRY.limit or 0) + 1)
         expected = State.SUCCEEDED if event["fails"] <= RETRY.limit else State.FAILED
         if (run.state, run.failures) != (expected, fails):
             yield f"flaky {run.id} should be {expected} after {fails} failures: {run.state} after {run.failures}"

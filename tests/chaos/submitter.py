@@ -61,7 +61,7 @@ class Submitter:
         self._acknowledge(task.name, token, await with_delay.submit(token))
 
     async def flaky(self) -> None:
-        token, fails = self._token(), self._random.randint(0, tasks.RETRY.limit + 1)
+        token, fails = self._token(), self._random.randint(0, (tasks.RETRY.limit or 0) + 1)
         self._acknowledge("flaky", token, await tasks.flaky.submit(token, fails), fails=fails)
 
     async def keyed(self) -> None:

@@ -109,7 +109,7 @@ def saver(ctx: Context, token: str, key: str) -> str:
         for n in range(saved["n"] if saved else 0, SAVES):
             ctx.checkpoint({"token": token, "n": n + 1})
             time.sleep(seconds())
-            if random.random() < 0.1 and ctx.run.failures < RETRY.limit:
+            if random.random() < 0.1 and ctx.run.failures < (RETRY.limit or 0):
                 raise Deliberate(token)
     return key
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 
@@ -51,9 +52,9 @@ def test_the_next_attempt_has_the_usual_time() -> None:
 
 
 @pytest.mark.parametrize("executor", ["thread", "process"])
-async def test_a_thread_and_a_child_process_get_it_too(executor: str) -> None:
+async def test_a_thread_and_a_child_process_get_it_too(executor: Literal["thread", "process"]) -> None:
     app = Rota("memory://")
-    longer = app.task(executor=executor, timeout=0.1)(process_tasks.take_longer)  # type: ignore[arg-type]
+    longer = app.task(executor=executor, timeout=0.1)(process_tasks.take_longer)
 
     async with app:
         assert await (await longer.submit(60)).result(timeout=60) == "done"

@@ -48,6 +48,7 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "max_pending": (9, spec("guards"), {}),
     "limit": (Limit(3), spec("limit"), {}),
     "rate": (Rate(3), spec("rate"), {}),
+    "keep": (60, spec("keep"), {}),
     "enabled": (False, spec("enabled"), {}),
     "fail_on": (bool, lambda task: task.handler().fail_on, {}),
     "aliases": (["old"], lambda task: task.aliases, {}),

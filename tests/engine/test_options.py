@@ -35,6 +35,8 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("aliases", "abc", r"aliases=\["),
     ("aliases", [1], r"aliases=\["),
     ("description", 5, "a text"),
+    ("keep", [1], "a number of seconds"),
+    ("keep", "soon", "keep='soon'"),
     ("name", 5, "a text"),
     ("retry", 3, r"write retry=Retry\("),
     ("retry", None, r"write retry=Retry\("),

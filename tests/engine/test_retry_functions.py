@@ -111,7 +111,7 @@ async def test_a_child_process_is_retried_by_the_function_of_its_worker(app: Rot
     [
         (lambda: Retry(-1), "a whole number from 0, or None"),
         (lambda: Retry(5, factor=0.5), "a number from 1 to 1000"),
-        (lambda: Retry(5, after=5), "a function of"),
+        (lambda: Retry(5, after=5), "a function of"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_values_are_refused(retry: object, words: str) -> None:

@@ -20,7 +20,7 @@ Status Step Task TaskOptions TickOutcome Trigger Using Why Backend Client Note P
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
 StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost IdConflict
-Failure
+Failure Retention
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 

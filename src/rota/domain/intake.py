@@ -20,6 +20,7 @@ from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, after
 from rota.domain.schedule import CatchUp, Overlap, Schedule
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
+from rota.domain.tuning import Retention, check_retention
 
 PRIORITY = 100
 NAME_LIMIT = 200
@@ -297,6 +298,17 @@ def timeout_of(timeout: Span | str | None) -> float | None:
         return seconds(parse_duration(timeout) if isinstance(timeout, str) else timeout, "timeout")
     except ValueError as error:
         raise ValueError(f"timeout={timeout!r}: {error}" if isinstance(timeout, str) else str(error)) from None
+
+
+def retention_of(keep: Span | str | Retention | None) -> Retention | None:
+    """Return the retention of a task. A span is how long every ended run is kept, as a text also "30s" or "7d"."""
+    if keep is None or isinstance(keep, Retention):
+        return keep and check_retention(keep)
+    try:
+        age = seconds(parse_duration(keep) if isinstance(keep, str) else keep, "keep")
+    except ValueError as error:
+        raise ValueError(f"keep={keep!r}: {error}" if isinstance(keep, str) else str(error)) from None
+    return Retention(succeeded=age, failed=age, least=0)
 
 
 def instant(moment: object, name: str) -> float:

@@ -9,6 +9,7 @@ from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate
 from rota.domain.run import DEFAULT_QUEUE
+from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 
 NamedByCode = Literal["code"]
@@ -40,6 +41,8 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     memory: float = 0.0
     """Additional seconds for which the marks of the task are kept."""
     queue: str = DEFAULT_QUEUE
+    keep: Retention | None = None
+    """How long the ended runs of the task are kept; None: as the settings say."""
 
     @property
     def starts_nothing(self) -> bool:

@@ -6,9 +6,12 @@ from typing import Any
 from msgspec import Struct
 
 from rota.domain.keys import check_queue
+from rota.domain.kinds import is_number, is_whole
 from rota.domain.policy import FAR, LEAST_SILENCE
 
 DAY = 86_400.0
+MOST_KEPT = 1_000_000
+"""The largest number of ended runs that a task may keep. A sweep counts them."""
 
 
 class Retention(Struct, frozen=True, kw_only=True):
@@ -22,6 +25,17 @@ class Retention(Struct, frozen=True, kw_only=True):
     """The most ended runs kept per task."""
     least: int = 50
     """The last ended runs of a task, kept whatever their age."""
+
+
+def check_retention(keep: Retention) -> Retention:
+    """Return the retention of a task; raise ValueError for a number that is out of range."""
+    for name in ("succeeded", "failed"):
+        if not is_number(age := getattr(keep, name)) or not 0 <= age <= FAR:
+            raise ValueError(f"keep=Retention({name}={age!r}): from 0 seconds to ten years")
+    for name in ("most", "least"):
+        if not is_whole(count := getattr(keep, name)) or not 0 <= count <= MOST_KEPT:
+            raise ValueError(f"keep=Retention({name}={count!r}): a whole number from 0 to {MOST_KEPT:,}")
+    return keep
 
 
 class Tuning(Struct, frozen=True, kw_only=True):

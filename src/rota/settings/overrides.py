@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from rota.domain.activity import Activity, Breaker, Mode, check_span
-from rota.domain.intake import check_priority
+from rota.domain.intake import check_priority, retention_of
 from rota.domain.keys import check_queue
 from rota.domain.policy import Backoff, Limit, Lost, Policy, Rate, Retry
 from rota.domain.schedule import CatchUp, Overlap
@@ -117,6 +117,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     activity: Annotated[ActivityOverride | UnsetType, says("The activity policy.")] = UNSET
     max_losses: Annotated[int | UnsetType, says("Lost workers after which a run has failed.")] = UNSET
     lost: Annotated[Lost | UnsetType, says("What becomes of a run whose worker is lost: `retry` or `fail`.")] = UNSET
+    keep: Annotated[Seconds | UnsetType, says("Seconds for which ended runs are kept, instead of `retention`.")] = UNSET
     schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
     overlap: Annotated[
         Overlap | UnsetType, says("What a tick does while an earlier run is unfinished: `skip`, `queue` or `allow`.")
@@ -129,6 +130,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
         Policy(**{name: given[name] for name in ("timeout", "max_losses", "lost") if name in given})
         check_priority(given.get("priority", 0))
         check_queue(given.get("queue", "default"))
+        retention_of(given.get("keep"))
         if "schedule" in given:
             Trigger.parse(given["schedule"])
         if given.get("max_pending", 1) < 1:

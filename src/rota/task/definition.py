@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rota.client.handle import RunHandle
 from rota.domain.arguments import Signature, type_hints
 from rota.domain.decision import Decision
-from rota.domain.intake import Options, check_name, check_priority, timeout_of
+from rota.domain.intake import Options, check_name, check_priority, retention_of, timeout_of
 from rota.domain.keys import KeyTemplate, check_queue
 from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
@@ -110,6 +110,7 @@ class Definition:
             activity=self.activity,
             once=self.once.stored() if isinstance(self.once, Period) else self.once and "code",
             memory=0.0 if self.once is None else memory_of(self.once),
+            keep=retention_of(options.get("keep")),
         )
 
     def keep_marks(self, seconds: float) -> None:

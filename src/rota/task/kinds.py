@@ -8,6 +8,7 @@ from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number,
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.text import did_you_mean
 from rota.domain.triggers import Trigger
+from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 from rota.errors import InvalidOptions
 from rota.task.options import TaskOptions
@@ -52,6 +53,10 @@ TASK: dict[str, Kind] = {
     "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
     "limit": Kind(optional(instance_of(Limit)), "write limit=Limit(3) for 3 at once, or None for no limit"),
     "rate": Kind(optional(instance_of(Rate)), "write rate=Rate(100, per=60), or None for no rate"),
+    "keep": Kind(
+        optional(lambda value: _is_span(value) or is_text(value) or isinstance(value, Retention)),
+        'a number of seconds, a timedelta, a text such as "7d", or a Retention; None for the settings',
+    ),
     "enabled": Kind(
         FLAG.fits, 'True or False; an environment variable is a text: write os.environ.get("NAME") != "off"'
     ),

@@ -13,6 +13,7 @@ from rota.domain.policy import Limit, Lost, Rate, Retry
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
+from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName
@@ -58,6 +59,8 @@ class TaskOptions(TypedDict, total=False):
     """How many runs may start per interval."""
     enabled: bool
     """If False, no run of the task is made or started."""
+    keep: Span | str | Retention | None
+    """How long ended runs are kept: seconds, or a Retention; by default as the settings say."""
     fail_on: FailOn | None
     """A function of the returned value that says whether the run has failed."""
     aliases: Sequence[str]

@@ -1,12 +1,13 @@
 """The memory store in virtual time: an idle worker does not poll, and the store forgets no run."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
 from rota.domain.policy import FAR
 from rota.domain.run import Run
+from rota.domain.spec import TaskSpec
 from rota.store import Claim, ClaimRequest, Hint, Retention, Store
 from rota.stores.idle import Idle
 from rota.stores.memory.book import MemoryBook
@@ -83,5 +84,5 @@ class VirtualBook(MemoryBook):
 
 
 class _Everything(History):
-    def forget(self, retention: Retention, now: float) -> list[str]:
+    def forget(self, retention: Retention, now: float, specs: Mapping[str, TaskSpec]) -> list[str]:
         return []

@@ -10,6 +10,7 @@ from rota.domain.activity import Activity
 from rota.domain.policy import Limit, Rate
 from rota.domain.spec import TaskSpec
 from rota.domain.text import one_line
+from rota.domain.tuning import Retention
 from rota.flow import Flow
 from rota.store import Depth, Reads
 from rota.task import Task, definition_of
@@ -43,6 +44,7 @@ class TaskView(Struct, frozen=True):
     priority: int
     queue: str
     max_pending: int | None
+    keep: Retention | None
     queued: int
     running: int
     paused_runs: int
@@ -80,6 +82,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         priority=spec.priority,
         queue=spec.queue,
         max_pending=spec.guards.max_pending,
+        keep=spec.keep,
         queued=depth.queued,
         running=depth.running,
         paused_runs=depth.paused,

@@ -4,17 +4,14 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from msgspec.structs import replace
 
-from rota.domain import codec
 from rota.domain import settlement as rules
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.policy import Policy
-from rota.domain.run import Lease, NewRun, Origin, Run, RunHead, State, after
+from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
@@ -23,6 +20,7 @@ from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.fields import PUT
 from rota.stores.idle import Arrival, Idle
+from rota.stores.memory.bodies import fields_of
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
@@ -76,7 +74,7 @@ class MemoryBook(OwnIds):
         self._arrived += 1
         self.order[new.id] = self._arrived
         run = Run(
-            **{field.name: field.get(new) for field in PUT if field.stored} | _fields_of(new.body),
+            **{field.name: field.get(new) for field in PUT if field.stored} | fields_of(new.body),
             writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
@@ -96,7 +94,7 @@ class MemoryBook(OwnIds):
     def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
         if body is None or self.runs[id].body == body:
             return False
-        self.runs[id] = replace(self.runs[id], **_fields_of(body))
+        self.runs[id] = replace(self.runs[id], **fields_of(body))
         return True
 
     def body_of(self, id: str) -> bytes:
@@ -119,7 +117,7 @@ class MemoryBook(OwnIds):
         assert isinstance(run, Run)  # the ledger saves only runs that it got from this book
         before = self.runs.get(run.id)
         if before is not None and before.body != run.body:  # a `rewrite` came after the ledger had read the run
-            run = replace(run, **_fields_of(before.body))
+            run = replace(run, **fields_of(before.body))
         self.runs[run.id] = run
         if before is not None:
             self._unindex(before)
@@ -406,16 +404,3 @@ class MemoryBook(OwnIds):
                     index[name] = left
                 else:
                     del index[name]
-
-
-def _fields_of(body: bytes) -> dict[str, Any]:
-    """The fields of a Run that its body has."""
-    read = codec.decode_or_blank(body)
-    return {
-        "args": bytes(read.args),
-        "origin": read.origin or Origin(),
-        "policy": read.policy or Policy(),
-        "member": read.member,
-        "body": body,
-        "headers": read.headers or {},
-    }

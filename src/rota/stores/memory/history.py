@@ -2,9 +2,11 @@
 
 import heapq
 from collections import deque
+from collections.abc import Mapping
 from itertools import islice
 
 from rota.domain.run import Run, State
+from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 
@@ -33,12 +35,14 @@ class History:
         self._removed.add(id)
         self._count -= 1
 
-    def forget(self, retention: Retention, now: float) -> list[str]:
-        """Remove the runs that `retention` no longer keeps, LEDGER.forgotten at most. Return their ids."""
-        ages = {True: retention.succeeded, False: retention.failed}
+    def forget(self, retention: Retention, now: float, specs: Mapping[str, TaskSpec]) -> list[str]:
+        """Remove the runs that `retention`, or their task, no longer keeps, LEDGER.forgotten at most. Return their
+        ids."""
         gone: list[str] = []
-        for lists in self._ended.values():
-            most, least = self._surplus(lists, retention.most), self._surplus(lists, retention.least)
+        for task, lists in self._ended.items():
+            keep = (specs[task].keep if task in specs else None) or retention
+            ages = {True: keep.succeeded, False: keep.failed}
+            most, least = self._surplus(lists, keep.most), self._surplus(lists, keep.least)
             for succeeded, ended in lists.items():
                 while ended and ended[0][0] <= now - ID_MEMORY and len(gone) < LEDGER.forgotten:
                     if ended[0][2] in self._removed:

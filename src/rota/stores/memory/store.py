@@ -142,7 +142,7 @@ class MemoryStore:
     async def sweep(self, retention: port.Retention) -> port.Swept:
         with self._transaction() as book:
             expired = holds.expire_due(book)
-            forgotten = book.history.forget(retention, book.now)
+            forgotten = book.history.forget(retention, book.now, book.specs)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
             more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired
             return port.Swept(book.now, len(expired), len(forgotten), more, expired)

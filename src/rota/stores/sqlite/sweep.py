@@ -1,9 +1,11 @@
 """sweep: delete ended runs, and workers, marks, decisions, schedules, rates and stats that are too old."""
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, OWN_ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import KEPT_MINUTES
@@ -55,24 +57,25 @@ SELECT json_group_array(json_array(id, schedule)) FROM (
 def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     """Delete what `retention` no longer keeps. Return how many runs were deleted, and whether more are left."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
-    _forget_marks(tx)
+    specs = read_specs(tx.one(ALL_SPECS))
+    _forget_marks(tx, specs)
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
     _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
     tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
+    keeps = {spec.name: spec.keep for spec in specs if spec.keep is not None}
     forgotten = 0
     for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):
-        forgotten += _forget(tx, task, retention, LEDGER.forgotten - forgotten)
+        forgotten += _forget(tx, task, keeps.get(task, retention), LEDGER.forgotten - forgotten)
         if forgotten >= LEDGER.forgotten:
             return forgotten, True
     tx.execute("DELETE FROM waits WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run)")
     return forgotten, False
 
 
-def _forget_marks(tx: Transaction) -> None:
+def _forget_marks(tx: Transaction, specs: Sequence[TaskSpec]) -> None:
     """Delete old marks. The marks of a task whose spec cannot be read are kept: the spec may need them longer."""
-    specs = read_specs(tx.one(ALL_SPECS))
     names = msgspec.json.decode(tx.one("SELECT json_group_array(name) FROM specs"), type=list[str])
     longer = dict.fromkeys(set(names).difference(spec.name for spec in specs), math.inf)
     longer |= {spec.name: keep for spec in specs if (keep := mark_memory(spec)) > MARK_MEMORY}

@@ -41,7 +41,8 @@ BEGIN
     RETURN gone;
 END $$;
 
--- `succeeded`, `failed`: seconds for which ended runs are kept; `most`, `fewest`: see `forget`. `more`: a bound was reached, so
+-- `succeeded`, `failed`: seconds for which ended runs are kept; `most`, `fewest`: see `forget`. A task may say other numbers
+-- in its spec (`keep`). `more`: a bound was reached, so
 -- sweep again. Lock order: specs (3); all other rows are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION sweep(
     me text, skew float8, seen float8, succeeded float8, failed float8, most integer, fewest integer,
@@ -55,6 +56,7 @@ DECLARE
     tasks text[];
     dues float8[];
     which text;
+    kept json;
 BEGIN
     now := now_of(skew, seen, true);
     WITH gone AS (
@@ -111,7 +113,10 @@ BEGIN
             FROM ended WHERE ended.task IS NOT NULL)
         SELECT task FROM ended WHERE task IS NOT NULL
     LOOP
-        forgotten := forgotten + forget(which, now - {ID_MEMORY}, now - succeeded, now - failed, most, fewest,
+        SELECT s.spec::json -> 'keep' INTO kept FROM (SELECT which AS name) AS t LEFT JOIN specs s ON s.name = t.name;
+        forgotten := forgotten + forget(which, now - {ID_MEMORY}, now - coalesce((kept ->> 'succeeded')::float8, succeeded),
+                                        now - coalesce((kept ->> 'failed')::float8, failed),
+                                        coalesce((kept ->> 'most')::integer, most), coalesce((kept ->> 'least')::integer, fewest),
                                         ({FORGOTTEN_AT_ONCE} - forgotten)::integer, bound, now);
         IF forgotten >= {FORGOTTEN_AT_ONCE} THEN
             more := true;

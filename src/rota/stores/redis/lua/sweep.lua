@@ -104,13 +104,22 @@ local function forget_in(set, age, too_many, few, budget)
   return #places
 end
 
+-- What a task keeps of its ended runs: what its spec says, else what the request says.
+local function kept_by(task)
+  local spec = policies.spec_of(task)
+  local own = spec and spec[S_TEXT]:find('"keep":', 1, true) and cjson.decode(spec[S_TEXT]).keep
+  if type(own) ~= "table" then return succeeded, failed, most, least end
+  return own.succeeded, own.failed, own.most, own.least
+end
+
 local function forget_runs()
   local left = FORGOTTEN_AT_ONCE
   for _, task in ipairs(call("ZRANGE", ROOT .. "histories", 0, -1)) do
     local good, bad = ROOT .. "ended:" .. task, ROOT .. "failed:" .. task
-    local too_many, few = beyond(good, bad, most), beyond(good, bad, least)
-    left = left - forget_in(good, succeeded, too_many, few, left)
-    if left > 0 then left = left - forget_in(bad, failed, too_many, few, left) end
+    local good_age, bad_age, at_most, at_least = kept_by(task)
+    local too_many, few = beyond(good, bad, at_most), beyond(good, bad, at_least)
+    left = left - forget_in(good, good_age, too_many, few, left)
+    if left > 0 then left = left - forget_in(bad, bad_age, too_many, few, left) end
     if call("EXISTS", good, bad) == 0 then call("ZREM", ROOT .. "histories", task) end
     if left <= 0 then
       more = true
