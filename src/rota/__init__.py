@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.app.app import Rota
     from rota.app.leases import Fence
+    from rota.app.runs import FoundRun, Runs
     from rota.app.status import Health, LoopStatus, Status, TaskStatus
     from rota.client.client import Client
     from rota.client.handle import RunHandle
+    from rota.client.operations import Operated
     from rota.client.portal import Portal
     from rota.client.tick_outcomes import TickOutcome
     from rota.client.workers import Workers
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from rota.domain.results import StatusReport, status_dict
     from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
+    from rota.domain.spec import TaskSpec
     from rota.domain.triggers import At, Cron, DailyAt, Every, Monthly, Trigger, Weekly
     from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
@@ -66,7 +69,7 @@ if TYPE_CHECKING:
     from rota.flow import Flow, FlowStatus, Step, StepStatus
     from rota.schedules.plans import PlanOptions, PlanReport
     from rota.schedules.schedules import Schedules
-    from rota.store import Backend, Depth
+    from rota.store import Backend, Count, Depth, RunQuery
     from rota.task.chain import Chain, ChainHandle
     from rota.task.options import TaskOptions
     from rota.task.task import Bound, Task, Using
@@ -74,16 +77,17 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Cron", "DailyAt",
-    "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure", "Fence",
-    "Flow", "FlowStatus", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
-    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note",
-    "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry",
-    "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound",
-    "Schedule", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status",
-    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError",
-    "TaskOptions", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey",
-    "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
+    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure",
+    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs",
+    "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
+    "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull",
+    "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
+    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound",
+    "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
+    "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus",
+    "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
+    "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -95,8 +99,10 @@ _MODULES = {
     "rota.client.workers": "Workers",
     "rota.app.app": "Rota",
     "rota.app.leases": "Fence",
+    "rota.app.runs": "FoundRun Runs",
     "rota.app.status": "Health LoopStatus Status TaskStatus",
     "rota.client.handle": "RunHandle",
+    "rota.client.operations": "Operated",
     "rota.client.tick_outcomes": "TickOutcome",
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",
@@ -106,6 +112,7 @@ _MODULES = {
     "rota.domain.results": "StatusReport status_dict",
     "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",
+    "rota.domain.spec": "TaskSpec",
     "rota.domain.triggers": "At Cron DailyAt Every Monthly Trigger Weekly",
     "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",
@@ -120,7 +127,7 @@ _MODULES = {
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",
-    "rota.store": "Backend Depth",
+    "rota.store": "Backend Count Depth RunQuery",
     "rota.task.chain": "Chain ChainHandle",
     "rota.task.task": "Bound Task Using",
     "rota.why": "Fact Why",

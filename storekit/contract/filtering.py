@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rota.domain import codec
 from rota.domain.lifecycle import Cancelled, Failed, Snoozed, Succeeded
 from rota.domain.policy import Policy
-from rota.domain.run import Failure, Member, NewRun, Origin, Run, State
+from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Origin, Run, State
 from rota.errors import InvalidOptions
 from rota.store import INSTANTS, Page, RunQuery
 from rota.store.paging import count_runs
@@ -41,6 +41,7 @@ def drawn(random: random.Random, number: int) -> NewRun:
     key = random.choice(KEYS)
     args = f'{{"path":"{random.choice(["cat.png", "Dog.PNG", "straße"])}"}}'.encode()
     return NewRun(
+        queue=random.choice([DEFAULT_QUEUE, DEFAULT_QUEUE, "images"]),
         id=f"id-{number:03}",
         task=random.choice(TASKS),
         key=key,
@@ -93,6 +94,8 @@ def condition(random: random.Random, runs: Sequence[Run]) -> tuple[dict[str, Any
         ({"state": states[0]}, lambda run: run.state is states[0]),
         ({"task": tasks}, lambda run: run.task in tasks),
         ({"task": tasks[0]}, lambda run: run.task == tasks[0]),
+        ({"queue": "images"}, lambda run: run.queue == "images"),
+        ({"queue": [DEFAULT_QUEUE, "none"]}, lambda run: run.queue == DEFAULT_QUEUE),
         ({"key": key}, lambda run: key in (run.key, run.unique_key)),
         ({"group": group}, lambda run: run.member is not None and run.member.group == group),
         ({"flow": "race"}, lambda run: run.member is not None and run.member.group.startswith("race@")),

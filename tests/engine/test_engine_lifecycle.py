@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Event, InvalidOptions, Rota, RunFailed, State, StoreUnavailable, UnknownTask
+from rota.client.operations import OPERATION
 from rota.domain.spec import TaskSpec
 from rota.errors import NotRunning
 from rota.store import WorkerSeen
@@ -138,7 +139,7 @@ async def test_a_worker_is_seen_by_others_with_what_it_does(tmp_path: Path) -> N
         await (await quick.submit()).result(timeout=10)
         store = await app.client().store()
         (worker,) = (await store.rows(WorkerSeen)).items
-        assert (worker.tasks, worker.report.pid, worker.report.seats) == (("quick",), os.getpid(), 7)
+        assert (worker.tasks, worker.report.pid, worker.report.seats) == (("quick", OPERATION), os.getpid(), 7)
         (spec,) = (await store.rows(TaskSpec)).items
         assert (spec.name, spec.description, spec.policy.timeout, spec.executor) == ("quick", "Does little.", 5, "loop")
 

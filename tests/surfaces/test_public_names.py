@@ -62,20 +62,21 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 ATTRIBUTES = {
     "Rota": """
         backend bound_to clear client current depths flow flows handle health lease lease_sync on pause plan plan_sync
-        portal resume running schedules settings start start_sync status stop stop_sync submit submit_many task tasks
+        portal published resume run running runs schedules settings start start_sync status stop stop_sync submit
+        submit_many task tasks
         touch why workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
     "Using": "bind submit submit_sync",
-    "Bound": "task",
+    "Bound": "submit submit_sync task",
     "Chain": "submit submit_sync",
     "Flow": """
         backfill backfill_sync downstream name on_failure once period recheck recheck_sync rerun rerun_sync reset
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend close control declare depths direct edit ended ended_here fire mark news now pages
-        patience portal put refusal rows run runs stats store submit touch
+        all_rows all_runs backend close control declare depths direct edit ended ended_here explain fire mark news now
+        pages patience portal put refusal rows run runs stats store submit touch
     """,
     "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",
 }

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack,
 
 from rota.app.core import Core
 from rota.app.engine_lifecycle import AsyncOnly
+from rota.app.finding import Finding
 from rota.app.leases import Fence, Leases
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
@@ -43,7 +44,7 @@ SPEC_MEMORY = 5.0
 """Seconds after which the published spec of a task whose code is elsewhere is read again."""
 
 
-class Rota(Planning, AsyncOnly):
+class Rota(Finding, Planning, AsyncOnly):
     """One app: its tasks and the store they live in.
 
     A setting that is not given here comes from a `ROTA_*` variable, then from rota.toml or `[tool.rota]` in

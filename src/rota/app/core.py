@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rota.app.engine_lifecycle import EngineLifecycle
+from rota.app.operation import operation_handler
 from rota.app.registry import Registry
 from rota.client.client import Client
 from rota.client.leftovers import log_leftovers
+from rota.client.operations import OPERATION
 from rota.client.portal import Portal
 from rota.domain.deadline import deadline_id
 from rota.domain.results import FailOn
@@ -27,6 +29,7 @@ from rota.settings import Settings, passed_over, unknown_tasks
 from rota.store import Backend, Declared
 from rota.stores import connect
 from rota.task import Submitter, definition_of
+from rota.why import why
 
 if TYPE_CHECKING:
     from rota.app.app import Rota
@@ -67,6 +70,7 @@ class Core:
     def _new_client(self, backend: Backend) -> Client:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
         client.patience = self.settings.patience
+        client.explain = why
         return client
 
     def noticing_client(self) -> Client:
@@ -128,7 +132,7 @@ class Core:
             late = self.declare_schedules
         owner = None if settings.source("name") == "default" else settings.name  # other apps have the default name too
         declared = {schedule.id for schedule in registry.declared()}
-        engine.undeclared |= await log_leftovers(self.client, registry.names(), owner, declared)
+        engine.undeclared |= await log_leftovers(self.client, {*registry.names(), OPERATION}, owner, declared)
         await engine.start(late)
         return engine
 
@@ -146,7 +150,8 @@ class Core:
         return Supervisor(
             name or f"{self.settings.name}-{uuid.uuid4().hex[:16]}",
             backend or self.backend,
-            {name: definition_of(task).handler() for name, task in registry.names().items()},
+            {name: definition_of(task).handler() for name, task in registry.names().items()}
+            | {OPERATION: operation_handler(lambda: self.client, self.submitter)},
             registry.specs(),
             tuning or self.tuning,
             hooks or self.hooks,

@@ -10,6 +10,7 @@ from rota.client.fleet import late_words, unknown_run
 from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
+from rota.domain.answers import Why
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
 from rota.domain.run import NewRun, Run
@@ -31,6 +32,7 @@ from rota.store import (
     MarkRow,
     Page,
     Plan,
+    Reads,
     Reply,
     RowQuery,
     RunQuery,
@@ -54,6 +56,7 @@ LAST_LOOK = 2.0
 
 Sessions = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Session]
 Disabled = Callable[[str], bool]
+Explain = Callable[[Reads, str], Awaitable[Why]]
 
 
 def _nothing_is_disabled(task: str) -> bool:
@@ -81,6 +84,8 @@ class Client:
         self._hooks = hooks
         self.patience = RETRY_WINDOW
         """Seconds within which a put reaches the store; then it raises StoreUnavailable."""
+        self.explain: Explain | None = None
+        """Says why a run does not run; the app gives it."""
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
 

@@ -8,10 +8,11 @@ import msgspec
 
 from rota.client.client import Client
 from rota.client.edits import Changes, edit_run
+from rota.domain.answers import Why
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Span, retry_of
 from rota.domain.run import Run, State
-from rota.errors import IdConflict, InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed
+from rota.errors import IdConflict, InvalidOptions, QueueFull, Refused, RunCancelled, RunFailed, UsageError
 from rota.store import Command
 
 R_co = TypeVar("R_co", covariant=True)
@@ -119,6 +120,13 @@ class RunHandle(Generic[R_co]):
         still know that the work was done. Returns False if the run has not ended, or ended within the last minute."""
         return await self._control(Command.DELETE, note)
 
+    async def why(self) -> Why:
+        """Return what keeps the run from running, or what became of it; print the answer to read it."""
+        explain = self._client.explain
+        if explain is None:
+            raise UsageError("a client that no app has made cannot explain runs; use app.why(id) or `rota why`")
+        return await explain(self._client, self.id)
+
     async def _control(self, command: Command, note: str | None) -> bool:
         return bool((await self._client.control(command, [self.id], note)).items[0])
 
@@ -163,6 +171,9 @@ class RunHandle(Generic[R_co]):
         note: str | None = None,
     ) -> bool:
         return self._client.portal.call(lambda: self.update(priority=priority, expires=expires, args=args, note=note))
+
+    def why_sync(self) -> Why:
+        return self._client.portal.call(self.why)
 
     def delete_sync(self, note: str | None = None) -> bool:
         return self._client.portal.call(lambda: self.delete(note))

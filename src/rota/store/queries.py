@@ -38,6 +38,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     """Only runs of this task, or of one of these; None or empty: of any task."""
     key: str | None = None
     """Only runs whose `key` or `unique_key` this is."""
+    queue: str | Sequence[str] | None = None
+    """Only runs of this queue, or of one of these; None or empty: of any queue."""
     group: str | None = None
     """Only the runs of this group."""
     schedule: str | None = None
@@ -114,7 +116,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     def names(self) -> list[str]:
         """All names in the query, without ids."""
         named = (self.key, self.in_group, self.schedule, self.flow, self.period, self.worker, self.retry_of)
-        return [name for name in (*named, *self.tasks) if name is not None]
+        return [name for name in (*named, *self.tasks, *_several(self.queue)) if name is not None]
 
     @property
     def sorts(self) -> bool:
@@ -133,7 +135,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
         alone = (self.schedule, self.origin, self.worker, self.error, self.reason, self.retry_of, self.q)
         timed = timed or (by_end and self.key is not None)
         in_part = (self.flow is None) != (self.period is None) or (self.flow is not None and self.group is not None)
-        return timed or in_part or any(value is not None for value in alone)
+        return timed or in_part or bool(_several(self.queue)) or any(value is not None for value in alone)
 
 
 _STATES = tuple(state.value for state in State)
@@ -149,6 +151,7 @@ def matches(run: Run, query: RunQuery) -> bool:
         (not (states := query.states) or run.state in states)
         and (not (tasks := query.tasks) or run.task in tasks)
         and (query.key is None or query.key in (run.key, run.unique_key))
+        and (not (queues := _several(query.queue)) or run.queue in queues)
         and (query.reason is None or run.reason == query.reason)
         and (query.error is None or _is_error(run, query.error))
         and (query.worker is None or query.worker == run.worker or _had(run, query.worker))

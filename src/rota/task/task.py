@@ -13,7 +13,7 @@ from rota.domain.intake import Options, Span
 from rota.domain.policy import Lost, Retry
 from rota.task.call import Call
 from rota.task.chain import Chain, Link
-from rota.task.definition import Definition
+from rota.task.definition import Definition, definition_of
 from rota.task.kinds import check_using
 from rota.task.submitter import Wait
 
@@ -36,6 +36,16 @@ class Bound(Generic[R_co]):
 
     def __repr__(self) -> str:
         return f"<Bound {self.task.name} {self._call.args.decode()}>"
+
+    async def submit(self) -> RunHandle[R_co]:
+        """Make a run of this call. It is durable when `submit` returns."""
+        definition = definition_of(self.task)
+        return definition.handle(await definition.submitter.put(self._call))
+
+    def submit_sync(self) -> RunHandle[R_co]:
+        """The same as `submit`, from synchronous code; raises if an event loop runs here."""
+        definition = definition_of(self.task)
+        return definition.handle(definition.submitter.put_sync(self._call))
 
     def __rshift__(self, following: Link) -> Chain:
         """`a.bind(1) >> b >> [c, d]`: each call starts when the call before it has succeeded."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rota.client.fleet import LEASE_TASK, all_running, is_alive, stopping
+from rota.client.operations import OPERATION
 from rota.store import Reads, WorkerSeen
 from rota.views.values import iso
 
@@ -55,7 +56,7 @@ def _view(worker: WorkerSeen, leaving: bool, claimed: int, now: float) -> Worker
         held=claimed,
         overdue=report.overdue,
         idle=worker.idle,
-        tasks=worker.tasks,
+        tasks=[task for task in worker.tasks if task != OPERATION],
         queues=worker.queues,
         seen_at=iso(worker.seen_at),
         silent_for=round(max(0.0, now - worker.seen_at), 3),

@@ -2,36 +2,10 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
+from rota.domain.answers import Fact as Fact
+from rota.domain.answers import Why as Why
 from rota.domain.decision import Reason
 from rota.domain.timing import shown
-
-
-class Fact(Struct, frozen=True):
-    """One fact that was found. `holds` is True if it keeps work from starting now."""
-
-    about: str
-    text: str
-    holds: bool = False
-
-
-class Why(Struct, frozen=True):
-    """The answer in one sentence, and all facts in order."""
-
-    subject: str
-    kind: str
-    answer: str
-    facts: tuple[Fact, ...]
-
-    @property
-    def held(self) -> bool:
-        return any(fact.holds for fact in self.facts)
-
-    def __str__(self) -> str:
-        return "\n".join(
-            (f"{self.kind} {self.subject}: {self.answer}", *(f"- {f.about}: {f.text}" for f in self.facts))
-        )
 
 
 def first_hold(facts: Iterable[Fact]) -> Fact | None:

@@ -1,0 +1,173 @@
+"""Operations: one action on all runs that a filter finds, page by page. See `app.runs` and `rota.operation`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from rota.client.client import Client
+from rota.client.edits import Changes
+from rota.domain.intake import retry_of
+from rota.domain.run import Run, State
+from rota.errors import InvalidOptions
+from rota.store import Command, Edited, Page, RunEdit, RunQuery
+from rota.store.paging import count_runs
+
+Action = Literal["retry", "cancel", "pause", "resume", "reschedule", "delete"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+OWN = "rota."
+"""How the names of rota's own tasks begin. An operation leaves their runs alone, unless its filter names the task."""
+OPERATION = f"{OWN}operation"
+"""The name of the built-in task that carries out operations."""
+PAGE = 500
+"""Runs that an operation reads, changes and then notes as done."""
+
+COMMANDS = {
+    "cancel": Command.CANCEL,
+    "pause": Command.PAUSE,
+    "resume": Command.RESUME,
+    "delete": Command.DELETE,
+}
+CONDITIONS = tuple(name for name in RunQuery.__struct_fields__ if name not in ("limit", "cursor"))
+"""The fields of a filter: those of RunQuery that say which runs are found, and in which order."""
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """What to do to the runs that `filter` finds. `due_at` is for reschedule: an instant by the store's clock. Runs
+    that came after `asked_at` are left alone."""
+
+    action: Action
+    filter: dict[str, Any]
+    due_at: float | None = None
+    note: str | None = None
+    by: str | None = None
+    asked_at: float | None = None
+
+    @property
+    def query(self) -> RunQuery:
+        """The runs of the operation in the order of arrival: in this order, no run is met twice."""
+        query = msgspec.convert(self.filter, RunQuery)
+        return replace(query, state=query.states, order="created", limit=PAGE)
+
+
+class Operated(Struct, frozen=True):
+    """What an operation has done: `done` runs were changed; `skipped` runs could not be, because of their state."""
+
+    done: int = 0
+    skipped: int = 0
+
+
+class Reached(Struct, frozen=True):
+    """How far an operation has come: the cursor behind its last page."""
+
+    cursor: str | None = None
+    operated: Operated = Operated()
+    ended: bool = False
+
+
+def filter_of(query: RunQuery) -> dict[str, Any]:
+    """Return the conditions of `query` as JSON values, without those that are not set."""
+    blank, given = asdict(RunQuery()), asdict(query)
+    found = {name: value for name, value in given.items() if value != blank[name] and name in CONDITIONS}
+    return dict(msgspec.to_builtins(found))
+
+
+def checked(query: RunQuery) -> RunQuery:
+    """Return `query`, if it has a condition: nobody means to change all runs of a store."""
+    if not filter_of(replace(query, order="created", by="created")):
+        raise InvalidOptions(f"which runs? Name a condition, such as task=; there are: {', '.join(CONDITIONS)}")
+    return query
+
+
+async def perform(
+    client: Client, operation: Operation, reached: Reached | None = None, note: Callable[[Reached], None] | None = None
+) -> Operated:
+    """Carry out `operation` from where it was `reached`, and call `note` after each page. A page that is done again
+    changes nothing more."""
+    reached = reached or Reached()
+    query = checked(operation.query)
+    if query.ids is not None:
+        return await _perform_ids(client, operation, query, reached, note)
+    while not reached.ended:
+        page = await client.runs(replace(query, cursor=reached.cursor))
+        operated = await _act(
+            client, operation, page, reached.operated, any(task.startswith(OWN) for task in query.tasks)
+        )
+        reached = Reached(page.cursor, operated, page.cursor is None)
+        if note is not None:
+            note(reached)
+    return reached.operated
+
+
+async def _perform_ids(
+    client: Client, operation: Operation, query: RunQuery, reached: Reached, note: Callable[[Reached], None] | None
+) -> Operated:
+    """The same for given ids. The cursor is the number of ids that are done."""
+    ids = list(query.ids or ())
+    for first in range(int(reached.cursor or 0), len(ids), PAGE):
+        page = await client.runs(replace(query, ids=ids[first : first + PAGE]))
+        reached = Reached(str(first + PAGE), await _act(client, operation, page, reached.operated, True))
+        if note is not None:
+            note(reached)
+    return reached.operated
+
+
+async def _act(client: Client, operation: Operation, page: Page, before: Operated, own: bool) -> Operated:
+    """Change the runs of one page. Runs of rota's own tasks are left alone, unless the filter names them (`own`)."""
+    last = operation.asked_at
+    runs = [
+        run for run in page.runs if (own or not run.task.startswith(OWN)) and (last is None or run.created_at <= last)
+    ]
+    if not runs:
+        return before
+    if operation.action == "retry":
+        done = await _retry(client, runs)
+    elif operation.action == "reschedule":
+        done = await _reschedule(client, operation, runs)
+    else:
+        done = await _control(client, operation, [run.id for run in runs])
+    return Operated(before.done + done, before.skipped + len(runs) - done)
+
+
+async def _control(client: Client, operation: Operation, ids: Sequence[str]) -> int:
+    reply = await client.control(COMMANDS[operation.action], ids, operation.note, operation.by)
+    if operation.action == "cancel":
+        await client.ended_here([id for id, changed in zip(ids, reply.items, strict=True) if changed])
+    return sum(map(bool, reply.items))
+
+
+async def _retry(client: Client, runs: Sequence[Run]) -> int:
+    """Put the runs that have ended again. The id of a retry follows from that of its run: twice makes one."""
+    news = [retry_of(run) for run in runs if run.state.final]
+    return sum(map(bool, (await client.put(news)).items)) if news else 0
+
+
+async def _reschedule(client: Client, operation: Operation, runs: Sequence[Run]) -> int:
+    edits = [RunEdit(run=run.id, due_at=operation.due_at) for run in runs if run.state is State.QUEUED]
+    if not edits:
+        return 0
+    answers = (await client.edit(edits, operation.note, operation.by)).items
+    return sum(answer is not Edited.STALE for answer in answers)
+
+
+async def due_at(client: Client, changes: Changes) -> float:
+    """Return the instant of a reschedule: by the store's clock, and the same however late a page is reached."""
+    changes.check()
+    now = await client.now()
+    found = changes.edit(Run(""), now).due_at
+    return now if found is None else found
+
+
+async def progress_words(client: Client, query: RunQuery) -> Callable[[Reached], tuple[float, str]]:
+    """Return a function that says how much of an operation is done: a share and a sentence."""
+    total = await count_runs(client, query)
+
+    def words(reached: Reached) -> tuple[float, str]:
+        seen = reached.operated.done + reached.operated.skipped
+        of = f"more than {total.count:,}" if total.more else f"{total.count:,}"
+        share = 1.0 if reached.ended else min(0.99, seen / max(total.count, 1))
+        return share, f"{reached.operated.done:,} done and {reached.operated.skipped:,} skipped of {of} runs"
+
+    return words
