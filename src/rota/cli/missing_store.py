@@ -12,6 +12,7 @@ from rota.cli.forecast.preview import preview
 from rota.cli.options.target import Missing
 from rota.cli.runs.submit import submit
 from rota.cli.schedules.put import put
+from rota.cli.serve.serve import serve
 from rota.cli.tasks import commands as tasks
 from rota.cli.tasks.call import call
 from rota.cli.worker.dev import dev
@@ -20,6 +21,7 @@ from rota.cli.worker.worker import worker
 CREATES: tuple[Callable[..., Any], ...] = (
     worker,
     dev,
+    serve,
     submit,
     call,  # the function may submit
     sync,

@@ -26,6 +26,8 @@ from rota.cli.runs.submit import submit
 from rota.cli.runs.watch import watch
 from rota.cli.runs.why import why_not
 from rota.cli.schedules.commands import schedules
+from rota.cli.serve.serve import serve
+from rota.cli.serve.token import token
 from rota.cli.tasks.call import call
 from rota.cli.tasks.clear import clear
 from rota.cli.tasks.commands import tasks
@@ -52,6 +54,7 @@ for flag in ("--help", "--version"):
 
 app.command(worker, group=WORK)
 app.command(dev, group=WORK)
+app.command(serve, group=WORK)
 app.command(submit, group=WORK)
 app.command(call, group=WORK)
 app.command("rota.cli.demo.demo:demo", name="demo", group=WORK, help="Watch a small rota at work in this terminal.")
@@ -74,6 +77,7 @@ app.command(doctor, group=CARE)
 app.command(show_settings, name="settings", group=CARE)
 app.command(migrate_store, name="migrate", group=CARE)
 app.command(move_store, name="move", group=CARE)
+app.command(token)
 
 
 @app.command(group=CARE)

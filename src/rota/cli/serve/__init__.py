@@ -1,0 +1,1 @@
+"""`rota serve` and `rota token`: rota over HTTP."""

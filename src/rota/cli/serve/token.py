@@ -1,0 +1,52 @@
+"""`rota token`: make tokens for the service."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rota.cli import OK
+from rota.cli.options.parameters import Shared
+from rota.cli.render.show import Show
+from rota.errors import MissingExtra
+
+token = App(name="token", help="Make tokens for `rota serve`.")
+
+
+@token.command
+def new(
+    name: str,
+    /,
+    *,
+    role: Annotated[str, Parameter(help="viewer, submitter, worker, operator or admin.")] = "viewer",
+    tasks: Annotated[tuple[str, ...], Parameter(help="Only for this task; may be repeated.")] = (),
+    show: Shared[Show],
+) -> int:
+    """Print a new token once, and the lines for the file that ROTA_TOKENS names. Nothing is stored.
+
+    Parameters
+    ----------
+    name
+        Whose token it is; the audit shows this name.
+    """
+    try:
+        from rota.web.rights import rights_of
+        from rota.web.tokens import fingerprint, new_token
+    except ImportError as error:
+        raise MissingExtra(f'rota token needs {error.name}: pip install "rota[web]"') from None
+    rights_of(role)
+    made = new_token()
+    lines = [f"[{_quoted(name)}]", f'sha256 = "{fingerprint(made)}"', f'role = "{role}"']
+    if tasks:
+        lines.append(f"tasks = [{', '.join(_quoted(task) for task in tasks)}]")
+    if show.json:
+        show.value({"name": name, "token": made, "toml": "\n".join(lines)})
+        return OK
+    show.line(made)
+    show.note("keep the token: it is not shown again. Put these lines into the file that ROTA_TOKENS names:")
+    for line in lines:
+        show.note(line)
+    return OK
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,139 @@
+"""The gate: what every request passes before its route is looked for. 401 comes before 404."""
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Collection
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rota.web.problems import MEDIA_TYPE, Problem
+from rota.web.rights import Principal
+
+Auth = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
+"""Who calls; None: nobody that the service knows."""
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+SAFE = ("GET", "HEAD", "OPTIONS")
+OPEN = ("/health", "/ready")
+"""Paths that answer everybody, and that say nothing but a status."""
+COOKIES = ("rota", "__Host-rota")
+
+SECURE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "Cache-Control": "no-store",
+}
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+
+
+class Gate:
+    """Gives each request an id, judges its Host, its origin and its credential, and adds the headers of security."""
+
+    def __init__(self, inner: ASGIApp, auth: Auth, hosts: Collection[str] | None) -> None:
+        """`hosts`: names by which callers without a bearer token may reach the service; None: any name."""
+        self._inner = inner
+        self._auth = auth
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in (*LOCAL, *hosts))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = MutableHeaders(scope=message)
+                for name, value in SECURE_HEADERS.items():
+                    found.setdefault(name, value)
+                found["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            scope["state"]["principal"] = await self._let_in(scope, headers)
+        except Problem as problem:
+            await send_problem(problem, scope, answer)
+            return
+        await self._inner(scope, receive, answer)
+
+    async def _let_in(self, scope: Scope, headers: Headers) -> Principal | None:
+        """Return who calls; None for a path that is open to everybody. Raises Problem."""
+        bearer = bearer_of(headers)
+        if bearer is None and path_of(scope) in OPEN:
+            return None
+        if bearer is None and self._hosts is not None and host_of(headers) not in self._hosts:
+            raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
+        if bearer is None and has_cookie(headers) and scope["method"] not in SAFE:
+            check_origin(scope, headers)
+        found = self._auth(scope)
+        principal = await found if isinstance(found, Awaitable) else found
+        if principal is None:
+            raise Problem(401, "send a valid token: `Authorization: Bearer …`", headers={"WWW-Authenticate": "Bearer"})
+        return principal
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path below the one at which the service is mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """Return the token of the Authorization header; None without one."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+def has_cookie(headers: Headers) -> bool:
+    names = (part.partition("=")[0].strip() for part in headers.get("cookie", "").split(";"))
+    return any(name in COOKIES for name in names)
+
+
+def host_of(headers: Headers) -> str:
+    """Return the name in the Host header, without its port."""
+    host = headers.get("host", "").strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def check_origin(scope: Scope, headers: Headers) -> None:
+    """Refuse a write that a page of another site sends with the cookie of its visitor."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        allowed = site == "same-origin"
+    else:
+        allowed = headers.get("origin") == f"{scope.get('scheme', 'http')}://{headers.get('host', '')}"
+    if not allowed:
+        raise Problem(403, "a page of another site may not do this")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a service that listens on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def send_problem(problem: Problem, scope: Scope, send: Send) -> None:
+    body = problem.body(str(scope.get("root_path", "")), scope["state"]["request_id"])
+    headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **problem.headers}
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status, "headers": raw})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

@@ -1,0 +1,107 @@
+"""What a request carries: its query and its body, checked against a struct, with the place of each mistake."""
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+
+from rota.web.problems import Flaw, Problem
+
+BODY_LIMIT = 1024 * 1024
+"""Bytes of a body."""
+DEEPEST = 64
+"""How deep lists and objects may be nested in a body."""
+JSON = "application/json"
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+_PLACE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?(?P<place>\$[^`]*)`)?$", re.DOTALL)
+_FIELD = re.compile(r"^Object (?:missing required|contains unknown) field `(?P<name>[^`]*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+
+
+def read_query(request: Request, kind: type[Q]) -> Q:
+    """Return the query as `kind`. A field that takes several values collects repeated names."""
+    hints = get_type_hints(kind)
+    given: dict[str, str | list[str]] = {}
+    for name, value in request.query_params.multi_items():
+        if name in hints and _takes_many(hints[name]):
+            given[name] = [*given.get(name, []), value]
+        elif name in given:
+            raise Problem(422, f"{name} is given twice", errors=[Flaw(f"?{name}", "give it once")])
+        else:
+            given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        what, steps = _place(error)
+        name = next(iter(steps), "")
+        raise Problem(422, f"the query: {what}", errors=[Flaw(f"?{name}", what)]) from None
+
+
+async def read_body(request: Request, kind: type[B]) -> B:
+    """Return the body as `kind`; refuse other media types, long bodies and deep ones."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != JSON:
+        raise Problem(415, f"send the body as {JSON}", headers={"Accept": JSON})
+    body = await _bytes(request)
+    if too_deep(body):
+        raise Problem(422, f"the body is nested deeper than {DEEPEST} levels", errors=[Flaw("", "nested too deeply")])
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        what, steps = _place(error)
+        raise Problem(422, f"the body: {what}", errors=[Flaw(pointer(steps), what)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Problem(400, "the body is not JSON", errors=[Flaw("", "this is not JSON")]) from None
+
+
+async def _bytes(request: Request) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > BODY_LIMIT:
+        raise Problem(413, f"the body has {int(declared):,} bytes: at most {BODY_LIMIT:,}")
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_LIMIT:
+            raise Problem(413, f"the body has more than {BODY_LIMIT:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def too_deep(body: bytes) -> bool:
+    """Return whether lists and objects are nested deeper than DEEPEST, without building them."""
+    if body.count(b"[") + body.count(b"{") <= DEEPEST:
+        return False
+    level = 0
+    for character in _TEXT.sub(b"", body):
+        if character in b"[{":
+            level += 1
+            if level > DEEPEST:
+                return True
+        elif character in b"]}":
+            level -= 1
+    return False
+
+
+def pointer(steps: Iterable[str]) -> str:
+    """Return a JSON pointer (RFC 6901)."""
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def _place(error: msgspec.ValidationError) -> tuple[str, list[str]]:
+    """Return what is wrong, and the way to the place: msgspec writes `Expected int - at $.runs[0].priority`."""
+    found = _PLACE.match(str(error))
+    assert found is not None
+    steps = [name or number for name, number in _STEP.findall(found["place"] or "") if number != "..."]
+    field = _FIELD.match(found["what"])
+    return found["what"], steps if field is None else [*steps, field["name"]]
+
+
+def _takes_many(hint: object) -> bool:
+    return get_origin(hint) in (tuple, list)

@@ -1,0 +1,130 @@
+"""Problems: every error of the service, as application/problem+json (RFC 9457)."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import (
+    InvalidArguments,
+    InvalidOptions,
+    QueueFull,
+    Refused,
+    RotaError,
+    RunNotFound,
+    ScheduleNotFound,
+    ScheduleTaken,
+    StoreError,
+    StoreUnavailable,
+    UnknownTask,
+    Unstorable,
+    WorkerNotFound,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+TITLES = {
+    400: "bad request",
+    401: "no valid credential",
+    403: "not allowed",
+    404: "not found",
+    405: "method not allowed",
+    409: "conflict",
+    410: "gone",
+    412: "changed meanwhile",
+    413: "too large",
+    415: "unsupported media type",
+    421: "misdirected request",
+    422: "invalid content",
+    428: "condition required",
+    429: "too many requests",
+    500: "internal error",
+    503: "unavailable",
+}
+WORDS = {status: title.replace(" ", "-") for status, title in TITLES.items()}
+"""The last part of a problem's `type`: /problems/<word>."""
+
+
+class Flaw(Struct, frozen=True):
+    """One thing that is wrong with a request. `pointer` is a JSON pointer into the body, or ?name of the query."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(Exception):
+    """An answer that is an error. `extra` are fields beside those of every problem."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        reason: str | None = None,
+        errors: Sequence[Flaw] = (),
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.reason = reason
+        self.errors = errors
+        self.headers = dict(headers or {})
+        self.extra = dict(extra or {})
+
+    def body(self, prefix: str, request_id: str) -> bytes:
+        fields: dict[str, object] = {
+            "type": f"{prefix}/problems/{WORDS[self.status]}",
+            "title": TITLES[self.status],
+            "status": self.status,
+            "detail": self.detail,
+            "instance": request_id,
+        }
+        if self.reason is not None:
+            fields["reason"] = self.reason
+        if self.errors:
+            fields["errors"] = self.errors
+        return msgspec.json.encode(fields | self.extra)
+
+
+class ProblemBody(Struct, frozen=True, omit_defaults=True):
+    """The fields of a problem, for the OpenAPI document."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    reason: str | None = None
+    errors: list[Flaw] = []
+    run: str | None = None
+
+
+RETRY_AFTER = {"Retry-After": "1"}
+
+
+def problem_of(error: RotaError) -> Problem:
+    """Return what an error of rota means to a caller of the service. No stack and no address of a store goes out."""
+    match error:
+        case QueueFull():
+            return Problem(429, str(error), reason="queue_full", headers=RETRY_AFTER)
+        case Refused():
+            run = error.decision.run or None
+            return Problem(409, str(error), reason=str(error.reason), extra={"run": run} if run else {})
+        case RunNotFound() | ScheduleNotFound() | WorkerNotFound():
+            return Problem(404, str(error))
+        case UnknownTask():
+            return Problem(404, str(error), reason="unknown_task")
+        case ScheduleTaken():
+            return Problem(409, str(error))
+        case InvalidArguments():
+            return Problem(422, str(error), errors=[Flaw("/args", str(error))])
+        case InvalidOptions() | Unstorable():
+            return Problem(422, str(error))
+        case StoreUnavailable():
+            return Problem(503, "the store does not answer: try again", headers=RETRY_AFTER)
+        case StoreError():
+            return Problem(503, "the store cannot be used: `rota doctor` says why", headers={"Retry-After": "60"})
+        case _:
+            return Problem(500, "the service met an error that it did not expect: its log has the request id")

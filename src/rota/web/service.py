@@ -1,0 +1,147 @@
+"""The service: an ASGI application for one app, made from the table of routes."""
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp
+
+from rota.app.app import Rota
+from rota.errors import RotaError
+from rota.web.gate import Auth, Gate
+from rota.web.inputs import read_body, read_query
+from rota.web.openapi import document
+from rota.web.problems import MEDIA_TYPE, Problem, problem_of
+from rota.web.rights import Principal, Right
+from rota.web.routes import API, Answer, Call, NoQuery, Route, get
+from rota.web.table import ROUTES
+
+log = logging.getLogger("rota.web")
+
+NOBODY = Principal("", frozenset())
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def asgi(app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None) -> ASGIApp:
+    """Return the HTTP API of `app`, to be served or mounted under any path.
+
+    `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate.
+    """
+    return Gate(_application(app), auth or _nobody, hosts)
+
+
+def _nobody(scope: object) -> Principal | None:
+    return None
+
+
+def _application(app: Rota) -> Starlette:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with app.client():
+            yield
+
+    async def openapi(call: Call[NoQuery, None]) -> Answer:
+        return Answer(document([*ROUTES, described], call.prefix))
+
+    described = get(f"{API}/openapi.json", "This document", None, openapi, {"type": "object"})
+    paths: dict[str, list[Route[Any, Any]]] = {}
+    for route in (*ROUTES, described):
+        paths.setdefault(route.path, []).append(route)
+    return Starlette(
+        routes=[_at(path, _endpoint(app, found)) for path, found in paths.items()],
+        exception_handlers={
+            Problem: _on_problem,
+            RotaError: _on_rota_error,
+            HTTPException: _on_http_error,
+            ClientDisconnect: _on_disconnect,
+            Exception: _on_error,
+        },
+        lifespan=lifespan,
+    )
+
+
+def _at(path: str, endpoint: Endpoint) -> StarletteRoute:
+    route = StarletteRoute(path, endpoint)
+    route.methods = None  # any: the endpoint itself answers 405, and names the methods
+    return route
+
+
+def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]]) -> Endpoint:
+    """Return what answers at one path, whatever the method."""
+    by_method = {route.method: route for route in routes}
+    allowed = ", ".join(sorted({*by_method, *(("HEAD",) if "GET" in by_method else ())}))
+
+    async def answer(request: Request) -> Response:
+        route = by_method.get("GET" if request.method == "HEAD" else request.method)
+        if route is None:
+            raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
+        return _response(await _call(app, route, request))
+
+    return answer
+
+
+async def _call(app: Rota, route: Route[Any, Any], request: Request) -> Answer:
+    principal: Principal = request.state.principal or NOBODY
+    if not route.open:
+        check_right(principal, route.right)
+    query = read_query(request, route.query)
+    body = None if route.body is None else await read_body(request, route.body)
+    call = Call(app, app.client(), principal, request.path_params, query, body, request)
+    return await route.handler(call)
+
+
+def check_right(principal: Principal, right: Right | None, task: str | None = None) -> None:
+    """Raise a 403 that names the missing right."""
+    if right is not None and not principal.may(right, task):
+        about = "" if task is None or principal.may(right) is False else f" for the task {task}"
+        raise Problem(403, f"{principal.name or 'the caller'} needs the right {right}{about}", extra={"right": right})
+
+
+def _response(answer: Answer) -> Response:
+    if answer.body is None:
+        return Response(status_code=answer.status, headers=dict(answer.headers))
+    body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
+    return Response(body, answer.status, {"Content-Type": "application/json", **answer.headers})
+
+
+def _problem(request: Request, problem: Problem) -> Response:
+    prefix = str(request.scope.get("root_path", ""))
+    body = problem.body(prefix, request.state.request_id)
+    return Response(body, problem.status, {"Content-Type": MEDIA_TYPE, **problem.headers})
+
+
+async def _on_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return _problem(request, error)
+
+
+async def _on_rota_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RotaError)
+    problem = problem_of(error)
+    if problem.status >= 500:
+        log.warning("%s %s: %s", request.method, request.url.path, error, extra={"request": request.state.request_id})
+    return _problem(request, problem)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    known = error.status_code if error.status_code in (400, 404, 405) else 500
+    words = {404: "there is nothing at this path", 400: "the request cannot be read"}
+    return _problem(request, Problem(known, words.get(known, str(error.detail))))
+
+
+async def _on_disconnect(request: Request, error: Exception) -> Response:
+    return _problem(request, Problem(400, "the caller went away before the body had ended"))
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _problem(request, problem_of(RotaError()))

@@ -1,0 +1,8 @@
+"""The table of all routes."""
+
+from typing import Any
+
+from rota.web.api import runs, service, tasks
+from rota.web.routes import Route
+
+ROUTES: list[Route[Any, Any]] = [*service.ROUTES, *runs.ROUTES, *tasks.ROUTES]

@@ -1,0 +1,127 @@
+"""Tokens: the credentials of programs. Only the SHA-256 of a token is stored; the token itself is shown once."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+import tomllib
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import InvalidOptions
+from rota.web.rights import Principal, rights_of
+
+PREFIX = "rota_"
+BYTES = 32
+CHECKSUM = 6
+SHORTEST = 16
+"""Characters that a token from ROTA_TOKEN needs at least."""
+LONGEST = 512
+
+
+def new_token() -> str:
+    """Return a token of 256 random bits. It ends with a checksum, so that a scanner recognises a leaked token."""
+    body = secrets.token_urlsafe(BYTES)
+    return f"{PREFIX}{body}{_checksum(body)}"
+
+
+def well_formed(token: str) -> bool:
+    """Return whether the token is one that `new_token` can have made."""
+    body, checksum = token.removeprefix(PREFIX)[:-CHECKSUM], token[-CHECKSUM:]
+    return token.startswith(PREFIX) and hmac.compare_digest(_checksum(body), checksum)
+
+
+def fingerprint(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def _checksum(body: str) -> str:
+    return f"{zlib.crc32(body.encode(errors='surrogatepass')):08x}"[-CHECKSUM:]
+
+
+class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the token file: `[name]`. A name may have two tokens at once, while one replaces the other."""
+
+    sha256: str | tuple[str, ...]
+    role: str | None = None
+    rights: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    expires: Any = None
+    """A date-time of TOML, with its zone."""
+
+    def principal(self, name: str) -> Principal:
+        expires = None if self.expires is None else self.expires.timestamp()
+        return Principal(name, rights_of(self.role, self.rights), self.tasks, expires)
+
+
+class Tokens:
+    """The tokens that the service accepts: one of ROTA_TOKEN for an admin, and those of the file ROTA_TOKENS.
+
+    The file is read again when it changes. A file that cannot be read lets nobody in whom it named.
+    """
+
+    def __init__(self, admin: str | None = None, file: Path | None = None) -> None:
+        if admin is not None and not SHORTEST <= len(admin) <= LONGEST:
+            raise InvalidOptions(f"ROTA_TOKEN has {len(admin)} characters: use the token that `rota token new` prints")
+        self._admin = {} if admin is None else {fingerprint(admin): Principal("admin", rights_of("admin"))}
+        self._file = file
+        self._seen: tuple[int, int] | None = None
+        self._listed: dict[str, Principal] = {}
+        if file is not None:
+            self._listed, self._seen = read_tokens(file), _version(file)
+
+    def __bool__(self) -> bool:
+        return bool(self._admin or self._file)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Tokens":
+        file = environment.get("ROTA_TOKENS")
+        return cls(environment.get("ROTA_TOKEN") or None, Path(file) if file else None)
+
+    def find(self, token: str) -> Principal | None:
+        """Return whose token it is; None if nobody's, or if it has expired. Takes the same time for every token."""
+        self._read_again()
+        given, found = fingerprint(token[:LONGEST]), None
+        for known, principal in (*self._admin.items(), *self._listed.items()):
+            if hmac.compare_digest(known, given):
+                found = principal
+        if found is not None and found.expires is not None and found.expires <= time.time():
+            return None
+        return found
+
+    def _read_again(self) -> None:
+        if self._file is None or (version := _version(self._file)) == self._seen:
+            return
+        self._seen = version
+        try:
+            self._listed = read_tokens(self._file)
+        except InvalidOptions:
+            self._listed = {}
+
+
+def read_tokens(file: Path) -> dict[str, Principal]:
+    """Return the principals of a token file, by the SHA-256 of their tokens."""
+    try:
+        with file.open("rb") as opened:
+            tables = msgspec.convert(tomllib.load(opened), dict[str, Grant])
+        return {
+            digest.lower(): grant.principal(name)
+            for name, grant in tables.items()
+            for digest in ((grant.sha256,) if isinstance(grant.sha256, str) else grant.sha256)
+        }
+    except (OSError, ValueError, AttributeError) as error:
+        raise InvalidOptions(f"the tokens in {file}: {error}") from None
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,95 @@
+"""What every request passes: host, origin, credential, limits; and what every answer carries."""
+
+import pytest
+
+from rota.web.inputs import BODY_LIMIT
+from rota.web.rights import ROLES, Right
+from rota.web.table import ROUTES
+from tests.web.conftest import Caller
+
+RUNS = "/api/v1/runs"
+
+
+@pytest.mark.parametrize("role", [None, *ROLES])
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_every_route_asks_for_its_right(route: object, role: str | None, caller: Caller) -> None:
+    from rota.web.routes import Route
+
+    assert isinstance(route, Route)
+    path = route.path.replace("{id}", "none").replace("{name}", "none")
+    answer = await caller(role).request(route.method, path, json=None if route.body is None else {})
+    if route.open:
+        assert answer.status_code in (200, 503)
+    elif role is None:
+        assert answer.status_code == 401
+    elif route.right is None or route.right in ROLES[role] or Right.ADMIN in ROLES[role]:
+        assert answer.status_code not in (401, 403, 405, 500)
+    else:
+        assert answer.status_code == 403
+        assert answer.json()["right"] == route.right
+
+
+async def test_nothing_is_told_to_strangers_not_even_what_exists(caller: Caller) -> None:
+    for path in ("/", "/nothing", RUNS, "/api/v1/openapi.json", "/metrics"):
+        assert (await caller(None).get(path)).status_code == 401
+    assert (await caller().get("/nothing")).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example:80"])
+async def test_a_foreign_host_without_a_token_is_refused(host: str, caller: Caller) -> None:
+    answer = await caller(None).get(RUNS, headers={"Host": host})
+    assert answer.status_code == 421
+    assert (await caller().get(RUNS, headers={"Host": host})).status_code == 200
+    assert (await caller(None).get("/health", headers={"Host": host})).json() == {"status": "ok"}
+
+
+async def test_a_page_of_another_site_cannot_write_with_the_cookie_of_its_visitor(caller: Caller) -> None:
+    cookie = {"Cookie": "theme=dark; rota=session"}
+    for headers, status in (
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 401),
+        ({"Origin": "http://localhost"}, 401),
+    ):
+        answer = await caller(None).post(RUNS, json={"task": "add"}, headers={**cookie, **headers})
+        assert answer.status_code == status, headers
+
+
+async def test_bodies_are_bounded_in_size_depth_and_kind(caller: Caller) -> None:
+    http = caller()
+    json = {"Content-Type": "application/json"}
+    assert (await http.post(RUNS, content=b"x" * (BODY_LIMIT + 1), headers=json)).status_code == 413
+
+    async def endless() -> object:
+        while True:
+            yield b" " * 65536
+
+    assert (await http.post(RUNS, content=endless(), headers=json)).status_code == 413  # type: ignore[arg-type]
+    deep = b'{"task":"add","args":{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}}"
+    assert (await http.post(RUNS, content=deep, headers=json)).status_code == 422
+    assert (await http.post(RUNS, content=b"{", headers=json)).status_code == 400
+    assert (await http.post(RUNS, content=b"task=add")).status_code == 415
+
+
+async def test_strange_names_find_nothing_and_break_nothing(caller: Caller) -> None:
+    http = caller()
+    for name in ("%00", "..%2f..%2fetc%2fpasswd", "a%0d%0aSet-Cookie:x", "%ff", "x" * 5000):
+        answer = await http.get(f"{RUNS}/{name}")
+        assert answer.status_code == 404
+        assert "set-cookie" not in answer.headers
+
+
+async def test_every_answer_has_its_id_and_the_headers_of_security(caller: Caller) -> None:
+    for http, path in ((caller(None), RUNS), (caller(), RUNS), (caller(), "/nothing"), (caller(None), "/health")):
+        answer = await http.get(path, headers={"X-Request-Id": "mine-1"})
+        assert answer.headers["X-Request-Id"] == "mine-1"
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert (answer.headers["X-Content-Type-Options"], answer.headers["Cache-Control"]) == ("nosniff", "no-store")
+    assert (await caller().get(RUNS, headers={"X-Request-Id": "a b\t"})).headers["X-Request-Id"] != "a b\t"
+
+
+async def test_a_wrong_method_is_told_the_right_ones(caller: Caller) -> None:
+    answer = await caller().delete(RUNS)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, POST")

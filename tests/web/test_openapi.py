@@ -1,0 +1,47 @@
+"""The OpenAPI document: every route is in it, and what the service answers is what the document says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from rota.web.openapi import document
+from rota.web.table import ROUTES
+from tests.web.serving import Served, serving
+
+HERE = Path(__file__).parent
+
+
+def test_every_route_is_described() -> None:
+    paths = document(ROUTES)["paths"]
+    assert {(route.path, route.method.lower()) for route in ROUTES} == {
+        (path, method) for path, methods in paths.items() for method in methods
+    }
+    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert len(names) == len(set(names))
+
+
+def explore(served: Served, examples: int) -> None:
+    """Send requests that fit the document, and requests that do not; every answer has to be one of the document."""
+    command = [
+        sys.executable,
+        "-m",
+        "schemathesis.cli",
+        "--config-file",
+        str(HERE / "schemathesis.toml"),
+        "run",
+        f"{served.url}/api/v1/openapi.json",
+        "--header",
+        f"Authorization: Bearer {served.token}",
+        "--max-examples",
+        str(examples),
+        "--seed",
+        "1",
+        "--no-color",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=served.folder)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path, "memory://", "--role", "web") as served:
+        explore(served, 5)

@@ -1,0 +1,112 @@
+"""Runs over HTTP."""
+
+from rota import Rota
+from rota.domain.run import Run
+from rota.store import RunQuery
+from rota.web.api.runs import Filter
+from tests.web.conftest import Caller
+
+RUNS = "/api/v1/runs"
+
+
+async def test_a_run_is_submitted_and_its_result_read(app: Rota, caller: Caller) -> None:
+    http = caller()
+    made = await http.post(RUNS, json={"task": "add", "args": {"a": 2, "b": 3}})
+    assert (made.status_code, made.json()["reason"], made.json()["created"]) == (201, "accepted", True)
+    where = made.headers["Location"]
+    waiting = (await http.get(where)).json()
+    assert (waiting["state"], waiting["args"]) == ("queued", {"a": 2, "b": 3})
+    assert (await http.get(f"{where}/result")).status_code == 409
+    async with app:
+        ended = (await http.get(where, params={"wait": 30})).json()
+    assert ended["state"] == "succeeded"
+    assert (await http.get(f"{where}/result")).json() == {"result": 5}
+
+
+async def test_an_equal_run_is_refused_with_the_run_in_the_way(caller: Caller) -> None:
+    http = caller()
+    first = (await http.post(RUNS, json={"task": "greet", "args": {"user": "ada"}})).json()["run"]
+    again = await http.post(RUNS, json={"task": "greet", "args": {"user": "ada"}})
+    assert (again.status_code, again.headers["content-type"]) == (409, "application/problem+json")
+    assert (again.json()["reason"], again.json()["run"]) == ("already_queued", first)
+
+
+async def test_wrong_arguments_and_fields_are_named_by_their_place(caller: Caller) -> None:
+    http = caller()
+    wrong = await http.post(RUNS, json={"task": "add", "args": {"a": "two"}})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/args")
+    strange = await http.post(RUNS, json={"task": "add", "prio": 1})
+    assert (strange.status_code, strange.json()["errors"][0]["pointer"]) == (422, "/prio")
+    listed = await http.post(RUNS, json={"task": "add", "args": [1]})
+    assert (listed.status_code, listed.json()["errors"][0]["pointer"]) == (422, "/args")
+    unknown = await http.post(RUNS, json={"task": "ad", "args": {}})
+    assert (unknown.status_code, unknown.json()["reason"]) == (404, "unknown_task")
+    assert (await http.post(RUNS, json={"task": "ad", "unknown_ok": True})).status_code == 201
+
+
+async def test_one_bad_run_of_a_batch_harms_no_other(caller: Caller) -> None:
+    http = caller()
+    good, bad = {"task": "add", "args": {"a": 1}}, {"task": "add", "args": {"c": 1}}
+    items = (await http.post(f"{RUNS}/batch", json={"runs": [good, bad, good]})).json()["items"]
+    assert [item["status"] for item in items] == [201, 422, 201]
+    found = (await http.get(RUNS, params={"task": "add"})).json()
+    assert [run["id"] for run in found["items"]] == [items[2]["run"], items[0]["run"]]
+
+
+async def test_pages_go_on_where_the_last_one_ended(caller: Caller) -> None:
+    http = caller()
+    made = [(await http.post(RUNS, json={"task": "add", "args": {"a": i}})).json()["run"] for i in range(5)]
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await http.get(RUNS, params={"limit": "2", **cursor})).json()
+        seen += [run["id"] for run in page["items"]]
+        if page["next"] is None:
+            break
+        cursor = {"cursor": page["next"]}
+    assert seen == made[::-1]
+
+
+async def test_a_waiting_run_is_paused_resumed_cancelled_and_retried(caller: Caller) -> None:
+    http = caller()
+    id = (await http.post(RUNS, json={"task": "add", "args": {"a": 1}})).json()["run"]
+    for verb, state in (("pause", "paused"), ("resume", "queued"), ("cancel", "cancelled")):
+        answer = await http.post(f"{RUNS}/{id}/{verb}", json={"note": "because"})
+        assert (answer.status_code, answer.json()) == (200, {"changed": True, "state": state})
+    assert (await http.post(f"{RUNS}/{id}/cancel", json={})).status_code == 409
+    again = await http.post(f"{RUNS}/{id}/retry", json={})
+    assert again.status_code == 201
+    assert (await http.get(f"{RUNS}/{again.json()['run']}")).json()["origin"]["of"] == id
+
+
+async def test_secrets_are_masked_and_payloads_need_their_right(app: Rota, caller: Caller) -> None:
+    admin, viewer = caller(), caller("viewer")
+    body = {"task": "greet", "args": {"user": "ada", "password": "hunter2"}}
+    id = (await admin.post(RUNS, json=body)).json()["run"]
+    assert (await admin.get(f"{RUNS}/{id}")).json()["args"] == {"user": "ada", "password": "***"}
+    assert (await viewer.get(f"{RUNS}/{id}")).json()["args"] is None
+    async with app:
+        assert (await viewer.get(f"{RUNS}/{id}", params={"wait": 30})).json()["result"] is None
+    assert (await admin.get(f"{RUNS}/{id}/result")).json() == {"result": {"hello": "ada", "api_key": "***"}}
+    assert (await viewer.get(f"{RUNS}/{id}/result")).status_code == 403
+
+
+async def test_a_credential_for_one_task_sees_and_submits_no_other(caller: Caller) -> None:
+    admin, narrow = caller(), caller("submitter:add")
+    other = (await admin.post(RUNS, json={"task": "greet", "args": {"user": "ada"}})).json()["run"]
+    own = await narrow.post(RUNS, json={"task": "add", "args": {"a": 1}})
+    assert own.status_code == 201
+    assert (await narrow.post(RUNS, json={"task": "greet", "args": {"user": "bob"}})).status_code == 403
+    assert (await narrow.get(f"{RUNS}/{other}")).status_code == 404
+    assert [run["task"] for run in (await narrow.get(RUNS)).json()["items"]] == ["add"]
+
+
+def test_the_filter_of_http_is_the_filter_of_the_stores() -> None:
+    ours = set(RunQuery.__struct_fields__) - {"ids", "limit", "cursor"}
+    assert set(Filter.__struct_fields__) == ours
+
+
+def test_run_is_shown_whole() -> None:
+    from rota.web.api.runs import RUN
+
+    assert set(RUN["properties"]) == set(Run.__struct_fields__) - {"body"}
