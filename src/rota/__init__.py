@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
+    from rota.domain.event import Event
     from rota.domain.failure import Failure
     from rota.domain.period import Period
     from rota.domain.policy import Limit, Rate, Retry
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
-    from rota.engine.hooks import Event
     from rota.engine.steps import Inputs
     from rota.errors import (
         Discard,
@@ -106,6 +106,7 @@ _MODULES = {
     "rota.client.tick_outcomes": "TickOutcome",
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",
+    "rota.domain.event": "Event",
     "rota.domain.failure": "Failure",
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry",
@@ -117,7 +118,6 @@ _MODULES = {
     "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",
-    "rota.engine.hooks": "Event",
     "rota.engine.steps": "Inputs",
     "rota.errors": (
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "

@@ -47,6 +47,7 @@ _PARTS = (
     "queueing",
     "racing",
     "reading",
+    "recording",
     "cooling_down",
     "settling",
     "suspecting",
@@ -104,6 +105,7 @@ from storekit.contract.putting import PutContract  # noqa: E402
 from storekit.contract.queueing import QueueContract, QueueHintContract, QueueParkContract  # noqa: E402
 from storekit.contract.racing import RaceContract  # noqa: E402
 from storekit.contract.reading import ReadContract  # noqa: E402
+from storekit.contract.recording import EventContract, EventMemoryContract  # noqa: E402
 from storekit.contract.settling import SettleContract  # noqa: E402
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
@@ -176,6 +178,8 @@ class StoreContract(
     QueueContract,
     QueueParkContract,
     QueueHintContract,
+    EventContract,
+    EventMemoryContract,
     CrowdContract,
 ):
     """The whole contract."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Context, Retry, Rota, Snooze
-from rota.engine.hooks import Event
+from rota.domain.event import Event
 from rota.errors import NotSimulated
 from rota.testing import Simulation, simulate
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import Context, Limit, QueueFull, Rate, Retry, Rota, RunFailed, State
-from rota.engine.hooks import Event
+from rota.domain.event import Event
 from rota.testing import Simulation, simulate
 from tests.engine import process_tasks
 

@@ -18,6 +18,7 @@ from rota.client.leftovers import UnknownNames
 from rota.client.portal import Portal
 from rota.client.workers import Workers
 from rota.domain.decision import Decision
+from rota.domain.event import Event
 from rota.domain.flow import OnFailure
 from rota.domain.intake import check_name
 from rota.domain.once import Once
@@ -26,7 +27,7 @@ from rota.domain.run import State
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
-from rota.engine.hooks import Event, EventName
+from rota.engine.hooks import EventName
 from rota.engine.supervisor import Resources, Supervisor
 from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask
 from rota.flow import Flow, StepArgs

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Sequence
 
 from rota.domain.decision import Reason
+from rota.domain.event import Event
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
-from rota.engine.hooks import Event, Hooks
+from rota.engine.hooks import Hooks
 from rota.engine.tallies import Tallies
 from rota.errors import StoreError
 from rota.store import RunQuery, Store

@@ -7,48 +7,16 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Literal, get_args
 
-from msgspec import Struct
-
 from rota.domain.decision import Decision
-from rota.domain.run import Failure, NewRun, Run
+from rota.domain.event import Event
+from rota.domain.run import NewRun
 
 log = logging.getLogger("rota")
 
 EventName = Literal["started", "succeeded", "failed", "retried", "cancelled", "lost", "refused", "stuck", "late"]
 AT_ONCE = 1000
 EVENTS: tuple[str, ...] = get_args(EventName)
-Hook = Callable[["Event"], Any]
-
-
-class Event(Struct, frozen=True):
-    """Something that happened.
-
-    `run` is the run as it was claimed, or as it ended if it never started. `reason` is a word for what became of the
-    run. `key` and `note` say what a passed deadline was about.
-
-    `attempt` counts the calls of the run, including this one. `seconds` is how long this call took, `ended_at` when its
-    end was recorded (Unix seconds by the store's clock), `worker` the worker that called it. `origin` says what made
-    the run: "submit", "touch", "schedule", "run_now", "retry", "flow" (also for a chain) or "plan".
-    """
-
-    name: str
-    task: str
-    run: Run | None = None
-    reason: str = ""
-    error: Failure | None = None
-    note: str = ""
-    key: str | None = None
-    attempt: int = 0
-    seconds: float | None = None
-    ended_at: float | None = None
-
-    @property
-    def worker(self) -> str | None:
-        return None if self.run is None else self.run.worker
-
-    @property
-    def origin(self) -> str | None:
-        return None if self.run is None else self.run.origin.kind
+Hook = Callable[[Event], Any]
 
 
 class Hooks:

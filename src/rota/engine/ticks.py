@@ -8,12 +8,13 @@ from functools import partial
 
 from rota.domain.deadline import Deadline
 from rota.domain.decision import Reason
+from rota.domain.event import Event
 from rota.domain.run import State
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.text import plural
 from rota.domain.ticks import deadline_tick, due_tick, late, moved_tick
 from rota.domain.timing import missed_words, shown
-from rota.engine.hooks import Event, Hooks
+from rota.engine.hooks import Hooks
 from rota.errors import StoreError
 from rota.store import OFFER_AGAIN, Fired, MarkRow, RowQuery, RunQuery, Store
 from rota.store.paging import row_pages

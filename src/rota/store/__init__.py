@@ -19,6 +19,12 @@ from rota.store.claims import OFFERS as OFFERS
 from rota.store.claims import Claim as Claim
 from rota.store.claims import ClaimRequest as ClaimRequest
 from rota.store.claims import Renewal as Renewal
+from rota.store.events import EVENT_MEMORY as EVENT_MEMORY
+from rota.store.events import EVENTS_KEPT as EVENTS_KEPT
+from rota.store.events import SUBSCRIBED as SUBSCRIBED
+from rota.store.events import EventPage as EventPage
+from rota.store.events import EventQuery as EventQuery
+from rota.store.events import event_number as event_number
 from rota.store.optional import Handed as Handed
 from rota.store.optional import HandsOver as HandsOver
 from rota.store.optional import SubmitsWithin as SubmitsWithin

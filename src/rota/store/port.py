@@ -21,6 +21,7 @@ from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.domain.tuning import Retention
 from rota.store.claims import Claim, ClaimRequest, Renewal
+from rota.store.events import EventPage, EventQuery
 from rota.store.optional import HandsOver, SubmitsWithin
 from rota.store.queries import ALL_ROWS, Page, RowQuery, RunQuery
 from rota.store.reports import Stat
@@ -163,6 +164,18 @@ class Store(Reads, Protocol):
 
     async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
         """Set and clear marks; False for an edit that changes nothing. Runs that waited for a mark may start."""
+        ...
+
+    async def events(self, query: EventQuery) -> EventPage:
+        """Return one page of events, and make the store record events for at least SUBSCRIBED / 2 seconds from now on.
+
+        A verb records what it made of each run, task and schedule in its own transaction, while somebody reads events.
+        So no event tells of what was rolled back. The events of a run come in the order of its changes. A page has no
+        event behind one that may still be committed: whoever reads from cursor to cursor misses none.
+
+        If the store no longer knows all that came after `query.after`, the page begins with one event named "gap": a
+        sweep has deleted events, nobody read them for SUBSCRIBED seconds, or the store has lost its data.
+        """
         ...
 
     async def sweep(self, retention: Retention) -> Swept:

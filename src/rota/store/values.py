@@ -122,6 +122,8 @@ class Hint(Struct, frozen=True):
     """Anything may have changed: hints may have been lost."""
     any_run: bool = False
     """Any run may have changed, but there is no work for a worker that `workers` does not name."""
+    events: bool = False
+    """There may be new events."""
 
 
 class Depth(Struct, frozen=True):

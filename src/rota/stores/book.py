@@ -15,6 +15,7 @@ from rota.domain.run import DEFAULT_QUEUE, NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import ClaimRequest, Orders
+from rota.stores.events import Records
 from rota.stores.idle import Arrival, Idle
 
 
@@ -51,8 +52,7 @@ class CountedDecision(Struct, frozen=True):
     by: str | None = None
 
 
-class Book(Protocol):
-    now: float
+class Book(Records, Protocol):
     arrivals: list[Arrival]
     """The runs that became claimable in this transaction, and the schedules. The store sends hints to idle workers for
     them."""
@@ -66,7 +66,10 @@ class Book(Protocol):
     def load(self, ids: Sequence[str]) -> None: ...
     def get(self, id: str) -> RunHead | None: ...
     def save(self, run: RunHead) -> None: ...
-    def add(self, new: NewRun, parked: bool) -> None: ...
+    def add(self, new: NewRun, parked: bool) -> None:
+        """Add a run, and record that it is queued, unless the store knows its id."""
+        ...
+
     def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
         """Give a waiting run another body and priority; None leaves the body. Return whether the body differs; if so,
         drop the checkpoint. `joined`: it counts as a touch."""

@@ -11,7 +11,17 @@ from msgspec.structs import asdict
 
 from rota.domain.run import ATTEMPTS_KEPT, DIGITS, FAR_AHEAD
 from rota.domain.schedule import FIRINGS_KEPT
-from rota.store import DUE_SCHEDULES, ID_MEMORY, IDLE_MEMORY, OFFER_AGAIN, OFFERS, OWN_ID_MEMORY
+from rota.store import (
+    DUE_SCHEDULES,
+    EVENT_MEMORY,
+    EVENTS_KEPT,
+    ID_MEMORY,
+    IDLE_MEMORY,
+    OFFER_AGAIN,
+    OFFERS,
+    OWN_ID_MEMORY,
+    SUBSCRIBED,
+)
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
 
@@ -82,6 +92,8 @@ def constants(bounds: Bounds) -> dict[str, str]:
     numbers: dict[str, float] = {
         "ATTEMPTS_KEPT": ATTEMPTS_KEPT,
         "DUE_SCHEDULES": DUE_SCHEDULES,
+        "EVENTS_KEPT": EVENTS_KEPT,
+        "EVENT_MEMORY": EVENT_MEMORY,
         "FAR_AHEAD": FAR_AHEAD,
         "FIRINGS_KEPT": FIRINGS_KEPT,
         "IDLE_MEMORY": IDLE_MEMORY,
@@ -91,6 +103,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "OFFERS": OFFERS,
         "OFFER_AGAIN": OFFER_AGAIN,
         "OWN_ID_MEMORY": OWN_ID_MEMORY,
+        "SUBSCRIBED": SUBSCRIBED,
         "PER_SECOND": 10**DIGITS,
         "UNREADABLE": UNREADABLE,
         "WORKER_MEMORY": WORKER_MEMORY,

@@ -17,11 +17,12 @@ from rota.app.core import core_of
 from rota.client.client import attach
 from rota.client.portal import stand_in
 from rota.client.session import Session
+from rota.domain.event import Event
 from rota.domain.ids import uuid7
 from rota.domain.policy import FAR
 from rota.domain.run import DIGITS, Run
 from rota.engine.handler import Handler
-from rota.engine.hooks import Event, Hook
+from rota.engine.hooks import Hook
 from rota.engine.supervisor import Resources, Supervisor
 from rota.engine.world import World
 from rota.errors import InvalidOptions, NotSimulated, UsageError

@@ -8,9 +8,10 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.guards import cooldown_reason
 from rota.domain.joins import afresh, joined
 from rota.domain.run import NewRun, RunHead, State
-from rota.domain.schedule import Tick, advanced
+from rota.domain.schedule import Schedule, Tick, advanced
 from rota.store import Fired, Plan
 from rota.stores.book import Book, CountedDecision
+from rota.stores.events import record, record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
 
@@ -46,11 +47,19 @@ def _fire(book: Book, tick: Tick) -> Fired:
         return Fired(False)
     decisions = tuple(_admit_all(book, tick.runs))
     book.put_schedule(advanced(schedule, tick, decisions))
+    _record_fired(book, schedule, tick, decisions)
     if missed := tick.missed:
         book.count_decision(
             CountedDecision(schedule.task, schedule.key, missed.reason, missed.count, note=missed.words)
         )
     return Fired(True, decisions)
+
+
+def _record_fired(book: Book, schedule: Schedule, tick: Tick, decisions: Sequence[Decision]) -> None:
+    """Record that `schedule` has fired, and what became of the last nominal time of `tick`."""
+    last = decisions[-1] if decisions else tick.missed
+    reason = None if last is None else last.reason.value
+    record_other(book, "fired", "schedules", schedule.id, schedule.task, schedule.key, reason)
 
 
 def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
@@ -61,6 +70,8 @@ def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
         same = decision == Decision(new.id, Reason.JOINED)  # its id was put before: perhaps this put, sent again
         if decision.reason is not Reason.ACCEPTED and not same:
             book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
+            if decision.reason is not Reason.JOINED:
+                record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
         decisions.append(decision)
     return decisions
 
@@ -149,6 +160,7 @@ def _join_holder(book: Book, holder: RunHead, new: NewRun) -> Decision:
         run = afresh(run, book.now)
     book.wait_for(holder.id, [need for need in needs if need not in holder.needs])
     book.save(run)
+    record(book, "joined", run, Reason.JOINED.value)
     sooner = run.due_at < holder.due_at or run.parked != holder.parked or holder.needs
     if holder.state is State.QUEUED and not needs and sooner:
         book.arrivals.append(Arrival(holder.task, run.due_at, holder.queue))

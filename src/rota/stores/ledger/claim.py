@@ -11,6 +11,7 @@ from rota.domain.run import after
 from rota.store import IDLE_MEMORY, Claim, ClaimRequest, Orders
 from rota.stores.book import Book, Candidate, Lane
 from rota.stores.bounds import LEDGER
+from rota.stores.events import record
 from rota.stores.idle import Arrival, Idle, others_wake, wake_for
 from rota.stores.ledger import holds
 from rota.stores.ledger.gates import gate_of, keep_rates, try_run, unpark_opened
@@ -34,6 +35,10 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
     ended = holds.expire_due(book)
     taken = _take(book, request)
     runs = book.taken(request.worker, request.n)
+    fresh = {run.id for run in taken.chosen}
+    for run in runs:
+        if run.id in fresh:
+            record(book, "started", run)
     due = book.offer_schedules() if request.offers and (request.tasks or request.free) else []
     wake = _register(book, request, taken, idle=request.offers and len(runs) < request.free)
     orders = book.orders(request.worker) or Orders()

@@ -13,6 +13,7 @@ from rota.domain.spec import TaskSpec
 from rota.store import ID_MEMORY, Command, Scope
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
+from rota.stores.events import record, record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger.declare import keep_schedule
 from rota.stores.ledger.holds import announce, end_waiting, freed, release
@@ -66,6 +67,7 @@ def _control_run(book: Book, request: Request, run: RunHead) -> int:
         return int(request.command is Command.CANCEL and not run.state.final)  # it was requested before
     book.save(after)
     book.touched.add(run.id)
+    _record_controlled(book, request.command, after)
     book.count_decision(request.counted(run.task, run.key, run=run.id))
     if after.state.final:
         release(book, after)
@@ -83,8 +85,17 @@ def _delete_run(book: Book, request: Request, id: str) -> int:
         return 0
     book.delete(id)
     book.touched.add(id)
+    record_other(book, Reason.DELETED.value, "runs", id, run.task, run.key, Reason.DELETED.value)
     book.count_decision(request.counted(run.task, run.key, run=id))
     return 1
+
+
+def _record_controlled(book: Book, command: Command, after: RunHead) -> None:
+    """Record what a command made of a run. A running run only gets the request."""
+    name = "resumed" if command is Command.RESUME else after.state.value
+    if after.state is State.RUNNING and command is not Command.RESUME:
+        name = f"{command.value}_requested"
+    record(book, name, after, REASONS[command].value)
 
 
 def _control_task(book: Book, request: Request, task: str) -> int:
@@ -105,6 +116,7 @@ def _pause_task(book: Book, request: Request, task: str) -> int:
     if spec.paused == pausing:
         return 0
     book.put_spec(replace(spec, paused=pausing))
+    record_other(book, REASONS[request.command].value, "tasks", task, task)
     if not pausing:
         announce(book, task)
     return 1
@@ -123,6 +135,7 @@ def _control_schedule(book: Book, request: Request, id: str) -> int:
         return 0
     if request.command in (Command.CANCEL, Command.DROP):
         book.drop_schedule(id)
+        name = "removed"
     else:
         after = (
             paused(known, request.note) if request.command is Command.PAUSE else resumed(known, request.note, book.now)
@@ -130,5 +143,7 @@ def _control_schedule(book: Book, request: Request, id: str) -> int:
         if after == known:
             return 0
         keep_schedule(book, after)
+        name = REASONS[request.command].value
+    record_other(book, name, "schedules", id, known.task, known.key)
     book.count_decision(request.counted(known.task, known.key))
     return 1

@@ -8,6 +8,7 @@ from rota.domain.schedule import Schedule, declared
 from rota.domain.spec import TaskSpec
 from rota.store import Declared
 from rota.stores.book import Book
+from rota.stores.events import record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger.holds import announce
 
@@ -15,9 +16,17 @@ from rota.stores.ledger.holds import announce
 def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
     """Store specs and schedules of the code. A paused task or schedule stays paused."""
     book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
-    return [
-        _declare_schedule(book, item) if isinstance(item, Schedule) else _declare_task(book, item) for item in items
-    ]
+    return [_declare(book, item) for item in items]
+
+
+def _declare(book: Book, item: TaskSpec | Schedule) -> Declared:
+    if isinstance(item, TaskSpec):
+        answer, of, id, task, key = _declare_task(book, item), "tasks", item.name, item.name, None
+    else:
+        answer, of, id, task, key = _declare_schedule(book, item), "schedules", item.id, item.task, item.key
+    if answer in (Declared.ADDED, Declared.CHANGED):
+        record_other(book, "declared", of, id, task, key, answer.value)
+    return answer
 
 
 def _declare_task(book: Book, spec: TaskSpec) -> Declared:

@@ -11,6 +11,7 @@ from rota.domain.joins import afresh
 from rota.domain.run import RunHead, State
 from rota.store import Edited
 from rota.stores.book import Book, CountedDecision
+from rota.stores.events import record
 from rota.stores.idle import Arrival
 from rota.stores.ledger.holds import freed
 
@@ -39,6 +40,7 @@ def _edit_run(book: Book, edit: RunEdit, note: str | None, by: str | None) -> Ed
         after = afresh(after, book.now)
     book.save(after)
     book.touched.add(run.id)
+    record(book, Reason.EDITED.value, after, Reason.EDITED.value)
     book.count_decision(CountedDecision(run.task, run.key, Reason.EDITED, run=run.id, note=note, by=by))
     _move(book, run, after)
     return Edited.CHANGED

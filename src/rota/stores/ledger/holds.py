@@ -19,6 +19,7 @@ from rota.domain.joins import moved_expiry
 from rota.domain.run import RunHead, State, after
 from rota.stores.book import Book, CountedDecision
 from rota.stores.bounds import LEDGER
+from rota.stores.events import record
 from rota.stores.idle import Arrival
 
 
@@ -37,8 +38,10 @@ def holders(book: Book, task: str, unique_key: str) -> list[RunHead]:
 def expire(book: Book, late: Sequence[RunHead]) -> None:
     """End the runs `late`, whose time to start has passed, each with a decision of its own."""
     for run in late:
-        book.save(rules.expire(run, book.now))
+        ended = rules.expire(run, book.now)
+        book.save(ended)
         book.touched.add(run.id)
+        record(book, ended.state.value, ended)
         book.count_decision(CountedDecision(run.task, run.key, Reason.EXPIRED, run=run.id))
         release(book, run)
     for run in late:  # after all of them have ended: else `freed` would unpark a run that is about to expire
@@ -143,8 +146,10 @@ def cancel_group(
 
 def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
     for run in waiting:
-        book.save(rules.cancel(run, book.now, note, reason))
+        ended = rules.cancel(run, book.now, note, reason)
+        book.save(ended)
         book.touched.add(run.id)
+        record(book, ended.state.value, ended)
     for run in waiting:  # after all of them have ended: else `freed` would unpark a run that is about to end
         release(book, run)
         freed(book, run)

@@ -7,6 +7,7 @@ from rota.domain.decision import Reason
 from rota.domain.run import RunHead, State
 from rota.domain.settlement import Settlement, Verdict
 from rota.stores.book import Book, CountedDecision
+from rota.stores.events import record
 from rota.stores.idle import Arrival
 from rota.stores.ledger import holds
 
@@ -26,6 +27,7 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
         ended = _give_way(book, ended)
     book.save(ended)
     book.touched.add(ended.id)
+    _record_settled(book, ended, settlement)
     if ended.state is State.QUEUED:
         book.arrivals.append(Arrival(ended.task, ended.due_at, ended.queue))
     if ended.writes_mark and settlement.mark and ended.state.final:
@@ -37,6 +39,14 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
     if settlement.stops is not None and ended.state.final:
         holds.cancel_group(book, settlement.stops, Reason.STOPPED, f"{ended.task} {ended.state}")
     return verdict
+
+
+def _record_settled(book: Book, ended: RunHead, settlement: Settlement) -> None:
+    """Record what became of a run. A run that waits again was lost, is retried, or was given back."""
+    name = ended.state.value
+    if ended.state is State.QUEUED:
+        name = "lost" if settlement.lost else "retried" if settlement.error else "queued"
+    record(book, name, ended, None if ended.state.final else settlement.outcome, settlement.worker)
 
 
 def _give_way(book: Book, run: RunHead) -> RunHead:

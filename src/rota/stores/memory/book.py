@@ -18,10 +18,12 @@ from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
+from rota.stores.events import EventRow, record
 from rota.stores.fields import PUT
 from rota.stores.idle import Arrival, Idle
 from rota.stores.memory.bodies import fields_of
 from rota.stores.memory.counts import counters_of
+from rota.stores.memory.events import EventLog
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
 from rota.stores.memory.own_ids import OwnIds
@@ -36,6 +38,9 @@ class MemoryBook(OwnIds):
         self.arrivals: list[Arrival] = []
         self.touched: set[str] = set()
         self.directed: set[str] = set()
+        self.recording = False
+        self.events: list[EventRow] = []
+        self.log = EventLog()
         self.runs: dict[str, Run] = {}
         self.order: dict[str, int] = {}
         self.history = History()
@@ -90,6 +95,7 @@ class MemoryBook(OwnIds):
         if new.group is not None:
             self._groups.setdefault(new.group, {})[new.id] = None
         self.save(run)
+        record(self, "queued", run, Reason.ACCEPTED.value)
 
     def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
         if body is None or self.runs[id].body == body:
@@ -394,6 +400,7 @@ class MemoryBook(OwnIds):
             self._forget_names()
         self.count = Counter({name: n for name, n in self.count.items() if n})
         self.charts.forget(int(self.now // 60))
+        self.log.forget(self.now)
 
     def _forget_names(self) -> None:
         """Remove the runs that are gone from the groups and from the runs that wait."""

@@ -139,6 +139,10 @@ class MemoryStore:
 
         return self._transact(read)
 
+    async def events(self, query: port.EventQuery) -> port.EventPage:
+        with self._transaction() as book:
+            return book.log.read(query, book.now)
+
     async def sweep(self, retention: port.Retention) -> port.Swept:
         with self._transaction() as book:
             expired = holds.expire_due(book)
@@ -160,15 +164,20 @@ class MemoryStore:
         with self.at_work:
             book = self._book
             book.now = onwards(book.now, round(self._clock(), DIGITS))
+            book.recording = book.log.is_recording(book.now)
             try:
                 yield book
             finally:
                 workers = set(to_hint(book.idle(), book.arrivals, book.now)) if book.arrivals else set[str]()
                 book.wake(workers)
                 workers |= book.directed
-                if self._hub.watched and (workers or book.touched):
-                    self._hub.publish(port.Hint(workers=frozenset(workers), runs=frozenset(book.touched)))
-                book.arrivals, book.touched, book.directed = [], set(), set()
+                events = bool(book.events)
+                if events:
+                    book.log.add(book.events, book.runs)
+                if self._hub.watched and (workers or book.touched or events):
+                    hint = port.Hint(workers=frozenset(workers), runs=frozenset(book.touched), events=events)
+                    self._hub.publish(hint)
+                book.arrivals, book.touched, book.directed, book.events = [], set(), set(), []
 
 
 def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:

@@ -27,6 +27,8 @@ class PostgresBackend:
         self.hub = Hub()
         self.seen = 0.0
         """The latest store time in a reply. Every verb sends it, so that the store's time never goes back."""
+        self.reads_events_until = 0.0
+        """Until when somebody in this process reads events, by the store's time."""
         self.proven = True
         """Do hints arrive by NOTIFY? See `Listener`."""
         self._name = uuid.uuid4().hex

@@ -39,6 +39,7 @@ class Message(Struct, rename={"sender": "from"}):
     runs: frozenset[str] | None = None
     tasks: frozenset[str] | None = None
     resync: bool = False
+    events: bool = False
     proof: str = ""
 
 
@@ -171,7 +172,8 @@ class Listener:
         workers = message.workers or frozenset[str]()
         if message.tasks:
             workers |= self._idle(message.tasks)
-        self._hub.publish(Hint(workers, message.runs or frozenset[str](), message.resync))
+        runs = message.runs or frozenset[str]()
+        self._hub.publish(Hint(workers, runs, message.resync, events=message.events))
 
 
 def _setter(event: asyncio.Event) -> Callable[[Any], None]:

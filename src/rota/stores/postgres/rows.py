@@ -12,7 +12,8 @@ from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Tally
+from rota.store import EventPage, Tally
+from rota.stores.events import EventRow, event_of, gap
 from rota.stores.postgres import words
 from rota.stores.postgres.columns import SCHEDULE_STATE
 from rota.stores.postgres.driver import Record
@@ -22,6 +23,7 @@ _failure = msgspec.json.Decoder(Failure)
 _progress = msgspec.json.Decoder(Progress)
 _cooldowns = msgspec.json.Decoder(tuple[Cooldown, ...])
 _spec = msgspec.json.Decoder(TaskSpec)
+_events = msgspec.json.Decoder(list[tuple[int, EventRow]])
 _states = {state.value: state for state in State}
 _ORIGIN, _POLICY = Origin(), Policy()
 
@@ -62,6 +64,15 @@ def read_schedule(text: str) -> Schedule:
 def read_spec(text: str, paused: bool) -> TaskSpec:
     spec = _spec.decode(text)
     return msgspec.structs.replace(spec, paused=True) if paused else spec
+
+
+def read_events(row: Record) -> EventPage:
+    """Read the answer of the function `read_events`."""
+    rows = _events.decode(row["page"]) if row["page"] else []
+    events = [event_of(event, str(number)) for number, event in rows]
+    if row["missing"]:
+        events.insert(0, gap(row["now"], str(row["gone"])))
+    return EventPage(row["now"], events, str(row["last"]))
 
 
 def read_tally(row: Record) -> Tally:

@@ -29,7 +29,7 @@ from rota.stores.postgres import columns, queries
 from rota.stores.postgres.driver import Record, placeholders
 from rota.stores.postgres.listener import Listener
 from rota.stores.postgres.pool import Pool
-from rota.stores.postgres.rows import RUN_COLUMNS, read_run, read_schedule, read_tally
+from rota.stores.postgres.rows import RUN_COLUMNS, read_events, read_run, read_schedule, read_tally
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.unreadable import legible, row_name
 
@@ -45,6 +45,8 @@ UNDER_WAY = 2
 """Calls of one verb at a time: while one waits for the disk, the server can work on another."""
 OWN = (Unstorable, StoreCorrupt)
 """Errors that may concern one caller of a shared call: a value that cannot be stored, or a bad row."""
+RECORDS = ("put", "fire", "settle", "control", "edit", "declare", "sweep")
+"""Verbs that may record events; `claim` too."""
 LOOK_ONCE_MORE = 0.05
 """Seconds between a claim that left seats empty and a call of the function `missed`."""
 
@@ -135,7 +137,7 @@ class PostgresStore:
                 bad_runs += [row] if item is None and row["kind"] == "run" else []
             found[row["kind"]] += [] if item is None else [item]
         header = _header.decode(rows[-1]["header"])
-        self._publish(header.now, header.hinted, header.touched)
+        self._publish(header.now, header.hinted, header.touched, bool(found["run"] or header.touched))
         if bad_schedules:
             await self._set_aside(bad_schedules, header.now)
         if bad_runs:
@@ -265,6 +267,12 @@ class PostgresStore:
         now, found = await self._read(queries.DEPTHS, "ORDER BY found.task", [])
         return port.Reply(now, [port.Depth(row["task"], row["queued"], row["running"], row["paused"]) for row in found])
 
+    async def events(self, query: port.EventQuery) -> port.EventPage:
+        after = None if query.after is None else port.event_number(query.after)[0]
+        row = await self._verb("read_events", after, query.limit)
+        self._backend.reads_events_until = row["now"] + port.SUBSCRIBED / 2
+        return read_events(row)
+
     async def sweep(self, retention: port.Retention) -> port.Swept:
         ages = (retention.succeeded, retention.failed, retention.most, retention.least)
         row = await self._verb("sweep", *ages)
@@ -284,7 +292,7 @@ class PostgresStore:
     async def _verb(self, name: str, *args: Any) -> Record:
         """Call a function that returns one row, and publish the hints of that row in this process."""
         (row,) = await self._call(name, *args)
-        self._publish(row["now"], row.get("hinted") or (), row.get("touched") or ())
+        self._publish(row["now"], row.get("hinted") or (), row.get("touched") or (), name in RECORDS)
         return row
 
     async def _call(self, name: str, *args: Any, what: str = "*") -> list[Record]:
@@ -302,13 +310,15 @@ class PostgresStore:
 
     # -- hints -----------------------------------------------------------------------------------------------------
 
-    def _publish(self, now: float, hinted: Iterable[str], touched: Iterable[str]) -> None:
-        """Publish a hint in this process. Other processes get it by NOTIFY when the server commits."""
+    def _publish(self, now: float, hinted: Iterable[str], touched: Iterable[str], recorded: bool = False) -> None:
+        """Publish a hint in this process. Other processes get it by NOTIFY when the server commits. `recorded`: there
+        are events, if somebody reads them."""
         backend = self._backend
         backend.seen = max(backend.seen, now)
         workers, runs = frozenset(hinted), frozenset(touched)
-        if (workers or runs) and backend.hub.watched:
-            backend.hub.publish(port.Hint(workers=workers, runs=runs))
+        events = recorded and now < backend.reads_events_until
+        if (workers or runs or events) and backend.hub.watched:
+            backend.hub.publish(port.Hint(workers=workers, runs=runs, events=events))
 
     def _idle_for(self, names: frozenset[str]) -> frozenset[str]:
         """Choose an idle worker of this process for a hint that names lanes and no workers. Race: a worker that is

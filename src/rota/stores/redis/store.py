@@ -19,7 +19,7 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
-from rota.stores.redis import queries
+from rota.stores.redis import events, queries
 from rota.stores.redis.client import RedisClient
 from rota.stores.redis.msgpack import json_text, opaque, pack, to_json
 from rota.stores.redis.records import edit_item, new_item, read_runs, settlement_item
@@ -219,6 +219,9 @@ class RedisStore:
 
     async def depths(self) -> port.Reply[port.Depth]:
         return await queries.depths(self.run)
+
+    async def events(self, query: port.EventQuery) -> port.EventPage:
+        return await events.read(self.run, query)
 
     async def sweep(self, retention: port.Retention) -> port.Swept:
         request = [retention.succeeded, retention.failed, retention.most, retention.least]

@@ -26,7 +26,14 @@ SILENCE = 60.0
 """Seconds between two PINGs: a subscribed connection gets no reply that would show that it still works."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 
-_payloads = msgspec.msgpack.Decoder(tuple[list[str], list[str]])
+
+class _Payload(msgspec.Struct, array_like=True):
+    workers: list[str]
+    runs: list[str]
+    events: bool = False
+
+
+_payloads = msgspec.msgpack.Decoder(_Payload)
 
 
 async def prove(client: RedisClient) -> bool:
@@ -134,10 +141,10 @@ class Subscriber:
 
 def _hint(payload: bytes) -> Hint:
     try:
-        workers, runs = _payloads.decode(payload)
+        message = _payloads.decode(payload)
     except msgspec.DecodeError:  # a newer version wrote it: all that is known is that something has changed
         return Hint(resync=True)
-    return Hint(workers=frozenset(workers), runs=frozenset(runs))
+    return Hint(workers=frozenset(message.workers), runs=frozenset(message.runs), events=message.events)
 
 
 def _handed(worker: str, payload: bytes) -> Hint:

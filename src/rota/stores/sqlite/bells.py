@@ -42,6 +42,7 @@ class _Ring(msgspec.Struct, array_like=True):
     workers: list[str]
     runs: list[str]
     look: bool = False
+    events: bool = False
 
 
 class Bells:
@@ -78,12 +79,12 @@ class Bells:
             self._take_down(bell, name)
 
     def ring(self, hint: Hint, concerned: Collection[str]) -> set[str]:
-        """Ring the bells of the workers `concerned` and, if the hint has runs, of all who wait for runs. This never
-        blocks and never raises.
+        """Ring the bells of the workers `concerned` and, if the hint has runs or events, of all who wait for them. This
+        never blocks and never raises.
 
         Return the workers that have died: see `dead`.
         """
-        wanted = tuple({_of(worker) for worker in concerned} | ({_of(None)} if hint.runs else set()))
+        wanted = tuple({_of(worker) for worker in concerned} | ({_of(None)} if hint.runs or hint.events else set()))
         names = [name for name in self._names() if name.startswith(wanted)]
         if not names:
             return set()
@@ -238,7 +239,7 @@ def _dead(taken: Mapping[str, bool], workers: Collection[str]) -> set[str]:
 
 
 def _encoded(hint: Hint) -> bytes:
-    ring = msgspec.json.encode(_Ring(list(hint.workers), list(hint.runs)))
+    ring = msgspec.json.encode(_Ring(list(hint.workers), list(hint.runs), events=hint.events))
     return ring if len(ring) <= LONGEST_RING else msgspec.json.encode(_Ring([], [], look=True))
 
 
@@ -254,7 +255,7 @@ def _answer(bell: socket.socket, heard: Heard) -> None:
             continue
         if ring.look or count == CROWD:
             heard(None)
-        heard(Hint(workers=frozenset(ring.workers), runs=frozenset(ring.runs)))
+        heard(Hint(workers=frozenset(ring.workers), runs=frozenset(ring.runs), events=ring.events))
 
 
 def _forked() -> None:

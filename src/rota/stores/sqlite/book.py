@@ -18,8 +18,10 @@ from rota.store import OFFER_AGAIN, ClaimRequest, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
+from rota.stores.events import EventRow
 from rota.stores.fields import kept_queue
 from rota.stores.idle import Arrival, Idle
+from rota.stores.sqlite import events
 from rota.stores.sqlite import statements as sql
 from rota.stores.sqlite.rows import (
     ADD,
@@ -71,11 +73,14 @@ class SqliteBook:
         self.arrivals: list[Arrival] = []
         self.touched: set[str] = set()
         self.directed: set[str] = set()
+        self.recording = tx.now < tx.record_until
+        self.events: list[EventRow] = []
         self._tx = tx
         self._specs = specs
         self._seen: dict[str, RunHead | None] = {}
         self._changed: dict[str, RunHead] = {}
         self._added: dict[str, tuple[Any, ...]] = {}
+        self._news: dict[str, EventRow] = {}
         self._holders: dict[tuple[str, str], list[HeadRow]] = {}
         self._schedules: dict[str, Schedule | None] = {}
         self._changed_schedules: dict[str, Schedule] = {}
@@ -106,6 +111,8 @@ class SqliteBook:
         if new.needs:
             self.wait_for(new.id, new.needs)
         self._added.setdefault(new.id, added_row(new, self.now, parked))
+        if self.recording:
+            self._news.setdefault(new.id, events.queued(new, self.now))
 
     def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
         if joined:
@@ -132,8 +139,12 @@ class SqliteBook:
     def flush(self) -> None:
         """Write the collected runs, so that a look-up sees them."""
         if self._added:
-            self._tx.execute(ADD, to_json(list(self._added.values())))
-            self._added = {}
+            if self.recording:
+                came = self._tx.connection.execute(f"{ADD} RETURNING id", [to_json(list(self._added.values()))])
+                self.events += [self._news[id] for (id,) in came.fetchall()]
+            else:
+                self._tx.execute(ADD, to_json(list(self._added.values())))
+            self._added, self._news = {}, {}
         if self._changed:
             changed, self._changed = self._changed.values(), {}
             for update, ended in ((END, True), (SAVE, False)):
@@ -151,6 +162,8 @@ class SqliteBook:
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
         if self._decisions:
             self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
+        if self.events:
+            events.add(self._tx, self.events)
 
     # -- look-ups --------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
 from rota.stores.ledger import admit, claim, control, declare, direct, edit, holds, mark, renew, settle
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
-from rota.stores.sqlite import queries, sweep
+from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
 from rota.stores.sqlite.book import Specs, SqliteBook
 from rota.stores.sqlite.rows import to_json
@@ -100,6 +100,11 @@ class SqliteStore:
     async def depths(self) -> port.Reply[port.Depth]:
         return await self._reader.do(queries.depths)
 
+    async def events(self, query: port.EventQuery) -> port.EventPage:
+        if await self._reader.do(events.needs_renewal):
+            await self._writer.do(events.renew)
+        return await self._reader.do(lambda tx: events.read(tx, query))
+
     async def sweep(self, retention: port.Retention) -> port.Swept:
         def work(book: SqliteBook, tx: Transaction) -> port.Swept:
             expired = holds.expire_due(book)
@@ -137,8 +142,9 @@ class SqliteStore:
         hinted = to_hint(book.idle(), book.arrivals, tx.now) if book.arrivals else dict[str, Arrival]()
         if hinted:
             book.wake(hinted)
-        if hinted or book.touched or book.directed:
-            hint = port.Hint(workers=frozenset(hinted) | book.directed, runs=frozenset(book.touched))
+        if hinted or book.touched or book.directed or book.events:
+            workers, runs = frozenset(hinted) | book.directed, frozenset(book.touched)
+            hint = port.Hint(workers=workers, runs=runs, events=bool(book.events))
             concerned = hinted.keys() | book.directed | book.requested_workers()
             tx.after_commit.append(lambda: self._notify(hint, concerned, hinted))
         return answer

@@ -10,6 +10,7 @@ from rota.store import ID_MEMORY, OWN_ID_MEMORY, Retention
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY, mark_memory, over
+from rota.stores.sqlite import events
 from rota.stores.sqlite.rows import read_schedules, read_specs
 from rota.stores.sqlite.statements import ALL_SPECS
 from rota.stores.sqlite.threads import Transaction
@@ -65,13 +66,13 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
     tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
     keeps = {spec.name: spec.keep for spec in specs if spec.keep is not None}
-    forgotten = 0
+    forgotten, more = 0, events.forget(tx)
     for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):
         forgotten += _forget(tx, task, keeps.get(task, retention), LEDGER.forgotten - forgotten)
         if forgotten >= LEDGER.forgotten:
             return forgotten, True
     tx.execute("DELETE FROM waits WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run)")
-    return forgotten, False
+    return forgotten, more
 
 
 def _forget_marks(tx: Transaction, specs: Sequence[TaskSpec]) -> None:

@@ -19,7 +19,7 @@ from rota.stores.sqlite.connection import begin, committed, explain
 T = TypeVar("T")
 Connect = Callable[[], sqlite3.Connection]
 Clock = Callable[[], float]
-TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING now, specs"
+TICK = "UPDATE clock SET now = iif(now < :far, max(now, :here), :here) RETURNING now, specs, record_until"
 """The same rule as `onwards` in domain.run."""
 GROUP = 256
 """The most jobs in one commit, so that the first job does not wait long."""
@@ -28,10 +28,11 @@ GROUP = 256
 class Transaction:
     """What a job gets: the connection, the time of the store, and a list of calls to make after the commit."""
 
-    def __init__(self, connection: sqlite3.Connection, now: float, specs: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, now: float, specs: int, record_until: float) -> None:
         self.connection = connection
         self.now = now
         self.specs = specs  # the number in the clock row that changes with every change of a spec
+        self.record_until = record_until
         self.after_commit: list[Callable[[], None]] = []
 
     def execute(self, sql: str, *parameters: Any) -> int:
@@ -279,5 +280,5 @@ class Reader(SqlThread):
                 self._fail([job], error)
 
     def _transaction(self) -> Transaction:
-        latest, specs = self._connection.execute("SELECT now, specs FROM clock").fetchone()
-        return Transaction(self._connection, onwards(latest, round(self._clock(), DIGITS)), specs)
+        latest, *others = self._connection.execute("SELECT now, specs, record_until FROM clock").fetchone()
+        return Transaction(self._connection, onwards(latest, round(self._clock(), DIGITS)), *others)

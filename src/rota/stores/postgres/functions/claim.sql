@@ -202,6 +202,9 @@ BEGIN
         dues := dues || now;
     END IF;
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events(me, 'runs', NULL, touched || CASE WHEN fresh THEN took END, NULL, NULL, NULL, NULL, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
     IF took <> '{}' OR ticking > 0 THEN PERFORM raise_floors(took, now); END IF;
     RETURN QUERY SELECT 'header', NULL::text, json_build_object('now', now,

@@ -199,5 +199,8 @@ BEGIN
     PERFORM count_decisions(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
                    array_fill(new_note, ARRAY[cardinality(d_tasks)]), requested_by, now);
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_controlled(me, command, about, touched, subjects, answers, d_tasks, d_keys, why, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -137,5 +137,8 @@ BEGIN
     END LOOP;
     IF gating <> '{}' THEN PERFORM recount_running(gating, now); END IF;
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_declared(me, names, specs_, of_task, of_key, answers, now);
+    END IF;
     PERFORM send_hints(me, hinted, NULL);
 END $$;

@@ -78,5 +78,9 @@ BEGIN
                    array_fill(1::bigint, ARRAY[cardinality(d_tasks)]), touched,
                    array_fill(new_note, ARRAY[cardinality(d_tasks)]), requested_by, now);
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events(me, 'runs', array_fill('edited'::text, ARRAY[cardinality(touched)]), touched, NULL, NULL,
+                              array_fill('edited'::text, ARRAY[cardinality(touched)]), NULL, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -80,5 +80,9 @@ BEGIN
         dues := dues || first_next;
     END IF;
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_put(me, runs, reasons, touched, got.d_tasks, got.d_keys, got.d_reasons, got.d_runs, now);
+        PERFORM record_fired(me, ids, applied, r_tick, reasons, missed_reasons, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -104,6 +104,10 @@ BEGIN
     now := now_of(skew, 0, false);
     UPDATE queue SET lane_at = greatest(due_at, now - {SLACK}), expires_at = CASE WHEN expires_at < now THEN now ELSE expires_at END
     WHERE id = NEW.id AND lane_at IS NULL;
+    IF FOUND AND (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events('', 'runs', ARRAY[CASE TG_OP WHEN 'INSERT' THEN 'queued' ELSE 'joined' END], ARRAY[NEW.id::text],
+            NULL, NULL, ARRAY[CASE TG_OP WHEN 'INSERT' THEN 'accepted' ELSE 'joined' END], NULL, now);
+    END IF;
     RETURN NULL;
 END $$;
 

@@ -78,6 +78,13 @@ BEGIN
             array_fill(NULL::text, ARRAY[cardinality(got.d_runs) - more]) || array_fill(plan_note, ARRAY[more]), NULL, now);
         hinted := to_hint(tasks, dues, now);
     END IF;
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        IF runs IS NULL THEN
+            PERFORM record_put(me, p_id, array_fill('accepted'::text, ARRAY[cardinality(p_id)]), NULL, NULL, NULL, NULL, NULL, now);
+        ELSE
+            PERFORM record_put(me, runs, reasons, touched, got.d_tasks, got.d_keys, got.d_reasons, got.d_runs, now);
+        END IF;
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;
 
@@ -94,11 +101,16 @@ DECLARE
     got record;
 BEGIN
     PERFORM set_config('rota.open', skew::text, true);
+    PERFORM pg_advisory_xact_lock_shared(lock_class('open'), 0);  -- see `writers`
     IF own THEN PERFORM take_ids(news); END IF;
     PERFORM lock_joined(news, NULL);
     PERFORM lock_needs(news, NULL);
     SELECT * INTO got FROM admit_all(news, now);
     IF own THEN PERFORM return_ids(news); END IF;
+    IF got.touched <> '{}' THEN
+        PERFORM set_config('rota.ended', (coalesce(nullif(current_setting('rota.ended', true), ''), '{}')::text[]
+                                          || got.touched)::text, true);
+    END IF;
     PERFORM count_decisions(got.d_tasks, got.d_keys, got.d_reasons, NULL, got.d_runs, NULL, NULL, now);
     IF EXISTS (SELECT FROM listeners l WHERE l.until > clock_timestamp()) THEN
         PERFORM pg_notify('rota.' || current_schema(),

@@ -161,5 +161,8 @@ BEGIN
     -- that the worker is idle. So `unheard` names the tasks, and each process looks for an idle worker of its own.
     unheard := CASE WHEN cardinality(hinted) = 0 THEN ARRAY(
         SELECT DISTINCT a.task FROM unnest(tasks, dues) AS a (task, due) WHERE a.due <= now LIMIT 20) ELSE '{}' END;
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_settled(me, touched, s_id, s_worker, s_error, s_attempt, s_lost, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched, unheard);
 END $$;

@@ -123,6 +123,10 @@ BEGIN
             EXIT;
         END IF;
     END LOOP;
+    more := forget_events(now) OR more;
     hinted := to_hint(tasks, dues, now);
+    IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
+        PERFORM record_events(me, 'runs', NULL, touched, NULL, NULL, NULL, NULL, now);
+    END IF;
     PERFORM send_hints(me, hinted, touched);
 END $$;

@@ -23,6 +23,30 @@ CREATE SEQUENCE arrivals;                          -- the order in which runs ar
 -- The latest time of the store in units of 10 microseconds, so that the store's clock never goes back. See now_of.
 CREATE SEQUENCE clock;
 
+-- Events for other processes: see functions/events.sql. Verbs record them until `record_until`, in units of 10
+-- microseconds. No event up to `events_from` or `events_gone` is known any more.
+CREATE SEQUENCE event_numbers;
+CREATE SEQUENCE record_until;
+CREATE SEQUENCE events_from;
+CREATE SEQUENCE events_gone;
+-- Numbers begin at the present time: a reader of a schema that was dropped gets a gap.
+SELECT setval('event_numbers', (extract(epoch FROM clock_timestamp()) * 100000)::bigint);
+
+CREATE TABLE events (
+    number bigint  PRIMARY KEY,
+    at     float8  NOT NULL,
+    fence  integer NOT NULL,
+    name   text    NOT NULL,
+    about  text    NOT NULL,                       -- runs, tasks or schedules
+    id     text    NOT NULL,
+    task   text    NOT NULL,
+    key    text,
+    state  text,
+    reason text,
+    worker text,
+    grp    text
+);
+
 -- Where looks through an index begin: see functions/floors.sql.
 CREATE TABLE floors (
     kind      smallint NOT NULL,
@@ -254,6 +278,11 @@ CREATE TABLE decisions (
 );
 CREATE INDEX decisions_old ON decisions (last_at);
 
+-- What a caller's own transaction did is recorded when it commits: see functions/events.sql.
+CREATE FUNCTION record_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER record_at_commit AFTER INSERT OR UPDATE ON decisions DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (current_setting('rota.open', true) <> '') EXECUTE FUNCTION record_at_commit();
+
 CREATE TABLE schedules (
     id       text    COLLATE "C" PRIMARY KEY,
     task     text    COLLATE "C" NOT NULL,
@@ -336,7 +365,7 @@ DO $$
 DECLARE
     busy text;
 BEGIN
-    FOREACH busy IN ARRAY '{queue,leases,worker_states,floors,running,schedules,marks,rates,decisions,stats}'::text[] LOOP
+    FOREACH busy IN ARRAY '{queue,leases,worker_states,floors,running,schedules,marks,rates,decisions,stats,events}'::text[] LOOP
         EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,'
             ' autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 10)', busy);
     END LOOP;

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules
+-- with: clock book events policies holds hints schedules
 -- twin: rota/stores/redis/store.py
 -- aside: put off what a claim returned and its version cannot read. Claimed runs are queued again and due later; nobody has
 -- worked on them, so another claim may use the same fence. Lapsed runs and schedules are offered again later.
@@ -13,6 +13,7 @@ for _, id in ipairs(claimed) do
     run.state, run[DUE_AT], run.lease = "q", later, nil
     book.enter(run)
     book.restate(run) -- only the lane gets the new due time: the record stays as it is
+    events.record_run("queued", run, "released")
     holds.freed(run, "r", now)
   end
 end

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules output gates wakes
+-- with: clock book events policies holds hints schedules output gates wakes
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
@@ -161,6 +161,7 @@ local function lease()
     if run.expires then book.zput(EXPIRING, run.id, false) end
     call("SETRANGE", ROOT .. "r:" .. run.id, 0, "r")
     runs[run.id] = nil
+    events.record("started", "runs", run.id, lane.task, run.key, "r", false, fence + 1, worker)
     run.lease, run.text = text, "r" .. run.text:sub(2)
   end
   book.send("HSET", LEASES, leases)

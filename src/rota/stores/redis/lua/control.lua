@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules forget
+-- with: clock book events policies holds hints schedules forget
 -- twin: rota/stores/ledger/control.py
 -- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the
 -- command in its lease when it renews.
@@ -53,11 +53,20 @@ local function carry_out(run)
   return true
 end
 
+-- Record what the command made of `run`. holds.end_waiting has recorded the end of a run that waited.
+local function record_controlled(run)
+  if book.is_final(run) then return end
+  local name = REASONS[command]
+  if run.state == "r" and command ~= "resume" then name = command .. "_requested" end
+  events.record_run(name, run, REASONS[command])
+end
+
 local function control_run(id)
   local run = book.get(id)
   if not run then return 0 end
   if not carry_out(run) then return (command == "cancel" and not book.is_final(run)) and 1 or 0 end -- a repeated cancel
   touched[id] = true
+  record_controlled(run)
   policies.count_decision(run[TASK], run[KEY], REASONS[command], 1, id, note, by)
   return 1
 end
@@ -69,6 +78,7 @@ local function delete_run(id)
   forget.runs(ROOT .. (run.state == "s" and "ended:" or "failed:") .. run[TASK], { book.place(run[SEQ]) })
   runs[id] = false
   touched[id] = true
+  events.record("deleted", "runs", id, run[TASK], run[KEY], false, "deleted")
   policies.count_decision(run[TASK], run[KEY], "deleted", 1, id, note, by)
   return 1
 end
@@ -119,6 +129,7 @@ local function control_task(item)
     if spec[S_PAUSED] == (command == "pause") then return 0 end
     spec[S_PAUSED], changes = command == "pause", 1
     specs[task] = spec
+    events.record(REASONS[command], "tasks", task, task)
     book.hput(SPECS, task, cmsgpack.pack(spec))
     if command == "resume" then holds.announce(task) end
   end
@@ -138,6 +149,8 @@ local function control_schedule(id)
     schedules.put_schedule(schedule)
     if command == "resume" and schedule[SCHED_FIRES_AT] then book.arrive(false, schedule[SCHED_FIRES_AT]) end
   end
+  local name = (command == "cancel" or command == "drop") and "removed" or REASONS[command]
+  events.record(name, "schedules", id, schedule[SCHED_TASK], schedule[SCHED_KEY])
   policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], REASONS[command], 1, false, note, by)
   return 1
 end

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules
+-- with: clock book events policies holds hints schedules
 -- twin: rota/stores/ledger/declare.py
 -- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed.
 local function forget_rates(task)
@@ -45,7 +45,13 @@ end
 
 local answer = { instant(now) }
 for i, item in ipairs(cmsgpack.unpack(ARGV[3])) do
-  answer[i + 1] = item[1] == "task" and declare_task(item[2], item[3]) or declare_schedule(item[3])
+  local task = item[1] == "task"
+  local declared = task and declare_task(item[2], item[3]) or declare_schedule(item[3])
+  if declared == "added" or declared == "changed" then
+    local about = task and item[2] or item[3][SCHED_TASK]
+    events.record("declared", item[1] .. "s", item[2], about, not task and item[3][SCHED_KEY], false, declared)
+  end
+  answer[i + 1] = declared
 end
 hints.conclude()
 return answer

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints
+-- with: clock book events policies holds hints
 -- twin: rota/stores/ledger/direct.py
 -- direct: change the orders of workers, and hint them; answers 0 for a worker that is unknown or had these orders, else 1.
 local request = cmsgpack.unpack(ARGV[3])

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints admit
+-- with: clock book events policies holds hints admit
 -- twin: rota/stores/ledger/edit.py rota/domain/edits.py
 -- edit: people change queued runs. An edit has the id, the due time, the expiry and the priority; the body and whether it is
 -- stored apart; and the body that it replaces. Fields that it leaves as they are are false.
@@ -38,6 +38,7 @@ local function edit_run(edit)
   if not moved and run[EXPIRES_AT] == expiry and known == body then return "unchanged" end
   book.save(run)
   touched[run.id] = true
+  events.record_run("edited", run, "edited")
   policies.count_decision(run[TASK], run[KEY], "edited", 1, run.id, note, by)
   move(run, state, before, level)
   return "changed"

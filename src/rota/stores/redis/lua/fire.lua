@@ -1,4 +1,4 @@
--- with: clock book policies holds hints admit schedules
+-- with: clock book events policies holds hints admit schedules
 -- twin: rota/stores/ledger/admit.py
 -- fire: advance each schedule and admit the runs of its tick, unless the schedule has changed since the tick was computed. A
 -- refused run still advances the schedule. Answers the time, then for each tick 0, or 1 with run and reason of each run.
@@ -9,6 +9,12 @@ local ticks = cmsgpack.unpack(ARGV[3])
 local function remember(recent, nominal, reason, run)
   recent[#recent + 1] = { nominal, reason, run }
   if #recent > FIRINGS_KEPT then table.remove(recent, 1) end
+end
+
+-- Record that `schedule` has fired, and what became of the last nominal time of `tick`.
+local function record_fired(schedule, tick, reasons)
+  local reason = reasons[#reasons] or (tick[T_MISSED] and tick[T_REASON])
+  events.record("fired", "schedules", schedule[SCHED_ID], schedule[SCHED_TASK], schedule[SCHED_KEY], false, reason)
 end
 
 local function fire(tick)
@@ -26,6 +32,7 @@ local function fire(tick)
   schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = tick[T_THEN] or false, tick[T_FIRES_AT] or false
   schedule[SCHED_RECENT] = #recent > 0 and recent
   schedules.put_schedule(schedule)
+  record_fired(schedule, tick, reasons)
   if tick[T_MISSED] then
     policies.count_decision(schedule[SCHED_TASK], schedule[SCHED_KEY], tick[T_REASON], tick[T_MISSED], false, tick[T_WORDS])
   end

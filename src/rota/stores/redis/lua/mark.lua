@@ -1,4 +1,4 @@
--- with: clock book policies holds hints
+-- with: clock book events policies holds hints
 -- twin: rota/stores/ledger/mark.py
 -- mark: set or clear the mark of each (task, key); answers 0 if the mark is unchanged, else 1. Runs whose needs the mark
 -- meets may start.

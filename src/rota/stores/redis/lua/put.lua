@@ -1,4 +1,4 @@
--- with: clock book policies holds hints admit
+-- with: clock book events policies holds hints admit
 -- twin: rota/stores/ledger/admit.py
 -- put: admit runs. Answers the time, then place, run and reason of each run that was not accepted. With a plan, it cancels
 -- the other waiting runs of the plan's group, and answers these too.

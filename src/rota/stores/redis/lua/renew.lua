@@ -1,4 +1,4 @@
--- with: clock book policies holds hints
+-- with: clock book events policies holds hints
 -- twin: rota/stores/ledger/renew.py
 -- renew: extend leases that the worker still has, also lapsed ones, and store the progress and checkpoints of their runs.
 local N_RUN, N_FENCE, N_WORKER, N_NOTED, N_PROGRESS, N_SAVED = 1, 2, 3, 4, 5, 6

@@ -1,8 +1,8 @@
--- with: clock book policies holds hints
+-- with: clock book events policies holds hints
 -- twin: rota/stores/ledger/settle.py
 -- settle: end or requeue running runs. A settlement applies only to the lease with its fence and worker. It writes the
 -- attempt, the state and the mark, and meets the needs of the runs that wait.
-local state_names = { s = "succeeded", f = "failed", c = "cancelled" }
+local state_names = { s = "succeeded", f = "failed", c = "cancelled", p = "paused" }
 local settlements = cmsgpack.unpack(ARGV[3])
 
 -- The fence alone is not enough: after a failover, a replica that missed a claim gives the same fence to another worker.
@@ -126,14 +126,21 @@ local function finish_first(settlement, text, lease_text)
   book.zput(ROOT .. (state == "s" and "ended:" or "failed:") .. task, book.place(seq), now)
   book.zput(ROOT .. "histories", task, 0)
   touched[id] = true
+  events.record(state_names[state], "runs", id, task, key, state, reason, fence, lease[L_WORKER])
   return true
+end
+
+-- Record what became of `run`, which had `lease`.
+local function record_settled(run, settlement, lease)
+  local name = state_names[run.state] or (settlement[E_LOST] and "lost") or (settlement[E_ERROR] and "retried") or "queued"
+  events.record_run(name, run, not book.is_final(run) and settlement[E_OUTCOME], lease)
 end
 
 local function settle_one(settlement)
   local run = book.get(settlement[E_ID])
   local verdict = judge(run, settlement)
   if verdict ~= "applied" then return verdict end
-  local cancelled = run.lease[L_CANCEL]
+  local lease, cancelled = run.lease, run.lease[L_CANCEL]
   record_attempt(run, settlement)
   touched[run.id] = true
   if settlement[E_STATE] then
@@ -144,6 +151,7 @@ local function settle_one(settlement)
   else
     requeue(run, settlement)
   end
+  record_settled(run, settlement, lease)
   mark_after(run, settlement)
   if book.is_final(run) then holds.release(run) end -- after its mark: see release
   holds.freed(run, "r", run[DUE_AT])

@@ -1,4 +1,4 @@
--- with: clock book policies holds hints schedules forget
+-- with: clock book events policies holds hints schedules forget
 -- twin: rota/stores/retention.py
 -- sweep: expire runs that are too late to start, and forget what ended long ago; a bounded number in one script.
 local request = cmsgpack.unpack(ARGV[3])
@@ -61,6 +61,19 @@ local function forget_others()
     call("DEL", ROOT .. "m:" .. minute)
     call("ZREM", ROOT .. "minutes", minute)
   end
+end
+
+-- Only a bounded number: MAXLEN keeps the number of all events small.
+local function forget_events()
+  local stream, cut = ROOT .. "events", nil
+  local first = call("XRANGE", stream, "-", "+", "COUNT", 1)[1]
+  if not first or cmsgpack.unpack(first[2][2])[1] > now - EVENT_MEMORY then return end
+  local some = call("XRANGE", stream, "-", "+", "COUNT", FORGOTTEN_AT_ONCE)
+  for _, entry in ipairs(some) do
+    if cmsgpack.unpack(entry[2][2])[1] > now - EVENT_MEMORY then break end
+    cut = tonumber(entry[1]:match("^%d+"))
+  end
+  if call("XTRIM", stream, "MINID", string.format("%.0f", cut + 1)) == FORGOTTEN_AT_ONCE then more = true end
 end
 
 local function nth(set, index)
@@ -134,6 +147,7 @@ if #expired == EXPIRED_AT_ONCE then more = true end
 book.write_all() -- forget_runs must see the runs that have just expired
 forget_workers()
 forget_others()
+forget_events()
 local forgotten = forget_runs()
 hints.conclude()
 return { instant(now), expired, forgotten, more and 1 or 0 }

@@ -3,8 +3,15 @@
 
 -- One row: the latest instant that any process has seen, so that the store's clock never goes back, and a number that
 -- changes whenever a task's spec does, so that a transaction need not read the specs again.
-CREATE TABLE clock (now REAL NOT NULL, specs INTEGER NOT NULL);
-INSERT INTO clock VALUES (0, 0);
+-- Transactions record events until `record_until`. `event` is the number of the last event, `gone` of the last forgotten one.
+CREATE TABLE clock (
+    now          REAL    NOT NULL,
+    specs        INTEGER NOT NULL,
+    record_until REAL    NOT NULL,
+    event        INTEGER NOT NULL,
+    gone         INTEGER NOT NULL
+);
+INSERT INTO clock VALUES (0, 0, 0, 0, 0);
 
 -- Long values come last: SQLite reads a row from its beginning, and what does not fit into a page lies in others.
 CREATE TABLE runs (
@@ -150,3 +157,9 @@ CREATE TABLE stats (
     tally  TEXT    NOT NULL,
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
+
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY,
+    event  TEXT NOT NULL,                      -- EventRow of rota/stores/events.py as JSON
+    grp    TEXT                                -- the group of its run
+);

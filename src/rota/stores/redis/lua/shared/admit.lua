@@ -78,6 +78,7 @@ function admit.join_holder(run, item)
   admit.rewrite(run, item)
   book.enter(run)
   book.save(run)
+  events.record_run("joined", run, "joined")
   if run.state == "q" and (due < before or state ~= "q") then book.arrive_run(run) end
   if due > before or run.state == "w" then holds.freed(run, state, before) end
   return run.id, "joined"
@@ -129,6 +130,7 @@ function admit.bring_in(item, needs, parked, due)
   local state, form = needs and "w" or (parked and "k" or "q"), item[I_APART] and "A" or "a"
   local text = cmsgpack.pack(seq, now, due ~= now and due, expires) .. item[I_TAIL]
   if not call("SET", ROOT .. "r:" .. id, state .. form .. text, "NX") then return end
+  events.record("queued", "runs", id, task, item[I_KEY], state, "accepted")
   runs[id] = nil
   if item[I_APART] then call("SET", ROOT .. "b:" .. id, item[I_APART]) end
   local bucket = math.floor(seq / BUCKET)
@@ -206,6 +208,9 @@ function admit.admit_all(items)
     local run, reason = admit.admit(item)
     local same = reason == "joined" and run == item[I_ID] -- its id was put before: perhaps this put, sent again
     if reason ~= "accepted" and not same then policies.count_decision(item[I_TASK], item[I_KEY], reason, 1, run) end
+    if reason ~= "accepted" and reason ~= "joined" then
+      events.record("refused", "runs", run, item[I_TASK], item[I_KEY], false, reason)
+    end
     ids[i], reasons[i] = run, reason
   end
   return ids, reasons

@@ -19,11 +19,14 @@ local function after(instant, seconds)
 end
 
 local now
+local recording -- until when events are recorded; false: nobody reads events
 do
-  local time = call("TIME")
+  local time, stored = call("TIME"), call("MGET", ROOT .. "clock", ROOT .. "record")
   now = rounded(time[1] + time[2] / 1e6 + tonumber(ARGV[1]))
-  local known = math.max(tonumber(ARGV[2]), tonumber(call("GET", ROOT .. "clock") or 0))
+  local known = math.max(tonumber(ARGV[2]), tonumber(stored[1] or 0))
   if known > now and known < now + FAR_AHEAD then now = known end
+  recording = stored[2] and tonumber(stored[2])
+  if recording and recording <= now then recording = false end
 end
 
 local function instant(number)

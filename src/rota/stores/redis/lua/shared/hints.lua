@@ -134,6 +134,7 @@ function hints.hand_over(sleeper)
   run.state = "r"
   book.enter(run)
   book.restate(run)
+  events.record_run("started", run)
   row[W_IDLE], row[W_READY], row[W_HANDED] = false, false, newcomer
   call("HSET", ROOT .. "workers", worker, cmsgpack.pack(row))
   -- The last claim of the worker found nothing. The handed run becomes the batch of that claim.
@@ -141,7 +142,7 @@ function hints.hand_over(sleeper)
   return true
 end
 
--- Write all changes and publish hints: the workers to wake, and the runs that have changed.
+-- Write all changes and publish hints: the workers to wake, the runs that have changed, and whether there are events.
 function hints.conclude()
   policies.write_decisions()
   local workers, ids = {}, {}
@@ -153,6 +154,7 @@ function hints.conclude()
     end
   end
   book.write_all()
+  local news = events.write() or nil
   for id in pairs(touched) do ids[#ids + 1] = id end
-  if #workers > 0 or #ids > 0 then call("PUBLISH", ROOT .. "hints", cmsgpack.pack({ workers, ids })) end
+  if #workers > 0 or #ids > 0 or news then call("PUBLISH", ROOT .. "hints", cmsgpack.pack({ workers, ids, news })) end
 end

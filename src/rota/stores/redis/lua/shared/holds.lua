@@ -217,6 +217,7 @@ function holds.end_waiting(waiting, reason, note)
   for i, run in ipairs(waiting) do
     states[i], run[NOTE] = run.state, note
     book.finish(run, "c", reason)
+    events.record_run("cancelled", run)
     touched[run.id] = true
   end
   for i, run in ipairs(waiting) do -- after all of them have ended: else this would unpark one of them
@@ -251,6 +252,7 @@ function holds.expire(late)
   for i, run in ipairs(late) do
     before[i] = run.state
     book.finish(run, "c", "expired")
+    events.record_run("cancelled", run)
     touched[run.id] = true
     policies.count_decision(run[TASK], run[KEY], "expired", 1, run.id)
     holds.release(run)
