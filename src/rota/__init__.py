@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rota.client.handle import RunHandle
     from rota.client.operations import Operated
     from rota.client.portal import Portal
+    from rota.client.submissions import Submission
     from rota.client.tick_outcomes import TickOutcome
     from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
@@ -79,15 +80,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
     "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure",
-    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs",
-    "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
-    "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull",
-    "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
-    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound",
-    "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
-    "StoreCorrupt", "StoreError", "StoreUnavailable", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus",
-    "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly",
-    "Why", "WorkerNotFound", "Workers", "status_dict"
+    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments",
+    "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning",
+    "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason",
+    "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
+    "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound", "ScheduleTaken", "Schedules",
+    "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError",
+    "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome",
+    "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why",
+    "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -103,6 +104,7 @@ _MODULES = {
     "rota.app.status": "Health LoopStatus Status TaskStatus",
     "rota.client.handle": "RunHandle",
     "rota.client.operations": "Operated",
+    "rota.client.submissions": "Submission",
     "rota.client.tick_outcomes": "TickOutcome",
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",

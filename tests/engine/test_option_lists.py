@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from rota import Activity, DailyAt, Limit, Period, Rate, Retry, Rota, Task
+from rota import Activity, Context, DailyAt, Limit, Period, Rate, Retry, Rota, Task
 from rota.domain.intake import Options
 from rota.domain.schedule import Schedule
+from rota.engine.middleware import CallNext
 from rota.settings import TaskOverride
 from rota.settings.overrides import CODE_ONLY
 from rota.task import Definition, TaskOptions, definition_of
@@ -32,6 +33,10 @@ def schedule(field: str) -> Callable[[Definition], object]:
     return read
 
 
+async def passing(ctx: Context, call: CallNext) -> object:
+    return await call()
+
+
 READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]] = {
     "name": ("other", spec("name"), {}),
     "description": ("Does little.", spec("description"), {}),
@@ -49,6 +54,7 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "limit": (Limit(3), spec("limit"), {}),
     "rate": (Rate(3), spec("rate"), {}),
     "keep": (60, spec("keep"), {}),
+    "middleware": ([passing], lambda task: task.handler().middleware, {}),
     "enabled": (False, spec("enabled"), {}),
     "fail_on": (bool, lambda task: task.handler().fail_on, {}),
     "aliases": (["old"], lambda task: task.aliases, {}),

@@ -37,6 +37,8 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("description", 5, "a text"),
     ("keep", [1], "a number of seconds"),
     ("keep", "soon", "keep='soon'"),
+    ("middleware", 5, "a list of async functions"),
+    ("middleware", [len], "is no async function"),
     ("name", 5, "a text"),
     ("retry", 3, r"write retry=Retry\("),
     ("retry", None, r"write retry=Retry\("),

@@ -16,7 +16,7 @@ import rota.store
 USED = """
 Activity Breaker Context Cron DailyAt Every Limit Period Rate Retry Rota UserKey Discard RetryAfter Snooze TaskError
 Bound Chain ChainHandle Decision Depth Event Fact Flow Health Inputs PlanReport Reason Run RunHandle Schedule State
-Status Step Task TaskOptions TickOutcome Trigger Using Why Backend Client Note Portal Schedules UserParts
+Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Backend Client Note Portal Schedules UserParts
 DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
 Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
 StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost IdConflict
@@ -61,10 +61,9 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
 ATTRIBUTES = {
     "Rota": """
-        backend bound_to clear client current depths flow flows handle health lease lease_sync on pause plan plan_sync
-        portal published resume run running runs schedules settings start start_sync status stop stop_sync submit
-        submit_many task tasks
-        touch why workers
+        backend before_submit bound_to clear client current depths flow flows handle health lease lease_sync on pause
+        plan plan_sync portal published resume run running runs schedules settings start start_sync status stop
+        stop_sync submit submit_many task tasks touch why workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
     "Using": "bind submit submit_sync",
@@ -75,8 +74,8 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend close control declare depths direct edit ended ended_here explain fire mark news now
-        pages patience portal put refusal rows run runs stats store submit touch
+        all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here explain fire
+        mark news now pages patience portal prepared put refusal rows run runs stats store submit touch
     """,
     "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",
 }

@@ -1,5 +1,6 @@
 """Rota: one app. It collects tasks and flows, submits and follows runs, and starts and stops the engine."""
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -16,6 +17,7 @@ from rota.client.client import Client
 from rota.client.handle import RunHandle
 from rota.client.leftovers import UnknownNames
 from rota.client.portal import Portal
+from rota.client.submissions import SubmitHook
 from rota.client.workers import Workers
 from rota.domain.decision import Decision
 from rota.domain.event import Event
@@ -28,6 +30,7 @@ from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
 from rota.engine.hooks import EventName
+from rota.engine.middleware import Middleware
 from rota.engine.supervisor import Resources, Supervisor
 from rota.errors import InvalidOptions, NotRunning, StoreError, UnknownTask
 from rota.flow import Flow, StepArgs
@@ -55,6 +58,7 @@ class Rota(Finding, Planning, AsyncOnly):
     `resources` is an async context manager that each worker process enters once; handlers find its value as
     `ctx.resources`. `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own
     and is no step of a flow that has one: `fail_on=status_dict` reads `{"status": "failed", "message": "no data"}`.
+    `middleware` are async functions around every call: `async def timed(ctx, call): return await call()`.
     """
 
     _current: ClassVar["Rota | None"] = None
@@ -74,6 +78,7 @@ class Rota(Finding, Planning, AsyncOnly):
         enabled: bool | None = None,
         resources: Resources | None = None,
         fail_on: FailOn | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         if namespace is not None and not (url is None or isinstance(url, str)):
             raise InvalidOptions(f"namespace={namespace!r}: a Backend is taken as it is; name it in the URL instead")
@@ -89,7 +94,7 @@ class Rota(Finding, Planning, AsyncOnly):
             patience=patience,
             enabled=enabled,
         )
-        self._core = core = Core(settings, None if isinstance(url, str) else url, resources, fail_on)
+        self._core = core = Core(settings, None if isinstance(url, str) else url, resources, fail_on, middleware)
         self._submitter, self._formats = core.submitter, core.registry.formats
         self._unknown_names = UnknownNames()
         self._specs_seen: dict[str, tuple[TaskSpec | None, float]] = {}
@@ -175,6 +180,17 @@ class Rota(Finding, Planning, AsyncOnly):
             self._core.hooks.add(event, hook)
         except ValueError as error:
             raise InvalidOptions(str(error)) from None
+
+    def before_submit(self, hook: SubmitHook) -> SubmitHook:
+        """Call `hook(submission)` before this process puts a run into the store: `@app.before_submit`.
+
+        The hook is a plain function. It may return headers to add to the run. If it raises, nothing is put, and the
+        submitter gets the exception. Runs that schedules make are put by workers without this hook.
+        """
+        if inspect.iscoroutinefunction(hook):
+            raise InvalidOptions(f"before_submit: {hook!r} is async; a plain function is called at every submit")
+        self._core.before_submit.append(hook)
+        return hook
 
     # -- submitting and following ----------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,12 @@ from rota.client.client import Client
 from rota.client.leftovers import log_leftovers
 from rota.client.operations import OPERATION
 from rota.client.portal import Portal
+from rota.client.submissions import SubmitHook
 from rota.domain.deadline import deadline_id
 from rota.domain.results import FailOn
 from rota.domain.tuning import Tuning
 from rota.engine.hooks import Hooks
+from rota.engine.middleware import Middleware
 from rota.engine.slate import RenewerAt
 from rota.engine.steps import FlowCode
 from rota.engine.supervisor import Resources, Supervisor
@@ -46,7 +48,12 @@ class Core:
     """What `Rota` is made of. The parts that `bound_to` replaces are read through functions, never kept elsewhere."""
 
     def __init__(
-        self, settings: Settings, backend: Backend | None, resources: Resources | None, fail_on: FailOn | None
+        self,
+        settings: Settings,
+        backend: Backend | None,
+        resources: Resources | None,
+        fail_on: FailOn | None,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         """Without a `backend`, the settings name the store."""
         self.settings = settings
@@ -61,7 +68,8 @@ class Core:
         self.resources = resources
         self.portal = Portal()
         self.submitter = Submitter(lambda: self.client, lambda: self.portal)
-        self.registry = Registry(settings, self.submitter, fail_on)
+        self.before_submit: list[SubmitHook] = []
+        self.registry = Registry(settings, self.submitter, fail_on, middleware)
         self.backend = connect(settings.store_url) if backend is None else backend
         self.client = self._new_client(self.backend)
         self.lifecycle = EngineLifecycle(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)
@@ -71,6 +79,7 @@ class Core:
         client = Client(backend, self.hooks.refused, self.registry.is_disabled, self.portal, self.hooks)
         client.patience = self.settings.patience
         client.explain = why
+        client.before_submit = self.before_submit
         return client
 
     def noticing_client(self) -> Client:

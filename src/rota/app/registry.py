@@ -1,6 +1,6 @@
 """Registry: the tasks and flows that the code of an app defines, and the schedules and specs that follow from them."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
+from rota.engine.middleware import Middleware, check_middleware
 from rota.errors import DuplicateTask, InvalidOptions
 from rota.flow import Flow, StepArgs, handler_of
 from rota.schedules.deadlines import deadlines
@@ -45,10 +46,17 @@ class Decorator(Protocol):
 class Registry:
     """The tasks and flows of one app. Every mistake in their options is raised here, when the code is imported."""
 
-    def __init__(self, settings: Settings, submitter: Submitter, fail_on: FailOn | None = None) -> None:
-        """`fail_on` is for the tasks that have none of their own."""
+    def __init__(
+        self,
+        settings: Settings,
+        submitter: Submitter,
+        fail_on: FailOn | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        """`fail_on` is for the tasks that have none of their own, `middleware` for all of them."""
         try:
             self.fail_on = check_fail_on(fail_on)
+            self.middleware = check_middleware(middleware)
         except TypeError as error:
             raise InvalidOptions(str(error)) from None
         self.tasks: dict[str, AnyTask] = {}
@@ -102,7 +110,7 @@ class Registry:
 
     def _add(self, fn: Callable[..., Any], options: TaskOptions, fail_on: FailOn | None = None) -> AnyTask:
         settings = self._settings
-        definition = Definition(fn, options, self._submitter, settings.tz, fail_on)
+        definition = Definition(fn, options, self._submitter, settings.tz, fail_on, self.middleware)
         task: AnyTask = Task(fn, definition)
         for name in (task.name, *task.aliases):
             if name in self.names():

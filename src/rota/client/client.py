@@ -10,6 +10,7 @@ from rota.client.fleet import late_words, unknown_run
 from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
+from rota.client.submissions import SubmitHook, prepared
 from rota.domain.answers import Why
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
@@ -86,6 +87,7 @@ class Client:
         """Seconds within which a put reaches the store; then it raises StoreUnavailable."""
         self.explain: Explain | None = None
         """Says why a run does not run; the app gives it."""
+        self.before_submit: Sequence[SubmitHook] = ()
         self._no_touch_before = 0.0  # monotonic clock; 0 while the store answers
         self._per_loop = PerProcess[Sessions](weakref.WeakKeyDictionary)  # a forked child opens its own stores
 
@@ -120,6 +122,7 @@ class Client:
 
     async def put(self, runs: Sequence[NewRun], plan: Plan | None = None) -> Reply[Decision]:
         """Admit runs in one transaction: an answer per run, then one for each run that the plan cancelled."""
+        runs = [self.prepared(run) for run in runs]
         refused = {place: no for place, run in enumerate(runs) if (no := self.refusal(run)) is not None}
         wanted = [run for place, run in enumerate(runs) if place not in refused]
         reply = await self._send(lambda store: store.put(wanted, plan), self.patience)
@@ -193,6 +196,7 @@ class Client:
 
     async def submit(self, run: NewRun, wait: float = 0.0) -> Decision:
         """Admit a run; while the queue is full, wait for room, at most `wait` seconds."""
+        run = self.prepared(run)
         if (refusal := self.refusal(run)) is not None:
             return refusal
         session = await self._session()
@@ -208,6 +212,10 @@ class Client:
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 
+    def prepared(self, run: NewRun) -> NewRun:
+        """Return `run` as the hooks before a submit let it pass; raises what a hook raises."""
+        return prepared(run, self.before_submit) if self.before_submit else run
+
     def refusal(self, run: NewRun) -> Decision | None:
         """Return the refusal of a run whose task the code of this process disables; None for other tasks."""
         if not self._disabled(run.task):
@@ -219,6 +227,7 @@ class Client:
 
     async def touch(self, run: NewRun) -> Decision:
         """Admit a run with one try and one round trip: whoever touches does not wait for the store."""
+        run = self.prepared(run)
         if (refusal := self.refusal(run)) is not None:
             return refusal
         now = time.monotonic()

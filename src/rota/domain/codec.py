@@ -70,6 +70,13 @@ def with_args(encoded: bytes, args: bytes) -> bytes:
     return _encoder.encode(fields)
 
 
+def with_headers(encoded: bytes, headers: dict[str, str]) -> bytes:
+    """Return the body with other headers. Fields of a newer version are kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["headers"] = Raw(_encoder.encode(headers))
+    return _encoder.encode(fields)
+
+
 def decode_or_blank(encoded: bytes | str) -> Body:
     """Read a body, or return a blank one if it cannot be read.
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from rota.domain.arguments import Signature
 from rota.domain.policy import Retry
 from rota.domain.results import FailOn
+from rota.engine.middleware import Middleware
 
 ExecutorName = Literal["loop", "thread", "process"]
 
@@ -19,5 +20,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     executor: ExecutorName
     takes_context: bool = False
     retry: Retry = Retry()
+    middleware: tuple[Middleware, ...] = ()
+    """What is called around the function, the first outermost."""
     fail_on: FailOn | None = None
     """Judges the result, unless the flow of the run does."""

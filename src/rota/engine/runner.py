@@ -35,6 +35,7 @@ from rota.engine.executors.process import (
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.executors.time_limit import first_within
 from rota.engine.handler import Handler
+from rota.engine.middleware import around
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from, with_wait
 from rota.engine.seats import Seat, Stop
 from rota.engine.steps import Forgotten, NotKnown, NotWanted, Steps, Unread
@@ -84,7 +85,10 @@ class Runner:
         try:
             if handler.executor == "process":
                 return await self._in_a_child(handler, seat)
-            return self._returned(await self._call(handler, arguments, seat), handler, seat)
+            if not handler.middleware:
+                return self._returned(await self._call(handler, arguments, seat), handler, seat)
+            called = around(handler.middleware, seat.context, lambda: self._call(handler, arguments, seat))
+            return self._returned(await called, handler, seat)
         except _TimeUp:
             return _too_late(handler, seat)
         except asyncio.CancelledError as error:
@@ -131,8 +135,13 @@ class Runner:
 
     async def _in_a_child(self, handler: Handler, seat: Seat) -> Outcome:
         """Call the handler in a child process, which decodes and encodes. If the child dies, only this run is lost."""
+        value: Any = None
         try:
-            result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
+            if handler.middleware:
+                value = await around(handler.middleware, seat.context, lambda: self._child_value(handler, seat))
+                result = None
+            else:
+                result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
         except ChildTimeout:
             return _too_late(handler, seat)
         except ChildDied as error:
@@ -151,9 +160,16 @@ class Runner:
         if seat.stop is not None and seat.context.noticed:
             stopped: Outcome = seat.stop.value
             return stopped
+        if handler.middleware:
+            return self._returned(value if result is None else _decoded(handler, result), handler, seat)
         if self._reader(handler, seat) is None:
             return Succeeded(result)
         return self._returned(None if result is None else _decoded(handler, result), handler, seat)
+
+    async def _child_value(self, handler: Handler, seat: Seat) -> Any:
+        """Return the result of a child as a value, for middleware."""
+        result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
+        return None if result is None else _decoded(handler, result)
 
     def _returned(self, result: object, handler: Handler, seat: Seat) -> Outcome:
         return returned(result, self._reader(handler, seat), seat.context.warn)
@@ -198,8 +214,8 @@ async def _caught(call: Awaitable[Any]) -> Any:
         return _Raised(error)
 
 
-class _TimeUp(Exception):
-    """The timeout of the run, which is not a TimeoutError that the handler raised."""
+class _TimeUp(TimeoutError):
+    """The timeout of the run, which is not a TimeoutError that the handler raised. Middleware sees it."""
 
 
 def _retry(handler: Handler, seat: Seat) -> Retry:

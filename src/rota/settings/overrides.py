@@ -91,7 +91,7 @@ PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
 
 
 CODE_ONLY = frozenset(
-    {"name", "aliases", "executor", "key", "unique", "join", "fail_on", "start", "end", "once", "expect"}
+    {"name", "aliases", "executor", "key", "unique", "join", "fail_on", "middleware", "start", "end", "once", "expect"}
 )
 """The options of `@app.task(...)` that an operator cannot change: they belong to what the function does, or name other
 code."""

@@ -22,6 +22,7 @@ from rota.domain.triggers import Trigger
 from rota.domain.user_key import UserKey
 from rota.engine.context import Context
 from rota.engine.handler import ExecutorName, Handler
+from rota.engine.middleware import Middleware, check_middleware
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.task.call import Call, touch_terms
 from rota.task.options import TaskOptions, check_together, guards_of, timed_by
@@ -55,8 +56,10 @@ class Definition:
         submitter: Submitter,
         tz: str = "UTC",
         fail_on: FailOn | None = None,
+        middleware: tuple[Middleware, ...] = (),
     ) -> None:
-        """`submitter`, `tz` and `fail_on` are the app's; the last two are for a task that does not say otherwise."""
+        """`submitter`, `tz`, `fail_on` and `middleware` are the app's; `tz` and `fail_on` are for a task that does not
+        say otherwise."""
         self.fn = fn
         self.submitter = submitter
         self.name = str(options.get("name") or getattr(fn, "__name__", ""))
@@ -82,6 +85,7 @@ class Definition:
             self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
             self.trigger = trigger_of(options.get("schedule"))
             check_together(options, fn)
+            self.middleware = (*middleware, *check_middleware(options.get("middleware", ())))
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"task {self.name}: {error}") from None
 
@@ -180,6 +184,7 @@ class Definition:
             executor=self.executor,
             takes_context=self.takes_context,
             retry=self.retry,
+            middleware=self.middleware,
             fail_on=self.fail_on,
         )
 

@@ -69,7 +69,19 @@ TASK: dict[str, Kind] = {
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
 """The options that a kind checks."""
-ELSEWHERE = ("lost", "priority", "executor", "unique", "join", "fail_on", "overlap", "catch_up", "once", "queue")
+ELSEWHERE = (
+    "lost",
+    "priority",
+    "executor",
+    "unique",
+    "join",
+    "middleware",
+    "fail_on",
+    "overlap",
+    "catch_up",
+    "once",
+    "queue",
+)
 """The options whose values the domain checks, against a list of choices or a range."""
 
 USING: dict[str, Kind] = {

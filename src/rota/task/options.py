@@ -17,6 +17,7 @@ from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName
+from rota.engine.middleware import Middleware
 
 
 class TaskOptions(TypedDict, total=False):
@@ -61,6 +62,8 @@ class TaskOptions(TypedDict, total=False):
     """If False, no run of the task is made or started."""
     keep: Span | str | Retention | None
     """How long ended runs are kept: seconds, or a Retention; by default as the settings say."""
+    middleware: Sequence[Middleware]
+    """Async functions `(ctx, call)` around each call, inside those of the app."""
     fail_on: FailOn | None
     """A function of the returned value that says whether the run has failed."""
     aliases: Sequence[str]

@@ -40,13 +40,14 @@ class Submitter(Struct, frozen=True):
         """Put the run of `call` in the transaction that is open on `connection`."""
         client = self.client()
         await client.store()  # the first submit of a process creates the schema
-        run = await self._run_of(call)
+        run = client.prepared(await self._run_of(call))
         refusal = client.refusal(run)
         return accept(await self._within().put_within(connection, run) if refusal is None else refusal)
 
     def put_within_sync(self, call: Call, connection: object) -> Decision:
         """The same as `put_within`, on the connection of a synchronous driver."""
         run = call.to_run() if call.once is None else self.portal().call(lambda: self._run_of(call))
+        run = self.client().prepared(run)
         refusal = self.client().refusal(run)
         return accept(self._within().put_within_sync(connection, run) if refusal is None else refusal)
 
