@@ -247,8 +247,7 @@ def test_runs_can_be_those_of_a_flow(rota: Called, day: Day, monkeypatch: pytest
     assert (len(now), len(then), [run["task"] for run in group]) == (4, 4, ["join"])
     rota("runs", "ls", "--flow", "dya", code=2)
     assert "did you mean day?" in rota.err
-    rota("runs", "ls", "--period", period, code=2)
-    assert "--period" in rota.err
+    assert len(rota.json("runs", "ls", "--period", period)) == 4
     monkeypatch.delenv("ROTA_APP")
     assert len(rota.json("runs", "ls", "--flow", "day", "--period", "2026-01-01")) == 4
     rota("runs", "ls", "--flow", "day", code=2)

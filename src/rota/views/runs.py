@@ -24,7 +24,6 @@ CANDIDATES = 5
 
 SCAN = 500
 """Runs per read of a list that is filtered here."""
-SCHEDULED = ("schedule", "run_now")
 
 
 def run_view(run: Run) -> Record:
@@ -57,23 +56,6 @@ async def find_run(store: Reads, given: str) -> str:
         more = f" and {len(fitting) - CANDIDATES} more" if len(fitting) > CANDIDATES else ""
         raise InvalidOptions(f"{given!r} fits {len(fitting)} runs: {', '.join(fitting[:CANDIDATES])}{more}")
     return fitting[0]
-
-
-async def matching(store: Reads, query: RunQuery, schedule: str | None, since: float | None) -> tuple[Page, bool]:
-    """Return the newest runs of `query` that `schedule` made and that were created at or after `since`.
-
-    The second value says whether there are more than `query.limit`.
-    """
-    found: list[Run] = []
-    now = (await store.depths()).now
-    async for run, now in _each(store, query):
-        if since is not None and run.created_at < since:
-            break  # newest first: all runs that follow are older
-        if schedule is None or (run.origin.kind in SCHEDULED and run.origin.of == schedule):
-            if len(found) == query.limit:
-                return Page(now, found, None), True
-            found.append(run)
-    return Page(now, found, None), False
 
 
 async def next_runs(store: Reads, task: str | None, count: int) -> Page:
