@@ -4,7 +4,8 @@ from msgspec.structs import replace
 
 from rota.domain.policy import Limit, Policy, Rate, Retry
 from rota.domain.spec import TaskSpec
-from rota.store import ClaimRequest, Declared, Report, Stat, Tally, WorkerSeen
+from rota.domain.tuning import Retention
+from rota.store import TOTAL, ClaimRequest, Declared, Report, Stat, Tally, WorkerSeen
 from storekit.contract.stage import GREET, Stage, Staged, new_run
 
 FULL = TaskSpec(
@@ -79,6 +80,19 @@ class ReportContract(Staged):
         stage.wait(60)
         await stage.claim("ada", report=Report(tallies=(Tally(GREET, 5),)))
         assert await self.stats(stage) == [*first, Stat(minute + 1, Tally(GREET, 5))]
+
+    async def test_totals_never_fall_and_have_the_sums_of_waits_and_durations(self, stage: Stage) -> None:
+        await self.at_a_new_minute(stage)
+        first = Tally(GREET, 2, 1, waits={3: 3}, durations={0: 2, 9: 1}, waited=1_500_000, ran=7)
+        await stage.claim(report=Report(tallies=(first, Tally("b", 1))))
+        stage.wait(4 * 86_400)
+        await stage.store.sweep(Retention())
+        assert await self.stats(stage, 10_000) == []
+        await stage.claim(report=Report(tallies=(Tally(GREET, 1, waits={3: 1}, waited=500_000),)))
+        assert (await stage.store.stats(None)).items == [
+            Stat(TOTAL, Tally("b", 1)),
+            Stat(TOTAL, Tally(GREET, 3, 1, waits={3: 4}, durations={0: 2, 9: 1}, waited=2_000_000, ran=7)),
+        ]
 
     async def test_the_last_minutes_are_read_and_no_earlier_ones(self, stage: Stage) -> None:
         minute = await self.at_a_new_minute(stage)

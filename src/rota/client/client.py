@@ -160,7 +160,7 @@ class Client:
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         return await self._send(lambda store: store.rows(kind, query))
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
+    async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
         return await self._send(lambda store: store.stats(minutes))
 
     async def runs(self, query: RunQuery) -> Page:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
-from rota.store import Tally, bucket
+from rota.store import Tally, bucket, microseconds
 
 _WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed"}
 
@@ -16,6 +16,8 @@ class _Counts:
         self.endings: Counter[str] = Counter()
         self.waits: Counter[int] = Counter()
         self.durations: Counter[int] = Counter()
+        self.waited = 0
+        self.ran = 0
 
 
 class Tallies:
@@ -24,17 +26,27 @@ class Tallies:
 
     def claimed(self, run: Run) -> None:
         waited = max(0.0, (run.claimed_at or 0.0) - run.due_at)
-        self._tasks[run.task].waits[bucket(waited)] += 1
+        counts = self._tasks[run.task]
+        counts.waits[bucket(waited)] += 1
+        counts.waited += microseconds(waited)
 
     def ended(self, run: Run, settlement: Settlement) -> None:
         counts = self._tasks[run.task]
         counts.endings[_word(settlement)] += 1
         counts.durations[bucket(settlement.seconds or 0.0)] += 1
+        counts.ran += microseconds(settlement.seconds or 0.0)
 
     def take(self) -> tuple[Tally, ...]:
         """Return what was counted since the last call of `take`."""
         tallies = tuple(
-            Tally(task, **counts.endings, waits=dict(counts.waits), durations=dict(counts.durations))
+            Tally(
+                task,
+                **counts.endings,
+                waits=dict(counts.waits),
+                durations=dict(counts.durations),
+                waited=counts.waited,
+                ran=counts.ran,
+            )
             for task, counts in sorted(self._tasks.items())
         )
         self._tasks.clear()

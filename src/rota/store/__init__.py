@@ -42,6 +42,7 @@ from rota.store.queries import RunQuery as RunQuery
 from rota.store.queries import after_cursor as after_cursor
 from rota.store.queries import matches as matches
 from rota.store.reports import MOST_SEATS as MOST_SEATS
+from rota.store.reports import TOTAL as TOTAL
 from rota.store.reports import Orders as Orders
 from rota.store.reports import Report as Report
 from rota.store.reports import Stat as Stat
@@ -49,6 +50,7 @@ from rota.store.reports import Tally as Tally
 from rota.store.reports import WorkerSeen as WorkerSeen
 from rota.store.reports import bucket as bucket
 from rota.store.reports import bucket_seconds as bucket_seconds
+from rota.store.reports import microseconds as microseconds
 from rota.store.values import ID_MEMORY as ID_MEMORY
 from rota.store.values import OWN_ID_MEMORY as OWN_ID_MEMORY
 from rota.store.values import RETRY_WINDOW as RETRY_WINDOW

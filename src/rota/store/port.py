@@ -49,8 +49,9 @@ class Reads(Protocol):
         """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow or DecisionCount (the latest count first)."""
         ...
 
-    async def stats(self, minutes: int = 60) -> Reply[Stat]:
-        """Return what workers counted in each of the last `minutes`, per task, oldest minute first."""
+    async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
+        """Return what workers counted in each of the last `minutes`, per task, oldest minute first. None: what they
+        have counted since the store was made, one Stat of the minute TOTAL per task; these counts never fall."""
         ...
 
     async def runs(self, query: RunQuery) -> Page:

@@ -21,6 +21,10 @@ class Tally(Struct, frozen=True, omit_defaults=True):
     """How long runs waited for their start: the number of runs in each `bucket`."""
     durations: dict[int, int] = {}
     """How long calls took: the number of calls in each `bucket`."""
+    waited: int = 0
+    """The sum of all waits, in microseconds: a whole number adds up to the same in every store."""
+    ran: int = 0
+    """The sum of all durations, in microseconds."""
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
@@ -83,15 +87,29 @@ class Stat(Struct, frozen=True):
     """One minute of one task, summed over the reports of all workers."""
 
     minute: int
-    """Minutes since 1970, UTC."""
+    """Minutes since 1970, UTC; or TOTAL."""
     tally: Tally
 
 
+TOTAL = 0
+"""The minute of a Stat that counts everything since the store was made."""
+FINEST = -10
+"""The first bucket ends at 2**FINEST seconds, so that the bounds are those of exponential histograms of scale 1: 0.25,
+1 and 4 seconds are bounds."""
+LAST_BUCKET = 80
+
+
 def bucket(seconds: float) -> int:
-    """Return the histogram bucket of `seconds`: two buckets for every doubling, from a millisecond up."""
-    return 0 if seconds <= 0.001 else min(80, 1 + int(2 * math.log2(seconds / 0.001)))
+    """Return the histogram bucket of `seconds`: two buckets for every doubling. A bucket holds its upper end."""
+    if seconds <= 2.0**FINEST:
+        return 0
+    return min(LAST_BUCKET, math.ceil(2 * (math.log2(seconds) - FINEST)))
 
 
 def bucket_seconds(index: int) -> float:
     """Return the upper end of the bucket `index`, in seconds."""
-    return 0.001 * math.pow(2.0, index / 2)
+    return math.pow(2.0, FINEST + index / 2)
+
+
+def microseconds(seconds: float) -> int:
+    return round(seconds * 1e6)

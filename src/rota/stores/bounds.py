@@ -21,6 +21,7 @@ from rota.store import (
     OFFERS,
     OWN_ID_MEMORY,
     SUBSCRIBED,
+    TOTAL,
 )
 from rota.stores.charts import KEPT_MINUTES
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -99,6 +100,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
         "IDLE_MEMORY": IDLE_MEMORY,
         "ID_MEMORY": ID_MEMORY,
         "KEPT_MINUTES": KEPT_MINUTES,
+        "TOTAL": TOTAL,
         "MARK_MEMORY": MARK_MEMORY,
         "OFFERS": OFFERS,
         "OFFER_AGAIN": OFFER_AGAIN,

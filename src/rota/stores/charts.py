@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from rota.store import Stat, Tally
+from rota.store import TOTAL, Stat, Tally
 
 KEPT_MINUTES = 2 * 24 * 60
 
@@ -15,14 +15,19 @@ class Charts:
 
     def add(self, minute: int, tallies: Iterable[Tally]) -> None:
         for tally in tallies:
-            known = self._tallies.get((minute, tally.task))
-            self._tallies[minute, tally.task] = merged(known, tally)
+            for at in (minute, TOTAL):
+                known = self._tallies.get((at, tally.task))
+                self._tallies[at, tally.task] = merged(known, tally)
 
     def since(self, minute: int) -> list[Stat]:
-        return [Stat(at, tally) for (at, _), tally in sorted(self._tallies.items()) if at >= minute]
+        return [Stat(at, tally) for (at, _), tally in sorted(self._tallies.items()) if at >= max(minute, TOTAL + 1)]
+
+    def totals(self) -> list[Stat]:
+        return [Stat(at, tally) for (at, _), tally in sorted(self._tallies.items()) if at == TOTAL]
 
     def forget(self, minute: int) -> None:
-        self._tallies = {name: tally for name, tally in self._tallies.items() if name[0] > minute - KEPT_MINUTES}
+        kept = minute - KEPT_MINUTES
+        self._tallies = {name: tally for name, tally in self._tallies.items() if name[0] > kept or name[0] == TOTAL}
 
 
 def merged(known: Tally | None, new: Tally) -> Tally:
@@ -36,6 +41,8 @@ def merged(known: Tally | None, new: Tally) -> Tally:
         other=known.other + new.other,
         waits=_added(known.waits, new.waits),
         durations=_added(known.durations, new.durations),
+        waited=known.waited + new.waited,
+        ran=known.ran + new.ran,
     )
 
 

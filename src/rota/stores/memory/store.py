@@ -115,7 +115,9 @@ class MemoryStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
+    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
+        if minutes is None:
+            return self._transact(lambda book: book.charts.totals())
         return self._transact(lambda book: book.charts.since(int(book.now // 60) - minutes + 1))
 
     async def runs(self, query: port.RunQuery) -> port.Page:

@@ -223,7 +223,10 @@ def of_tallies(tallies: Sequence[Tally]) -> list[Column]:
     """Each list of numbers is the text of an array: PostgreSQL has no arrays of arrays of different lengths."""
     return [
         [tally.task for tally in tallies],
-        [_array([tally.succeeded, tally.failed, tally.retried, tally.other]) for tally in tallies],
+        [
+            _array([tally.succeeded, tally.failed, tally.retried, tally.other, tally.waited, tally.ran])
+            for tally in tallies
+        ],
         [_array(_dense(tally.waits)) for tally in tallies],
         [_array(_dense(tally.durations)) for tally in tallies],
     ]

@@ -34,7 +34,7 @@ SELECT task, sum(queued)::bigint AS queued, sum(running)::bigint AS running, sum
 GROUP BY task
 """
 
-STATS = "SELECT minute, task, counts, waits, durations FROM {schema}.stats WHERE minute > $3"
+STATS = "SELECT minute, task, counts, waits, durations FROM {schema}.stats WHERE minute BETWEEN $3 AND $4"
 
 _TABLES = {State.QUEUED: "queue", State.PAUSED: "queue", State.RUNNING: "lease"}
 

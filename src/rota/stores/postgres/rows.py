@@ -76,8 +76,9 @@ def read_events(row: Record) -> EventPage:
 
 
 def read_tally(row: Record) -> Tally:
-    succeeded, failed, retried, other = row["counts"]
-    return Tally(row["task"], succeeded, failed, retried, other, _counts(row["waits"]), _counts(row["durations"]))
+    succeeded, failed, retried, other, waited, ran = row["counts"]
+    waits, durations = _counts(row["waits"]), _counts(row["durations"])
+    return Tally(row["task"], succeeded, failed, retried, other, waits, durations, waited, ran)
 
 
 def _counts(dense: list[int]) -> dict[int, int]:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("rota")
 
+LAST_MINUTE = 2**62
+"""After every minute of the charts."""
+
 GROUPED = 2000
 """Items in a call after which no more callers are added to it."""
 UNDER_WAY = 2
@@ -245,10 +248,11 @@ class PostgresStore:
         items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
         return port.Reply(now, [item for item in items if item is not None])
 
-    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
-        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task", [-1])
-        first = int(now // 60) - minutes
-        return port.Reply(now, [port.Stat(row["minute"], read_tally(row)) for row in found if row["minute"] > first])
+    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
+        bounds = [port.TOTAL, port.TOTAL] if minutes is None else [port.TOTAL + 1, LAST_MINUTE]
+        now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task", bounds)
+        first = port.TOTAL if minutes is None else int(now // 60) - minutes + 1
+        return port.Reply(now, [port.Stat(row["minute"], read_tally(row)) for row in found if row["minute"] >= first])
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)

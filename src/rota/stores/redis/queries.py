@@ -104,8 +104,8 @@ async def depths(run: RunScript) -> Reply[Depth]:
     return Reply(now, [Depth(task, *(counts.get(f"{state}:{task}", 0) for state in "qrp")) for task in tasks])
 
 
-async def stats(run: RunScript, minutes: int) -> Reply[Stat]:
-    now, *found = await run("stats", minutes)
+async def stats(run: RunScript, minutes: int | None) -> Reply[Stat]:
+    now, *found = await run("stats", "total" if minutes is None else minutes)
     items: list[Stat] = []
     for minute, flat in found:
         items += [Stat(int(minute), tally) for tally in tallies.read(_numbers(flat))]

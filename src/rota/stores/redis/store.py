@@ -211,7 +211,7 @@ class RedisStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await queries.rows(self.run, kind, possible_rows(query))
 
-    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
+    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
         return await queries.stats(self.run, minutes)
 
     async def runs(self, query: port.RunQuery) -> port.Page:

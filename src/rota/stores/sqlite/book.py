@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, ClaimRequest, Orders, Tally
+from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
@@ -306,7 +306,8 @@ class SqliteBook:
         tasks, queues = to_json(request.tasks), to_json(request.queues)
         self._tx.execute(sql.REGISTER, request.worker, n, tasks, self.now, idle, wake_at, kept, queues)
         if report is not None and report.tallies:
-            self._chart(int(self.now // 60), report.tallies)
+            for minute in (int(self.now // 60), TOTAL):
+                self._chart(minute, report.tallies)
 
     def orders(self, worker: str) -> Orders | None:
         found = self._tx.one("SELECT orders FROM workers WHERE name = ?", worker)

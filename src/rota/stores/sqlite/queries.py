@@ -10,7 +10,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
+from rota.store import TOTAL, Depth, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.threads import Transaction
@@ -80,7 +80,7 @@ FROM (SELECT * FROM decisions WHERE {_ABOUT} ORDER BY last_at DESC LIMIT :limit)
 """
 STATS = """
 SELECT json_group_array(json_array(minute, task, tally)) FROM (
-    SELECT * FROM stats WHERE minute > ? ORDER BY minute, task)
+    SELECT * FROM stats WHERE minute BETWEEN ? AND ? ORDER BY minute, task)
 """
 ROWS: dict[type, str] = {
     TaskSpec: SPECS,
@@ -166,8 +166,10 @@ def _row(kind: type[T], row: dict[str, Any]) -> T:
     return msgspec.convert(row, kind)
 
 
-def stats(tx: Transaction, minutes: int) -> Reply[Stat]:
-    found = read_tallies(tx.one(STATS, int(tx.now // 60) - minutes))
+def stats(tx: Transaction, minutes: int | None) -> Reply[Stat]:
+    minute = int(tx.now // 60)
+    bounds = (TOTAL, TOTAL) if minutes is None else (max(TOTAL + 1, minute - minutes + 1), minute)
+    found = read_tallies(tx.one(STATS, *bounds))
     return Reply(tx.now, [Stat(minute, tally) for minute, tally in found])
 
 

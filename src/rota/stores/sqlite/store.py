@@ -91,7 +91,7 @@ class SqliteStore:
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await self._reader.do(lambda tx: queries.rows(tx, kind, possible_rows(query)))
 
-    async def stats(self, minutes: int = 60) -> port.Reply[port.Stat]:
+    async def stats(self, minutes: int | None = 60) -> port.Reply[port.Stat]:
         return await self._reader.do(lambda tx: queries.stats(tx, minutes))
 
     async def runs(self, query: port.RunQuery) -> port.Page:

@@ -64,7 +64,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
     tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
-    tx.execute("DELETE FROM stats WHERE minute <= ?", int(tx.now // 60) - KEPT_MINUTES)
+    tx.execute("DELETE FROM stats WHERE minute BETWEEN 1 AND ?", int(tx.now // 60) - KEPT_MINUTES)
     keeps = {spec.name: spec.keep for spec in specs if spec.keep is not None}
     forgotten, more = 0, events.forget(tx)
     for task in msgspec.json.decode(tx.one(ENDED_TASKS), type=list[str]):

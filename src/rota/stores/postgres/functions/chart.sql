@@ -7,17 +7,17 @@ CREATE OR REPLACE FUNCTION added(one bigint[], two bigint[]) RETURNS bigint[] LA
     FROM unnest(one, two) WITH ORDINALITY AS t (a, b, place)
 $$;
 
--- Add the tallies of one report to the current minute. Lock order: stats rows are locked in the order of their tasks.
+-- Add the tallies of one report to the totals and to the current minute. Lock order: stats rows are locked by minute and task.
 CREATE OR REPLACE FUNCTION chart(now float8, t_tasks text[], t_counts text[], t_waits text[], t_durations text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     tally record;
 BEGIN
-    FOR tally IN SELECT * FROM unnest(t_tasks, t_counts, t_waits, t_durations) AS t (task, counts, waits, durations)
-                 ORDER BY t.task COLLATE "C" LOOP
+    FOR tally IN SELECT * FROM unnest(ARRAY[{TOTAL}, floor(now / 60)::bigint]) WITH ORDINALITY AS m (minute, place)
+                 CROSS JOIN unnest(t_tasks, t_counts, t_waits, t_durations) AS t (task, counts, waits, durations)
+                 ORDER BY m.place, t.task COLLATE "C" LOOP
         INSERT INTO stats AS s (minute, task, counts, waits, durations)
-        VALUES (floor(now / 60)::bigint, tally.task, tally.counts::bigint[], tally.waits::bigint[],
-                tally.durations::bigint[])
+        VALUES (tally.minute, tally.task, tally.counts::bigint[], tally.waits::bigint[], tally.durations::bigint[])
         ON CONFLICT (minute, task) DO UPDATE SET counts = added(s.counts, excluded.counts),
             waits = added(s.waits, excluded.waits), durations = added(s.durations, excluded.durations);
     END LOOP;

@@ -288,7 +288,10 @@ local function register(idle, ready, wake)
   if report and n > last then
     call("HSET", ROOT .. "reports", worker, report)
     local minute = math.floor(now / 60)
-    for i = 1, #tallies, 2 do call("HINCRBY", ROOT .. "m:" .. minute, tallies[i], tallies[i + 1]) end
+    for i = 1, #tallies, 2 do
+      call("HINCRBY", ROOT .. "m:" .. minute, tallies[i], tallies[i + 1])
+      call("HINCRBY", ROOT .. "m:" .. TOTAL, tallies[i], tallies[i + 1])
+    end
     if #tallies > 0 then call("ZADD", ROOT .. "minutes", minute, minute) end
   end
 end

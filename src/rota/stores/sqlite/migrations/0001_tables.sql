@@ -151,7 +151,7 @@ CREATE TABLE workers (
     orders  TEXT    NOT NULL DEFAULT '[]'      -- store.reports.Orders as JSON: what people ask of it
 ) WITHOUT ROWID;
 
-CREATE TABLE stats (
+CREATE TABLE stats (                          -- minute 0: the totals, which are never deleted
     minute INTEGER NOT NULL,
     task   TEXT    NOT NULL,
     tally  TEXT    NOT NULL,
