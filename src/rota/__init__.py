@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rota.app.runs import FoundRun, Runs
     from rota.app.status import Health, LoopStatus, Status, TaskStatus
     from rota.client.client import Client
+    from rota.client.event_stream import EventStream
     from rota.client.handle import RunHandle
     from rota.client.operations import Operated
     from rota.client.portal import Portal
@@ -79,16 +80,16 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
-    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "Every", "Fact", "Failure",
-    "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments",
-    "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning",
-    "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason",
-    "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
-    "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound", "ScheduleTaken", "Schedules",
-    "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError",
-    "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome",
-    "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why",
-    "WorkerNotFound", "Workers", "status_dict"
+    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "EventStream", "Every",
+    "Fact", "Failure", "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs",
+    "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
+    "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull",
+    "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
+    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound",
+    "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
+    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
+    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
+    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -102,6 +103,7 @@ _MODULES = {
     "rota.app.leases": "Fence",
     "rota.app.runs": "FoundRun Runs",
     "rota.app.status": "Health LoopStatus Status TaskStatus",
+    "rota.client.event_stream": "EventStream",
     "rota.client.handle": "RunHandle",
     "rota.client.operations": "Operated",
     "rota.client.submissions": "Submission",

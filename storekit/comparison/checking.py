@@ -7,6 +7,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.store import Claim, MarkRow, RowQuery, RunQuery, Store
+from storekit.comparison.folding import Folded
 from storekit.model import claim, holds
 from storekit.model.book import ANY, ATTEMPTS_SHOWN, Book, Mark, Row
 from storekit.model.schedules import show_schedule
@@ -86,9 +87,13 @@ class Checks:
     book: Book
     seen: dict[str, Run]
     claimed: list[Run]
+    events: Folded | None = None
+    """What the events make of the runs; None: nobody reads events in this story."""
 
     async def check_runs(self) -> None:
         page = await self.store.runs(RunQuery(limit=1000))
+        if self.events is not None:
+            await self.events.check(page.runs)
         newest_first = sorted(self.book.rows.values(), key=lambda row: -row.order)
         assert [run.id for run in page.runs] == [row.id for row in newest_first]
         pairs = list(zip(page.runs, newest_first, strict=True))

@@ -18,6 +18,7 @@ from rota.store import Backend, HandsOver, Store
 from storekit.comparison import drawing
 from storekit.comparison.controlling import Story
 from storekit.comparison.drawing import Dice
+from storekit.comparison.folding import Folded
 
 Make = Callable[[], Backend | Coroutine[Any, Any, Backend]]
 """A function that returns the backend of a new and empty store."""
@@ -98,6 +99,7 @@ async def _play(backend: Backend, store: Store, name: str, steps: Sequence[int],
     story = Story(backend, store, dice.sample(sorted(drawing.SPECS), 3))
     weights = {verb: n * dice.choice([0, 1, 1, 3]) if verb not in OFTEN else n for verb, n in WEIGHTS.items()}
     await story.begin(dice)
+    story.events = dice.choice([None, Folded(store)])
     await story.check_runs()
     for step in steps:
         dice = Dice(f"{name}/{step}")
@@ -175,7 +177,7 @@ class _Recorded:
 
     def __getattr__(self, verb: str) -> Any:
         real = getattr(self._store, verb)
-        return real if verb in ("changes", "runs", "rows", "depths") else self._recorded(verb, real)
+        return real if verb in ("changes", "runs", "rows", "depths", "events") else self._recorded(verb, real)
 
     def _recorded(self, verb: str, real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:

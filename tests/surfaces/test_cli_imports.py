@@ -68,6 +68,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "workers stop": ["nobody"],
     "workers seats": ["nobody", "3"],
     "watch": ["{run}", "--timeout", "0"],
+    "events": ["--limit", "1", "--since", "1"],
     "why": ["nightly"],
     "clear": ["nightly", "--yes"],
     "reset": ["race_day", "--period", "2026-11-15"],

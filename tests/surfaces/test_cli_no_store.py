@@ -32,6 +32,7 @@ READING = [
     ["marks", "ls"],
     ["marks", "clear", "greet", "x"],
     ["watch", "abcdef"],
+    ["events"],
     ["clear", "greet", "--yes"],
     ["reset", "greet", "--period", "2026-11-15"],
     ["tasks", "pause", "greet"],

@@ -61,8 +61,8 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
 ATTRIBUTES = {
     "Rota": """
-        backend before_submit bound_to clear client current depths flow flows handle health lease lease_sync on pause
-        plan plan_sync portal published resume run running runs schedules settings start start_sync status stop
+        backend before_submit bound_to clear client current depths events flow flows handle health lease lease_sync on
+        pause plan plan_sync portal published resume run running runs schedules settings start start_sync status stop
         stop_sync submit submit_many task tasks touch why workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
@@ -74,8 +74,9 @@ ATTRIBUTES = {
         reset_sync start start_sync status status_sync step steps wait wait_sync
     """,
     "Client": """
-        all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here explain fire
-        mark news now pages patience portal prepared put refusal rows run runs stats store submit touch
+        all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here event_news
+        events explain fire mark news now pages patience portal prepared put refusal rows run runs stats store submit
+        touch
     """,
     "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",
 }

@@ -180,3 +180,25 @@ async def test_many_runs_go_in_one_step() -> None:
     async with app:
         handles = await app.submit_many([double.bind(n) for n in range(5)])
         assert [await handle.result(timeout=10) for handle in handles] == [0, 2, 4, 6, 8]
+
+
+async def test_events_tell_what_happens_in_every_process() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    async def resize(path: str) -> str:
+        return f"small {path}"
+
+    async with app.client():
+        stream = await app.events(task="resize", of="runs").start()
+        async with app:
+            run = await resize.submit("a.png")
+            await run.result(timeout=10)
+        seen = [await anext(stream) for _ in range(3)]
+        assert [(event.name, event.id) for event in seen] == [
+            ("queued", run.id),
+            ("started", run.id),
+            ("succeeded", run.id),
+        ]
+        again = app.events(cursor=seen[0].cursor)
+        assert (await anext(again)).name == "started", "a cursor says where to go on"

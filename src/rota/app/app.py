@@ -3,7 +3,7 @@
 import inspect
 import math
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -14,6 +14,7 @@ from rota.app.leases import Fence, Leases
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
 from rota.client.client import Client
+from rota.client.event_stream import EventStream
 from rota.client.handle import RunHandle
 from rota.client.leftovers import UnknownNames
 from rota.client.portal import Portal
@@ -340,6 +341,17 @@ class Rota(Finding, Planning, AsyncOnly):
         """Return why a task (or one `key` of the task), a schedule or a run does not run; print the answer to read
         it."""
         return await why(self._core.client, subject, key)
+
+    def events(
+        self, cursor: str | None = None, *, task: str | Collection[str] = (), of: str | Collection[str] = ()
+    ) -> EventStream:
+        """Return what happens in the store from now on, in every process: `async for event in app.events():`.
+
+        `cursor`: go on after the event that had this `cursor`. An event named "gap" says that events are missing: read
+        the runs that matter again. `task` and `of` ("runs", "tasks", "schedules") leave out other events.
+        """
+        tasks, scopes = ((one,) if isinstance(one, str) else one for one in (task, of))
+        return EventStream(self._core.client, cursor, tasks, scopes)
 
     async def depths(self) -> dict[str, Depth]:
         """Return the exact numbers of unfinished runs of every task that this app defines, a worker published or the

@@ -22,6 +22,7 @@ from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag, Shar
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.runs.commands import runs
+from rota.cli.runs.events import events
 from rota.cli.runs.submit import submit
 from rota.cli.runs.watch import watch
 from rota.cli.runs.why import why_not
@@ -65,6 +66,7 @@ app.command(flows)
 app.command(marks)
 app.command(workers)
 app.command(watch, group=LOOK)
+app.command(events, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
 app.command(reset, group=LOOK)

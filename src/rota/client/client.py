@@ -29,6 +29,8 @@ from rota.store import (
     Declared,
     Depth,
     Edited,
+    EventPage,
+    EventQuery,
     Fired,
     MarkRow,
     Page,
@@ -169,6 +171,9 @@ class Client:
     async def depths(self) -> Reply[Depth]:
         return await self._send(lambda store: store.depths())
 
+    async def events(self, query: EventQuery) -> EventPage:
+        return await self._send(lambda store: store.events(query))
+
     def pages(self, query: RunQuery) -> AsyncGenerator[Page]:
         """Yield the runs of `query` in pages of `query.limit`, newest first."""
         return paging.pages(self, query)
@@ -261,6 +266,10 @@ class Client:
         calls is missed.
         """
         return await (await self._session()).news(seconds, since)
+
+    async def event_news(self, seconds: float, since: int) -> int:
+        """Return when there may be new events, or after `seconds`. The number counts the hints, as that of `news`."""
+        return await (await self._session()).event_news(seconds, since)
 
     async def ended(self, id: str, timeout: float | None = None) -> Run:
         """Return the run once it has ended. Raise TimeoutError after `timeout` seconds; the error says in which state

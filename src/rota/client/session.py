@@ -4,7 +4,7 @@ import asyncio
 import logging
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from rota.client.fleet import PATIENCE, Attendance, unknown_run
 from rota.domain.decision import Decision
@@ -51,6 +51,7 @@ class Session:
         self._read_all_at = self._next_all_at = 0.0  # when all awaited ids were read last, and are read next
         self._news = asyncio.Event()
         self.heard = 0
+        self.heard_events = 0
         self.users = 0
 
     async def opened(self) -> None:
@@ -103,6 +104,16 @@ class Session:
             pass
         return self.heard
 
+    async def event_news(self, seconds: float, since: int) -> int:
+        """Return when the count of hints about events differs from `since`, or after `seconds`; return the count."""
+        self._start_watching()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.heard_events == since:
+                    self._news.clear()
+                    await self._news.wait()
+        return self.heard_events
+
     async def close(self) -> None:
         async with self._opening:  # one close at a time; the second one finds nothing to do
             if self._watcher is not None:
@@ -141,6 +152,7 @@ class Session:
         loop = asyncio.get_running_loop()
         self._next_all_at = loop.time()
         async with self.store.changes() as hints:
+            self._hear_events()  # what happened before is not hinted
             listener = asyncio.create_task(self._listen(hints))
             try:
                 while not listener.done():
@@ -160,12 +172,18 @@ class Session:
         async for hint in hints:
             self.heard += 1
             self._news.set()
+            if hint.events or hint.resync or hint.any_run:
+                self._hear_events()
             if hint.resync or hint.any_run:
                 self._next_all_at = min(self._next_all_at, self._read_all_at + ALL_AGAIN)
                 self._look.set()
             elif concerned := [id for id in hint.runs if id in self._waiting]:
                 self._hinted.update(concerned)
                 self._look.set()
+
+    def _hear_events(self) -> None:
+        self.heard_events += 1
+        self._news.set()
 
     def _wanted(self, now: float) -> list[str]:
         """Return the hinted ids that somebody waits for; all awaited ids when their time has come."""
