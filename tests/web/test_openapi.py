@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 def test_every_route_is_described() -> None:
     paths = document(ROUTES)["paths"]
-    assert {(route.path, route.method.lower()) for route in ROUTES} == {
+    assert {(route.template, route.method.lower()) for route in ROUTES} == {
         (path, method) for path, methods in paths.items() for method in methods
     }
     names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]

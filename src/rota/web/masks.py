@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from rota.web.problems import Flaw, Problem
+
 MASK = "***"
 SECRET = re.compile(r"password|passwd|token|secret|authorization|api_?key|cookie", re.IGNORECASE)
 PAYLOAD = ("args", "result", "saved", "headers")
@@ -20,6 +22,22 @@ def masked(value: object) -> object:
             return [masked(item) for item in cast("list[object]", value)]
         case _:
             return value
+
+
+def check_unmasked(value: object, place: str) -> None:
+    """Refuse the mask as a value: it was read from the service, and would replace the secret."""
+    if has_mask(value):
+        raise Problem(422, f"{MASK} hides a secret: leave the field out, and it stays", errors=[Flaw(place, MASK)])
+
+
+def has_mask(value: object) -> bool:
+    match value:
+        case dict():
+            return any(map(has_mask, cast("Mapping[str, object]", value).values()))
+        case list():
+            return any(map(has_mask, cast("list[object]", value)))
+        case _:
+            return value == MASK
 
 
 def shown_run(record: dict[str, object], payload: bool) -> dict[str, object]:

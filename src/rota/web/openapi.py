@@ -27,7 +27,7 @@ def document(routes: Sequence[Route[Any, Any]], prefix: str = "") -> Schema:
     known = dict(zip(kinds, refs, strict=True))
     paths: dict[str, Schema] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known, components)
+        paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, known, components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -61,7 +61,7 @@ def _operation(route: Route[Any, Any], known: dict[Any, Schema], components: dic
     found: Schema = {
         "operationId": route.operation,
         "summary": route.summary,
-        "parameters": [*_in_path(route), *_in_query(route, components)],
+        "parameters": [*_in_path(route), *_in_query(route, components), *_in_headers(route)],
         "responses": {
             **{str(status): _answer(shape, known) for status, shape in route.answers.items()},
             **{str(status): _problem(status, known) for status in statuses if status not in route.answers},
@@ -80,7 +80,7 @@ def _operation(route: Route[Any, Any], known: dict[Any, Schema], components: dic
 def _in_path(route: Route[Any, Any]) -> list[Schema]:
     return [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in _PARAMETER.findall(route.path)
+        for name in _PARAMETER.findall(route.template)
     ]
 
 
@@ -89,6 +89,13 @@ def _in_query(route: Route[Any, Any], components: dict[str, Schema]) -> list[Sch
     return [
         {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": field}
         for name, field in schema.get("properties", {}).items()
+    ]
+
+
+def _in_headers(route: Route[Any, Any]) -> list[Schema]:
+    return [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string", "maxLength": 200}}
+        for name in route.conditions
     ]
 
 

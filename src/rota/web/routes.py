@@ -1,10 +1,11 @@
 """Routes: the one table of the service. A row names the path, the right, the shapes of request and answer, and the
 function that answers. The rights, the OpenAPI document and the tests are made from it."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from rota.app.app import Rota
@@ -13,6 +14,9 @@ from rota.web.rights import Principal, Right
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+Text = Annotated[str, Meta(max_length=1000)]
+"""Text of a caller: a name, a key, a note."""
+_CONVERTER = re.compile(r":\w+\}")
 
 
 class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,7 +26,13 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 class NoteBody(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A write whose only content is why it is made."""
 
-    note: str | None = None
+    note: Text | None = None
+
+
+class NoteQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """The same for a DELETE, which has no body."""
+
+    note: Text | None = None
 
 
 class Answer(Struct, frozen=True):
@@ -65,11 +75,18 @@ class Route(Struct, Generic[Q, B], frozen=True):
     open: bool = False
     also: tuple[int, ...] = ()
     """Other statuses of errors than those that every route of its kind may answer."""
+    conditions: tuple[str, ...] = ()
+    """The headers with which a caller says which version a write is for: see `web.conditions`."""
+
+    @property
+    def template(self) -> str:
+        """The path as the OpenAPI document has it: `{key:path}`, which may hold slashes, is `{key}`."""
+        return _CONVERTER.sub("}", self.path)
 
     @property
     def operation(self) -> str:
         """The name of the operation in the OpenAPI document."""
-        words = [word.strip("{}") for word in self.path.removeprefix(API).split("/") if word]
+        words = [word.strip("{}") for word in self.template.removeprefix(API).split("/") if word]
         return "_".join([self.method.lower(), *words]).replace("-", "_").replace(".", "_")
 
 
@@ -95,9 +112,24 @@ def write(
     path: str,
     summary: str,
     right: Right,
-    handler: Callable[[Call[NoQuery, B]], Awaitable[Answer]],
+    handler: Callable[[Call[Q, B]], Awaitable[Answer]],
     body: type[B] | None,
     answers: Mapping[int, Any],
     also: tuple[int, ...] = (),
+    *,
+    query: type[Q] = NoQuery,  # type: ignore[assignment]
+    conditions: tuple[str, ...] = (),
 ) -> Route[Any, Any]:
-    return Route(method, path, summary, right, handler, NoQuery, body, answers, False, also)
+    return Route(method, path, summary, right, handler, query, body, answers, False, also, conditions)
+
+
+def post(
+    path: str,
+    summary: str,
+    right: Right,
+    handler: Callable[[Call[NoQuery, B]], Awaitable[Answer]],
+    body: type[B],
+    answers: Mapping[int, Any],
+    also: tuple[int, ...] = (),
+) -> Route[Any, Any]:
+    return write("POST", path, summary, right, handler, body, answers, also)

@@ -56,7 +56,7 @@ def _application(app: Rota) -> Starlette:
     for route in (*ROUTES, described):
         paths.setdefault(route.path, []).append(route)
     return Starlette(
-        routes=[_at(path, _endpoint(app, found)) for path, found in paths.items()],
+        routes=[_at(path, _endpoint(app, paths[path])) for path in sorted(paths, key=_order)],
         exception_handlers={
             Problem: _on_problem,
             RotaError: _on_rota_error,
@@ -66,6 +66,11 @@ def _application(app: Rota) -> Starlette:
         },
         lifespan=lifespan,
     )
+
+
+def _order(path: str) -> list[int]:
+    """Return a key that sorts `/runs/count` before `/runs/{id}`, and a rest of any length behind everything."""
+    return [*(2 if ":path" in part else 1 if "{" in part else 0 for part in path.split("/")), 3]
 
 
 def _at(path: str, endpoint: Endpoint) -> StarletteRoute:

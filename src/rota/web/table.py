@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from rota.web.api import runs, service, tasks
+from rota.web.api import run_changes, runs, service, tasks
 from rota.web.routes import Route
 
-ROUTES: list[Route[Any, Any]] = [*service.ROUTES, *runs.ROUTES, *tasks.ROUTES]
+ROUTES: list[Route[Any, Any]] = [
+    *service.ROUTES,
+    *runs.ROUTES,
+    *run_changes.ROUTES,
+    *tasks.ROUTES,
+]

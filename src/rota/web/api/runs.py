@@ -1,5 +1,6 @@
-"""Runs: submit, read, count, explain, and act on one."""
+"""Runs: submit, read, explain, and act on one."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any
@@ -19,16 +20,16 @@ from rota.views.decisions import why_view
 from rota.views.runs import run_view
 from rota.views.shapes import INSTANT, listing, shape_of
 from rota.views.values import iso
+from rota.web.conditions import tag
 from rota.web.masks import shown_run
 from rota.web.problems import Problem, problem_of
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, get, write
+from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, write
 from rota.web.submitting import call_named
 
 RUN = shape_of(Run, without=("body",))
 RUNS = listing(RUN)
 RUNS["properties"]["searched_back_to"] = {"anyOf": [INSTANT, {"type": "null"}]}
-Text = Annotated[str, Meta(max_length=1000)]
 MOST_WAIT = 60.0
 BATCH = 1000
 
@@ -39,6 +40,7 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: tuple[State, ...] = ()
     task: tuple[Text, ...] = ()
     key: Text | None = None
+    queue: tuple[Text, ...] = ()
     group: Text | None = None
     schedule: Text | None = None
     flow: Text | None = None
@@ -132,13 +134,6 @@ class BatchAnswer(Struct, frozen=True):
     items: list[BatchItem]
 
 
-class Counted(Struct, frozen=True):
-    """`more`: there are more runs than `count`, or there may be."""
-
-    count: int
-    more: bool
-
-
 class Changed(Struct, frozen=True):
     """`changed`: False if the run was in that state already. `state` is the state of the run now."""
 
@@ -146,16 +141,23 @@ class Changed(Struct, frozen=True):
     state: str
 
 
-def _shown(call: Call[Any, Any], run: Run) -> dict[str, object]:
+def shown(call: Call[Any, Any], run: Run) -> dict[str, object]:
+    """Return the run as the caller may see it."""
     return shown_run(run_view(run), call.principal.may(Right.PAYLOAD, run.task))
 
 
-async def _found(call: Call[Any, Any]) -> Run:
+async def found_run(call: Call[Any, Any]) -> Run:
     """Return the run of the path. A run of a task that the caller may not see is not found."""
     run = await call.client.run(call.path["id"])
     if not call.principal.may(Right.READ, run.task):
         raise Problem(404, "no such run, or none that this credential may see")
     return run
+
+
+def tag_of(run: Run) -> str:
+    """Return the ETag of a run. It says nothing of the arguments, which may be secret: changes of arguments merge."""
+    parts = (run.state, run.fence, run.due_at, run.expires_at, run.priority, run.touches, run.touched_at, run.note)
+    return tag(hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:16])
 
 
 async def submit(call: Call[NoQuery, NewRunBody]) -> Answer:
@@ -200,24 +202,24 @@ def _refused(decision: Decision) -> Problem:
 async def runs(call: Call[Listed, None]) -> Answer:
     query = call.query.query(call.query.limit, call.query.cursor)
     page = await call.client.runs(query)
-    items = [_shown(call, run) for run in page.runs if call.principal.may(Right.READ, run.task)]
+    items = [shown(call, run) for run in page.runs if call.principal.may(Right.READ, run.task)]
     return Answer(
         {"items": items, "next": page.cursor, "now": iso(page.now), "searched_back_to": iso(page.searched_back_to)}
     )
 
 
 async def run(call: Call[Waiting, None]) -> Answer:
-    found = await _found(call)
+    found = await found_run(call)
     if call.query.wait and not found.state.final:
         try:
             found = await call.client.ended(found.id, call.query.wait)
         except TimeoutError:
             found = await call.client.run(found.id)
-    return Answer(_shown(call, found))
+    return Answer(shown(call, found), headers={"ETag": tag_of(found)})
 
 
 async def result(call: Call[NoQuery, None]) -> Answer:
-    found = await _found(call)
+    found = await found_run(call)
     if not found.state.final:
         raise Problem(409, f"the run is {found.state}: it has no result yet", headers={"Retry-After": "1"})
     if found.state is not State.SUCCEEDED:
@@ -228,7 +230,7 @@ async def result(call: Call[NoQuery, None]) -> Answer:
 
 
 async def why(call: Call[NoQuery, None]) -> Answer:
-    found = await _found(call)
+    found = await found_run(call)
     return Answer(why_view(await call.app.why(found.id)))
 
 
@@ -245,7 +247,7 @@ async def resume(call: Call[NoQuery, NoteBody]) -> Answer:
 
 
 async def _control(call: Call[NoQuery, NoteBody], command: Command) -> Answer:
-    found = await _found(call)
+    found = await found_run(call)
     if found.state.final:
         raise Problem(409, f"the run has ended: it is {found.state}", reason=str(found.reason or "") or None)
     reply = await call.client.control(command, [found.id], call.body.note, call.principal.name)
@@ -255,7 +257,7 @@ async def _control(call: Call[NoQuery, NoteBody], command: Command) -> Answer:
 
 
 async def retry(call: Call[NoQuery, NoteBody]) -> Answer:
-    found = await _found(call)
+    found = await found_run(call)
     if not found.state.final:
         raise Problem(409, f"the run is {found.state}: only a run that has ended can be retried")
     known: RunHandle[Any] = await RunHandle[Any](call.client, found.id).retry()

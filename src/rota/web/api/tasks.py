@@ -10,10 +10,10 @@ from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
 from rota.views.tasks import TaskView, task_rows, task_view
 from rota.views.values import iso, record
-from rota.web.api.runs import WHY, Text
+from rota.web.api.runs import WHY
 from rota.web.problems import Problem
 from rota.web.rights import Right
-from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, get, write
+from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, write
 
 TASK = shape_of(TaskView)
 

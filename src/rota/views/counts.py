@@ -1,0 +1,54 @@
+"""Counts: how many runs a filter finds, all together or by state, task or error; bounded, whatever the filter."""
+
+import time
+from collections import Counter
+from contextlib import aclosing
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.domain.run import Run
+from rota.store import Reads, RunQuery
+from rota.store.paging import COUNT_PAGE, COUNT_SECONDS, count_runs, pages
+
+By = Literal["state", "task", "error"]
+
+
+class GroupCount(Struct, frozen=True):
+    """`value` is the state, the task or the type of the error; None: no error."""
+
+    value: str | None
+    count: int
+
+
+class CountView(Struct, frozen=True):
+    """`more`: there are more runs than `count`, or there may be. `groups`: the largest first; None without grouping."""
+
+    count: int
+    more: bool
+    groups: tuple[GroupCount, ...] | None
+
+
+async def count_view(store: Reads, query: RunQuery, at_most: int, by: By | None = None) -> CountView:
+    if by is None:
+        found = await count_runs(store, query, at_most)
+        return CountView(found.count, found.more, None)
+    counted: Counter[str | None] = Counter()
+    more, begun = False, time.monotonic()
+    async with aclosing(pages(store, replace(query, limit=min(COUNT_PAGE, at_most), cursor=None))) as read:
+        async for page in read:
+            left = at_most - counted.total()
+            counted.update(_value(run, by) for run in page.runs[:left])
+            late = page.searched_back_to is not None and time.monotonic() - begun > COUNT_SECONDS
+            more = len(page.runs) > left or (page.cursor is not None and (counted.total() >= at_most or late))
+            if more:
+                break
+    groups = tuple(GroupCount(value, count) for value, count in counted.most_common())
+    return CountView(counted.total(), more, groups)
+
+
+def _value(run: Run, by: By) -> str | None:
+    if by == "error":
+        return None if run.error is None else run.error.type
+    return run.task if by == "task" else str(run.state)

@@ -1,0 +1,141 @@
+"""Runs, continued: count them, see where one comes from, change a queued one, delete an ended one."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from rota.app.core import core_of
+from rota.client.edits import Changes, merged
+from rota.domain.intake import PRIORITY, Options
+from rota.domain.run import Run, State
+from rota.errors import InvalidArguments
+from rota.store import Command, Edited, RunQuery
+from rota.store.paging import COUNT_LIMIT
+from rota.task import definition_of
+from rota.views.counts import By, CountView, count_view
+from rota.views.lineage import LineageView, lineage_view
+from rota.views.shapes import shape_of
+from rota.views.values import record
+from rota.web.api.runs import RUN, Filter, found_run, shown, tag_of
+from rota.web.conditions import IF_MATCH, check_match
+from rota.web.masks import check_unmasked
+from rota.web.problems import Problem, problem_of
+from rota.web.rights import Principal, Right
+from rota.web.routes import API, Answer, Call, NoQuery, NoteQuery, Route, Text, get, write
+
+
+class CountQuery(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`at_most`: where the count stops. `group_by`: a count for each state, task or type of error."""
+
+    at_most: Annotated[int, Meta(ge=1, le=COUNT_LIMIT)] = COUNT_LIMIT
+    group_by: By | None = None
+
+
+class RunPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What to change in a queued run. `args` is a JSON merge patch: null takes an argument away."""
+
+    priority: Annotated[int, Meta(ge=-PRIORITY, le=PRIORITY)] | None = None
+    due_at: datetime | None = None
+    expires_at: datetime | None = None
+    args: dict[str, Any] | None = None
+    note: Text | None = None
+
+    def changes(self) -> Changes:
+        return Changes(at=self.due_at, priority=self.priority, expires=self.expires_at, args=self.args)
+
+
+def visible(principal: Principal, query: RunQuery) -> RunQuery | None:
+    """Return `query` for the tasks that the caller may see; None if there is none among those that it names."""
+    if not principal.tasks:
+        return query
+    tasks = [task for task in principal.tasks if not query.tasks or task in query.tasks]
+    return replace(query, task=tasks) if tasks else None
+
+
+async def count(call: Call[CountQuery, None]) -> Answer:
+    query = visible(call.principal, call.query.query(limit=1))
+    if query is None:
+        return Answer(record(CountView(0, False, None if call.query.group_by is None else ())))
+    return Answer(record(await count_view(call.client, query, call.query.at_most, call.query.group_by)))
+
+
+async def lineage(call: Call[NoQuery, None]) -> Answer:
+    return Answer(record(await lineage_view(call.client, await found_run(call), call.app.flows)))
+
+
+async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
+    changes = call.body.changes()
+    changes.check()
+    check_unmasked(call.body.args, "/args")
+    run = await found_run(call)
+    _check_operates(call, run)
+    check_match(call.request, tag_of(run))
+    if run.state is not State.QUEUED:
+        raise _not_queued(run)
+    if call.body.args is not None:
+        _check_arguments(call, run, call.body.args)
+    edit = changes.edit(run, await call.client.now())
+    (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name)).items
+    now = await call.client.run(run.id)
+    if answer is Edited.STALE:
+        raise _not_queued(now)
+    return Answer(shown(call, now), headers={"ETag": tag_of(now)})
+
+
+def _check_arguments(call: Call[Any, Any], run: Run, change: dict[str, Any]) -> None:
+    """The code of this process checks the arguments, if it has the task."""
+    known = core_of(call.app).registry.names().get(run.task)
+    if known is None:
+        return
+    try:
+        definition_of(known).call((), dict(merged(msgspec.json.decode(run.args), change)), Options())
+    except InvalidArguments as error:
+        raise problem_of(error) from None
+
+
+def _not_queued(run: Run) -> Problem:
+    if run.state is State.QUEUED:
+        return Problem(409, "the arguments of the run have changed meanwhile: read the run again")
+    return Problem(
+        409, f"the run is {run.state}: only a queued run can be changed", reason=str(run.reason or "") or None
+    )
+
+
+async def delete(call: Call[NoteQuery, None]) -> Answer:
+    run = await found_run(call)
+    _check_operates(call, run)
+    if not run.state.final:
+        raise Problem(409, f"the run is {run.state}: only a run that has ended can be deleted")
+    reply = await call.client.control(Command.DELETE, [run.id], call.query.note, call.principal.name)
+    if not reply.items[0]:
+        raise Problem(409, "the run ended within the last minute: try again later", headers={"Retry-After": "60"})
+    return Answer(status=204)
+
+
+def _check_operates(call: Call[Any, Any], run: Run) -> None:
+    if not call.principal.may(Right.OPERATE, run.task):
+        raise Problem(403, f"{call.principal.name} needs the right {Right.OPERATE} for the task {run.task}")
+
+
+PATH = f"{API}/runs/{{id}}"
+ROUTES: list[Route[Any, Any]] = [
+    get(f"{API}/runs/count", "How many runs a filter finds", Right.READ, count, shape_of(CountView), CountQuery),
+    get(f"{PATH}/lineage", "Where a run comes from", Right.READ, lineage, shape_of(LineageView)),
+    write(
+        "PATCH",
+        PATH,
+        "Change a queued run",
+        Right.OPERATE,
+        patch,
+        RunPatch,
+        {200: RUN},
+        (409, 412),
+        conditions=(IF_MATCH,),
+    ),
+    write(
+        "DELETE", PATH, "Delete a run that has ended", Right.OPERATE, delete, None, {204: None}, (409,), query=NoteQuery
+    ),
+]

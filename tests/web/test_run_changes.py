@@ -1,0 +1,97 @@
+"""Runs over HTTP, continued: count, lineage, change, delete."""
+
+from rota import Rota
+from rota.testing import StoreClock
+from tests.web.conftest import Caller
+
+RUNS = "/api/v1/runs"
+
+
+async def made(caller: Caller, **body: object) -> str:
+    return str((await caller().post(RUNS, json={"task": "add", "args": {"a": 1}, **body})).json()["run"])
+
+
+async def test_runs_are_counted_up_to_a_bound(caller: Caller) -> None:
+    for _ in range(3):
+        await made(caller)
+    await made(caller, task="greet", args={"user": "ada"})
+    http = caller()
+    count = (await http.get(f"{RUNS}/count", params={"state": "queued"})).json()
+    assert count == {"count": 4, "more": False, "groups": None}
+    count = (await http.get(f"{RUNS}/count", params={"at_most": 2, "group_by": "task"})).json()
+    assert (count["count"], count["more"]) == (2, True)
+    count = (await http.get(f"{RUNS}/count", params={"group_by": "task"})).json()
+    assert count["groups"] == [{"value": "add", "count": 3}, {"value": "greet", "count": 1}]
+    assert (await http.get(f"{RUNS}/count", params={"at_most": 20_000})).status_code == 422
+    narrow = caller("viewer:add")
+    assert (await narrow.get(f"{RUNS}/count")).json()["count"] == 3
+    assert (await narrow.get(f"{RUNS}/count", params={"task": "greet"})).json()["count"] == 0
+
+
+async def test_a_queued_run_is_changed_only_in_the_version_that_was_read(caller: Caller) -> None:
+    http, id = caller(), await made(caller, delay=60)
+    read = await http.get(f"{RUNS}/{id}")
+    body = {"priority": 7, "due_at": "2040-01-01T00:00:00Z", "args": {"b": 5}, "note": "later"}
+    changed = await http.patch(f"{RUNS}/{id}", json=body, headers={"If-Match": read.headers["ETag"]})
+    assert changed.status_code == 200
+    run = changed.json()
+    assert (run["priority"], run["due_at"], run["args"]) == (7, "2040-01-01T00:00:00.000Z", {"a": 1, "b": 5})
+    late = await http.patch(f"{RUNS}/{id}", json={"priority": 1}, headers={"If-Match": read.headers["ETag"]})
+    assert (late.status_code, late.headers["ETag"]) == (412, changed.headers["ETag"])
+    assert (await http.patch(f"{RUNS}/{id}", json={"priority": 1})).status_code == 200
+
+
+async def test_a_change_is_checked_before_it_is_made(caller: Caller) -> None:
+    http, id = caller(), await made(caller, delay=60)
+    for body, pointer in (({"args": {"a": "x"}}, "/args"), ({"args": {"a": "***"}}, "/args"), ({"prio": 1}, "/prio")):
+        answer = await http.patch(f"{RUNS}/{id}", json=body)
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer)
+    assert (await http.patch(f"{RUNS}/{id}", json={})).status_code == 422
+    assert (await caller("operator:greet").patch(f"{RUNS}/{id}", json={"priority": 1})).status_code == 404
+    await http.post(f"{RUNS}/{id}/cancel", json={})
+    assert (await http.patch(f"{RUNS}/{id}", json={"priority": 1})).status_code == 409
+
+
+async def test_a_secret_stays_unless_it_is_replaced(app: Rota, caller: Caller) -> None:
+    http = caller()
+    id = await made(caller, task="greet", args={"user": "ada", "password": "hunter2"}, delay=60)
+    assert (await http.patch(f"{RUNS}/{id}", json={"priority": 1})).status_code == 200
+    assert (await app.run(id)).args["password"] == "hunter2"
+
+
+async def test_an_ended_run_is_deleted_after_a_minute(app: Rota, caller: Caller) -> None:
+    http, id = caller(), await made(caller)
+    assert (await http.delete(f"{RUNS}/{id}")).status_code == 409
+    await http.post(f"{RUNS}/{id}/cancel", json={})
+    assert (await http.delete(f"{RUNS}/{id}")).headers["Retry-After"] == "60"
+    StoreClock(app.backend).move(minutes=2)
+    assert (await http.delete(f"{RUNS}/{id}", params={"note": "by hand"})).status_code == 204
+    assert (await http.get(f"{RUNS}/{id}")).status_code == 404
+
+
+async def test_lineage_names_the_runs_before_and_behind(app: Rota, caller: Caller) -> None:
+    http, first = caller(), await made(caller)
+    await http.post(f"{RUNS}/{first}/cancel", json={})
+    second = (await http.post(f"{RUNS}/{first}/retry", json={})).json()["run"]
+    found = (await http.get(f"{RUNS}/{first}/lineage")).json()
+    assert ([each["id"] for each in found["retries"]], found["retry_of"]) == ([second], [])
+    found = (await http.get(f"{RUNS}/{second}/lineage")).json()
+    assert ([each["id"] for each in found["retry_of"]], found["origin"]["kind"]) == ([first], "retry")
+
+
+async def test_lineage_of_a_step_names_its_neighbours(app: Rota, caller: Caller) -> None:
+    @app.task
+    async def load() -> int:
+        return 1
+
+    @app.task
+    async def report() -> int:
+        return 2
+
+    daily = app.flow("daily", once=lambda now: "today")
+    daily.step(report, after=[daily.step(load)])
+    started = await daily.start()
+    found = (await caller().get(f"{RUNS}/{started['load'].run}/lineage")).json()
+    assert ([each["step"] for each in found["after"]], found["before"]) == (["report"], [])
+    found = (await caller().get(f"{RUNS}/{started['report'].run}/lineage")).json()
+    assert ([each["step"] for each in found["before"]], found["after"]) == (["load"], [])
