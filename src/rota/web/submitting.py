@@ -34,12 +34,17 @@ class Made(Struct, frozen=True):
 
 
 async def call_named(
-    call: Call[Any, Any], task: str, args: dict[str, object], options: Options, unknown_ok: bool
+    call: Call[Any, Any],
+    task: str,
+    args: dict[str, object],
+    options: Options,
+    unknown_ok: bool,
+    right: Right = Right.SUBMIT,
 ) -> Made:
     """Return the call of `task` with `args` by name. The code of this process checks the arguments if it has the task;
     else the published spec says how to call it."""
-    if not call.principal.may(Right.SUBMIT, task):
-        raise Problem(403, f"{call.principal.name} needs the right {Right.SUBMIT} for the task {task}")
+    if not call.principal.may(right, task):
+        raise Problem(403, f"{call.principal.name} needs the right {right} for the task {task}")
     try:
         known = core_of(call.app).registry.names().get(check_name(task))
         if known is not None:

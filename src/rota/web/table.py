@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rota.web.api import run_changes, runs, service, tasks
+from rota.web.api import run_changes, runs, schedule_actions, schedules, service, tasks, triggers
 from rota.web.routes import Route
 
 ROUTES: list[Route[Any, Any]] = [
@@ -10,4 +10,7 @@ ROUTES: list[Route[Any, Any]] = [
     *runs.ROUTES,
     *run_changes.ROUTES,
     *tasks.ROUTES,
+    *schedules.ROUTES,
+    *schedule_actions.ROUTES,
+    *triggers.ROUTES,
 ]

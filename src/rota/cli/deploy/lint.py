@@ -1,7 +1,6 @@
 """`rota lint`: what may be wrong with schedules, and with tasks that are done once."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from msgspec import Struct
 from rich.console import Group, RenderableType
@@ -14,12 +13,11 @@ from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show, columns
 from rota.cli.render.text import one_line, plural
-from rota.domain.lint import Finding, LintTarget, lint
+from rota.domain.lint import Finding
 from rota.domain.schedule import Schedule
-from rota.domain.timing import moment
-from rota.domain.triggers import Trigger
 from rota.views.forecast import Inventory
-from rota.views.schedules import policy_of, words_of
+from rota.views.schedules import words_of
+from rota.views.triggers import schedule_findings
 
 COLUMNS = columns("schedule", "level", "code", "message", "hint", "task")
 
@@ -58,29 +56,8 @@ def linted(inventory: Inventory) -> Iterator[Linted]:
     for id, schedule in sorted((ours | declared).items()):
         if id in ours and ours[id].ended and ours[id].trigger == schedule.trigger:
             continue  # it has ended and never fires again
-        yield Linted(schedule, _findings(schedule, inventory))
-
-
-def _findings(schedule: Schedule, inventory: Inventory) -> list[Finding]:
-    policy = policy_of(schedule)
-    now: datetime = moment(inventory.now)
-    try:
-        trigger = Trigger.parse(schedule.trigger)
-    except ValueError as error:
-        return [Finding("unreadable", "error", f"Its trigger cannot be read: {error}.", "Put it again.")]
-    if schedule.deadline is not None:  # it makes no runs: only its times can be wrong
-        return lint(LintTarget(trigger=trigger, zone=inventory.tz), now)
-    target = LintTarget(
-        trigger=trigger if schedule.anchor is None else trigger.anchored(moment(schedule.anchor)),
-        zone=inventory.tz,
-        overlap=schedule.overlap,
-        catch_up=schedule.catch_up,
-        grace=schedule.grace,
-        duration=inventory.durations.get(schedule.task),
-        timeout=policy.timeout,
-        retry=policy.retry,
-    )
-    return lint(target, now)
+        duration = inventory.durations.get(schedule.task)
+        yield Linted(schedule, schedule_findings(schedule, inventory.tz, inventory.now, duration))
 
 
 def _record(schedule: Schedule, finding: Finding) -> dict[str, object]:

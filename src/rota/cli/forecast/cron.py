@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
+import msgspec
 from cyclopts import Parameter
-from msgspec.structs import asdict
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,13 +14,11 @@ from rota.cli.options.parameters import Shared
 from rota.cli.options.target import Target
 from rota.cli.options.times import read_instant
 from rota.cli.render.show import Column, Show
-from rota.cli.render.text import iso, span
-from rota.domain.lint import Finding, LintTarget, lint
-from rota.domain.triggers import Trigger
-from rota.domain.triggers.words import WEEKDAYS
-from rota.domain.triggers.zones import zone_name
+from rota.cli.render.text import span
+from rota.domain.lint import Finding
 from rota.errors import InvalidOptions
-from rota.views.schedules import own_zone
+from rota.views.triggers import read_trigger, trigger_view
+from rota.views.values import record
 
 MOST = 1000
 STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -64,19 +61,12 @@ def cron(
     if not 1 <= count <= MOST:
         raise InvalidOptions(f"--count {count}: from 1 to {MOST}")
     tz = tz or target.configured_tz()
-    trigger, zone = _read(" ".join((expr, *more)), tz)
+    trigger, zone = read_trigger(" ".join((expr, *more)), tz)
     now = datetime.now(UTC).replace(microsecond=0) if start is None else read_instant(start, "--from", zone)
-    fires = [_record(fire, now, zone) for fire in _fires(trigger, now, count)]
-    findings = lint(LintTarget(trigger=trigger, zone=tz), now)
+    found = trigger_view(trigger, zone, tz, now, count)
+    fires, findings = [record(fire) for fire in found.fires], found.findings
     if show.json:
-        answer = {
-            "text": str(trigger),
-            "words": trigger.describe(),
-            "zone": zone.key,
-            "from": _utc(now),
-            "fires": fires,
-        }
-        show.value(answer | {"findings": [asdict(finding) for finding in findings]})
+        show.value(msgspec.to_builtins(found))
     elif show.terminal:
         show.line(f"{trigger.describe()}\n{trigger}\n")
         show.records(fires, COLUMNS, "It does not fire.")
@@ -87,39 +77,6 @@ def cron(
         show.records(fires, COLUMNS)
         for finding in findings:
             show.note(f"{finding.level}: {finding.message} {finding.hint}")
-
-
-def _read(text: str, tz: str | None) -> tuple[Trigger, ZoneInfo]:
-    """Return the trigger in its zone, and the zone to show it in."""
-    try:
-        zone = zone_name(tz)
-        trigger = Trigger.parse(text)
-        if zone is not None:
-            trigger = trigger.in_zone(zone)
-    except ValueError as error:
-        raise InvalidOptions(str(error)) from None
-    return trigger, ZoneInfo(zone or own_zone(trigger) or "UTC")
-
-
-def _fires(trigger: Trigger, now: datetime, count: int) -> list[datetime]:
-    try:
-        return trigger.anchored(now).upcoming(now, count)
-    except ValueError:  # exclusions leave nothing; lint says so
-        return []
-
-
-def _record(fire: datetime, now: datetime, zone: ZoneInfo) -> dict[str, object]:
-    local = fire.astimezone(zone)
-    return {
-        "weekday": WEEKDAYS[local.isoweekday() % 7],
-        "local": local.isoformat(timespec="milliseconds" if fire.microsecond else "seconds"),
-        "utc": _utc(fire),
-        "left": (fire - now).total_seconds(),
-    }
-
-
-def _utc(instant: datetime) -> str:
-    return iso(instant.timestamp())
 
 
 def _screen(instant: object) -> str:

@@ -1,0 +1,43 @@
+"""Triggers: explain one that nobody has put yet."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from rota.domain.intake import instant
+from rota.errors import InvalidOptions
+from rota.views.triggers import TriggerView, read_trigger, trigger_view
+from rota.web.rights import Right
+from rota.web.routes import API, Answer, Call, NoQuery, Route, post
+
+
+class TriggerBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`text` is a trigger such as `daily 09:00`. `tz` is its zone, if it names none. `after`: as if it were then."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=1000)]
+    tz: Annotated[str, Meta(max_length=100)] | None = None
+    after: datetime | None = None
+    count: Annotated[int, Meta(ge=1, le=500)] = 10
+
+
+async def explain(call: Call[NoQuery, TriggerBody]) -> Answer:
+    body = call.body
+    tz = body.tz or call.app.settings.tz
+    trigger, zone = read_trigger(body.text, tz)
+    now = datetime.fromtimestamp(await call.client.now() if body.after is None else _unix(body.after), UTC)
+    # in a thread, because a search through excluded fires may take a while
+    return Answer(await asyncio.to_thread(trigger_view, trigger, zone, tz, now, body.count))
+
+
+def _unix(moment: datetime) -> float:
+    try:
+        return instant(moment, "after")
+    except (TypeError, ValueError) as error:
+        raise InvalidOptions(str(error)) from None
+
+
+ROUTES: list[Route[Any, Any]] = [
+    post(f"{API}/triggers/explain", "Explain a trigger", Right.READ, explain, TriggerBody, {200: TriggerView})
+]

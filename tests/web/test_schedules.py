@@ -1,0 +1,143 @@
+"""Schedules and triggers over HTTP."""
+
+from datetime import UTC, datetime
+
+from rota import DailyAt, Rota
+from rota.testing import StoreClock
+from tests.web.conftest import Caller
+
+SCHEDULES = "/api/v1/schedules"
+REPORT = {"trigger": "daily 09:00 Europe/Paris", "task": "add", "args": {"a": 1}}
+
+
+async def test_a_schedule_is_added_read_replaced_and_deleted(caller: Caller) -> None:
+    http = caller()
+    made = await http.put(f"{SCHEDULES}/report", json=REPORT, headers={"If-None-Match": "*"})
+    assert (made.status_code, made.json()["words"], made.json()["findings"]) == (
+        201,
+        "every day at 09:00, Paris time",
+        [],
+    )
+    read = await http.get(f"{SCHEDULES}/report")
+    assert (read.headers["ETag"], read.json()["args"]) == (made.headers["ETag"], {"a": 1})
+    assert read.json()["upcoming"][0] == read.json()["next_at"]
+    changed = await http.put(
+        f"{SCHEDULES}/report", json={**REPORT, "args": {"a": 2}}, headers={"If-Match": read.headers["ETag"]}
+    )
+    assert (changed.status_code, changed.json()["args"]) == (200, {"a": 2})
+    assert changed.headers["ETag"] != read.headers["ETag"]
+    assert (await http.delete(f"{SCHEDULES}/report", headers={"If-Match": '"0"'})).status_code == 412
+    assert (await http.delete(f"{SCHEDULES}/report", headers={"If-Match": changed.headers["ETag"]})).status_code == 204
+    assert (await http.get(f"{SCHEDULES}/report")).status_code == 404
+
+
+async def test_nobody_replaces_a_version_that_they_have_not_read(caller: Caller) -> None:
+    http, path = caller(), f"{SCHEDULES}/reports/of/ada"
+    assert (await http.put(path, json=REPORT, headers={"If-Match": '"1"'})).status_code == 412
+    first = await http.put(path, json=REPORT)
+    assert first.status_code == 201
+    unconditional = await http.put(path, json=REPORT)
+    assert (unconditional.status_code, unconditional.headers["ETag"]) == (428, first.headers["ETag"])
+    assert (await http.put(path, json=REPORT, headers={"If-None-Match": "*"})).status_code == 412
+    assert (await http.put(path, json=REPORT, headers={"If-Match": '"77"'})).status_code == 412
+    await http.post(f"{path}/pause", json={"note": "maintenance"})
+    assert (await http.put(path, json=REPORT, headers={"If-Match": first.headers["ETag"]})).status_code == 412
+
+
+async def test_a_schedule_of_the_code_is_changed_in_the_code(app: Rota, caller: Caller) -> None:
+    @app.task(schedule=DailyAt(3, tz="UTC"))
+    async def nightly() -> None: ...
+
+    async with app:
+        pass
+    http = caller()
+    tag = (await http.get(f"{SCHEDULES}/nightly")).headers["ETag"]
+    taken = await http.put(f"{SCHEDULES}/nightly", json=REPORT, headers={"If-Match": tag})
+    assert (taken.status_code, app.settings.name in taken.json()["detail"]) == (409, True)
+    assert (await http.delete(f"{SCHEDULES}/nightly")).status_code == 409
+    assert (await http.post(f"{SCHEDULES}/nightly/pause", json={})).json() == {"changed": True}
+
+
+async def test_a_wrong_schedule_is_refused_with_what_is_wrong(caller: Caller) -> None:
+    http = caller()
+    for body, pointer in (
+        ({**REPORT, "trigger": "sometimes"}, "/trigger"),
+        ({**REPORT, "trigger": "0 0 30 2 *"}, "/trigger"),
+        ({**REPORT, "args": {"c": 1}}, "/args"),
+        ({**REPORT, "args": {"a": "***"}}, "/args"),
+        ({**REPORT, "when": "never"}, "/when"),
+    ):
+        answer = await http.put(f"{SCHEDULES}/wrong", json=body)
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, pointer), body
+    assert (await http.put(f"{SCHEDULES}/wrong", json={**REPORT, "task": "ad"})).status_code == 404
+    assert (await http.get(f"{SCHEDULES}/wrong")).status_code == 404
+
+
+async def test_schedules_are_listed_by_filter_a_page_at_a_time(caller: Caller) -> None:
+    http = caller()
+    for name in ("a", "b", "c"):
+        await http.put(f"{SCHEDULES}/{name}", json=REPORT)
+    await http.put(f"{SCHEDULES}/d", json={**REPORT, "task": "greet", "args": {"user": "ada"}})
+    await http.post(f"{SCHEDULES}/b/pause", json={})
+    page = (await http.get(SCHEDULES, params={"limit": 3})).json()
+    rest = (await http.get(SCHEDULES, params={"limit": 3, "cursor": page["next"]})).json()
+    assert ([each["id"] for each in [*page["items"], *rest["items"]]], rest["next"]) == (["a", "b", "c", "d"], None)
+
+    async def ids(role: str = "admin", **params: str) -> list[str]:
+        return [each["id"] for each in (await caller(role).get(SCHEDULES, params=params)).json()["items"]]
+
+    assert (await ids(paused="true"), await ids(task="greet"), await ids(q="GREE")) == (["b"], ["d"], ["d"])
+    assert await ids("viewer:greet") == ["d"]
+    assert (await caller("viewer:greet").get(f"{SCHEDULES}/a")).status_code == 404
+    assert (await caller("viewer").get(f"{SCHEDULES}/d")).json()["args"] is None
+
+
+async def test_runs_are_made_now_and_for_past_ticks(app: Rota, caller: Caller) -> None:
+    http = caller()
+    await http.put(f"{SCHEDULES}/hourly", json={**REPORT, "trigger": "0 * * * *", "overlap": "allow"})
+    now = await http.post(f"{SCHEDULES}/hourly/run-now", json={})
+    assert (now.status_code, now.headers["Location"]) == (201, f"/api/v1/runs/{now.json()['run']}")
+    later = StoreClock(app.backend).move(hours=3)
+    span = {"from": datetime(2020, 1, 1, tzinfo=UTC).isoformat(), "to": later.isoformat()}
+    too_much = await http.post(f"{SCHEDULES}/hourly/backfill", json=span)
+    assert (too_much.status_code, "1,000" in too_much.json()["detail"]) == (422, True)
+    ticks = (await http.get(f"{SCHEDULES}/hourly/ticks", params={"limit": 3})).json()["items"]
+    span["from"] = ticks[0]["nominal"]
+    dry = await http.post(f"{SCHEDULES}/hourly/backfill", json=span)
+    assert (dry.status_code, {item["run"] for item in dry.json()["items"]}) == (200, {None})
+    real = await http.post(f"{SCHEDULES}/hourly/backfill", json={**span, "dry_run": False})
+    assert (real.status_code, [item["created"] for item in real.json()["items"]]) == (202, [True, True, True])
+    again = await http.post(f"{SCHEDULES}/hourly/backfill", json={**span, "dry_run": False})
+    assert [item["created"] for item in again.json()["items"]] == [False, False, False]
+
+
+async def test_a_run_in_the_way_of_run_now_is_named(caller: Caller) -> None:
+    http = caller()
+    await http.put(f"{SCHEDULES}/report", json=REPORT)
+    first = (await http.post(f"{SCHEDULES}/report/run-now", json={})).json()["run"]
+    again = await http.post(f"{SCHEDULES}/report/run-now", json={})
+    assert (again.status_code, again.json()["run"]) == (409, first)
+
+
+async def test_ticks_are_past_with_their_runs_and_to_come(app: Rota, caller: Caller) -> None:
+    http = caller()
+    await http.put(f"{SCHEDULES}/hourly", json={**REPORT, "trigger": "every 1h"})
+    StoreClock(app.backend).move(hours=1, minutes=1)
+    async with app:
+        waiting = {"task": "add", "state": "succeeded"}
+        while not (await http.get("/api/v1/runs", params=waiting)).json()["items"]:
+            await app.client().news(1.0)
+    ticks = (await http.get(f"{SCHEDULES}/hourly/ticks", params={"limit": 4})).json()["items"]
+    assert [tick["past"] for tick in ticks] == [True, False, False, False]
+    assert (ticks[0]["outcome"], ticks[0]["run"] is None) == ("succeeded", False)
+    few = await http.get(f"{SCHEDULES}/hourly/ticks", params={"from": ticks[1]["nominal"], "to": ticks[2]["nominal"]})
+    assert [tick["nominal"] for tick in few.json()["items"]] == [ticks[1]["nominal"], ticks[2]["nominal"]]
+
+
+async def test_a_trigger_is_explained(caller: Caller) -> None:
+    body = {"text": "daily 02:30", "tz": "Europe/Paris", "after": "2026-03-28T12:00:00Z", "count": 2}
+    found = (await caller("viewer").post("/api/v1/triggers/explain", json=body)).json()
+    assert (found["zone"], found["from"], len(found["fires"])) == ("Europe/Paris", "2026-03-28T12:00:00.000Z", 2)
+    assert found["findings"], "the clock is changed that night"
+    for wrong in ({"text": "sometimes"}, {"text": "daily 02:30", "tz": "../etc/passwd"}):
+        assert (await caller().post("/api/v1/triggers/explain", json=wrong)).status_code == 422
