@@ -36,6 +36,7 @@ _PARTS = (
     "marking",
     "naming",
     "naming_runs",
+    "naming_limits",
     "needing",
     "noting",
     "offering",
@@ -88,6 +89,7 @@ from storekit.contract.leasing import LeaseContract  # noqa: E402
 from storekit.contract.limiting import LimitChangeContract, LimitContract  # noqa: E402
 from storekit.contract.marking import MarkContract  # noqa: E402
 from storekit.contract.naming import NamingContract  # noqa: E402
+from storekit.contract.naming_limits import NamedLimitContract  # noqa: E402
 from storekit.contract.naming_runs import OwnIdContract  # noqa: E402
 from storekit.contract.needing import BehindContract, NeedsContract  # noqa: E402
 from storekit.contract.noting import NoteContract  # noqa: E402
@@ -153,6 +155,7 @@ class StoreContract(
     FilterContract,
     NamingContract,
     OwnIdContract,
+    NamedLimitContract,
     SweepContract,
     ForgetContract,
     BehindContract,

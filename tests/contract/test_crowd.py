@@ -1,13 +1,17 @@
 """The crowd and the races of the contract, for longer and with more than one fortune."""
 
+import random
 from pathlib import Path
 
 import pytest
 
+from rota.store import Backend
 from rota.stores.memory import MemoryBackend
 from rota.stores.postgres import PostgresBackend
 from rota.stores.sqlite import SqliteBackend
+from storekit.contract import Stage
 from storekit.contract.crowding import crowd
+from storekit.contract.naming_limits import never_exceeded
 from storekit.contract.racing import MANNERS, Manner, race
 from storekit.servers import redis_kinds
 from tests.contract.test_redis import a_namespace_of
@@ -63,3 +67,27 @@ async def test_redis_lets_every_child_go_once(servers: Servers, kind: str, manne
 @pytest.mark.parametrize("manner", MANNERS)
 async def test_postgres_lets_every_child_go_once(postgres_backend: PostgresBackend, manner: Manner) -> None:
     await race(postgres_backend, 1000, manner)
+
+
+async def exceed(backend: Backend) -> None:
+    async with backend.open() as store:
+        await never_exceeded(Stage(backend, store), random.Random(SEEDS[0]), 10_000)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+async def test_memory_and_sqlite_never_exceed_a_named_limit(tmp_path: Path) -> None:
+    await exceed(MemoryBackend())
+    await exceed(SqliteBackend(tmp_path / "rota.db"))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+async def test_redis_never_exceeds_a_named_limit(servers: Servers) -> None:
+    await exceed(a_namespace_of(servers.get("valkey-9").url))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+async def test_postgres_never_exceeds_a_named_limit(postgres_backend: PostgresBackend) -> None:
+    await exceed(postgres_backend)

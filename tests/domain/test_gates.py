@@ -1,6 +1,7 @@
 """Gates: how many may start, and when."""
 
 from bisect import bisect_left
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -127,7 +128,7 @@ def test_a_key_that_is_full_does_not_open_by_the_clock() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"total": 0}, {"per_key": 0}, {"total": True}, {"per_key": 1.5}, {}])
-def test_a_limit_that_makes_no_sense_is_refused(bad: dict[str, int]) -> None:
+def test_a_limit_that_makes_no_sense_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^Limit\("):
         Limit(**bad)
 

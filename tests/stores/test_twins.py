@@ -19,6 +19,7 @@ SQL = sorted((Path(schema.__file__).parent / "functions").glob("*.sql"))
 NOT_IN_LUA = {
     "arrival_of": "task_of and serves read the name of a lane",
     "choose": "walk and consider: the lanes are read one after the other",
+    "count_named": "part of lease",
     "keep_schedule": "put_schedule, and arrive at its two callers",
     "pause_task": "a branch of control_task",
     "ready": "a test in freed: a letter says the same",
@@ -31,6 +32,7 @@ NOT_IN_LUA = {
 NOT_IN_SQL = {
     "arrival_of": "lane_name, the other way round",
     "choose": "take, take_all and take_lane: one statement chooses",
+    "count_named": "part of take",
     "drop": "a branch of control_task",
     "expire_due": "claim and sweep read the late runs and call expire",
     "gate_of": "part of take",

@@ -29,6 +29,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "enabled_here": True,
         "paused": False,
         "limit": None,
+        "limits": [],
         "rate": None,
         "activity": None,
         "priority": 0,
@@ -108,7 +109,7 @@ def test_limits_and_pauses_are_told(project: Project) -> None:
     (whole,) = project.rota("-A", "gated:app", "tasks", "--json").json
 
     assert (row["limit"], row["rate"], row["held"]) == ("10, 1 per key", "100/min", "disabled, paused")
-    assert whole["limit"] == {"total": 10, "per_key": 1}
+    assert whole["limit"] == {"total": 10, "per_key": 1, "name": None}
     assert whole["rate"] == {"n": 100, "per": 60, "burst": 1, "per_key": False}
     assert (whole["enabled"], whole["paused"]) == (False, True)
 

@@ -161,7 +161,7 @@ class Core:
             backend or self.backend,
             {name: definition_of(task).handler() for name, task in registry.names().items()}
             | {OPERATION: operation_handler(lambda: self.client, self.submitter)},
-            registry.specs(),
+            registry.published(),
             tuning or self.tuning,
             hooks or self.hooks,
             resources or self.resources,

@@ -9,9 +9,10 @@ from rota.domain.flow import OnFailure
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
 from rota.domain.period_formats import Formats
+from rota.domain.policy import Limit
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, limit_row
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
 from rota.engine.middleware import Middleware, check_middleware
@@ -63,6 +64,7 @@ class Registry:
         self.flows: dict[str, Flow] = {}
         self.formats = Formats()
         """How the app writes its periods: the `format` of each kind of period that the code names."""
+        self._limits: dict[str, tuple[Limit, str]] = {}  # the named limits of the code, each with its first task
         self._settings = settings
         self._submitter = submitter
 
@@ -121,9 +123,23 @@ class Registry:
             self.formats.learn(definition.once)
         except ValueError as error:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
+        self._name_limits(definition)
         definition.schedule(settings.tz, settings.name)  # raises if the schedule cannot be made
         self.tasks[task.name] = task
         return task
+
+    def _name_limits(self, definition: Definition) -> None:
+        """Learn the named limits of a task. In one app, a name has one number in the code; the settings win over it."""
+        for limit in definition.spec.limits:
+            known, task = self._limits.setdefault(limit.name or "", (limit, definition.name))
+            if known.total != limit.total:
+                raise InvalidOptions(
+                    f"task {definition.name}: Limit({limit.total}, name={limit.name!r}), but {task} has "
+                    f"{known.total}: a named limit has one number; [limits.{limit.name}] total in rota.toml changes it"
+                )
+        numbers = self._settings.limits
+        limits = tuple(replace(each, total=numbers.get(each.name or "", each.total)) for each in definition.spec.limits)
+        definition.spec = replace(definition.spec, limits=limits)
 
     def names(self) -> dict[str, AnyTask]:
         """Return the tasks by their names and by their aliases."""
@@ -146,3 +162,9 @@ class Registry:
     def specs(self) -> list[TaskSpec]:
         """Return the specs that a worker publishes when it starts: one for each name and alias of a task."""
         return [replace(definition_of(task).spec, name=name) for name, task in self.names().items()]
+
+    def published(self) -> list[TaskSpec]:
+        """Return all that a worker publishes when it starts: the numbers of the named limits, and the specs."""
+        specs = self.specs()
+        limits = {limit.name: limit for spec in specs for limit in spec.limits}
+        return [*(limit_row(limit) for limit in limits.values()), *specs]

@@ -16,7 +16,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
 from rota.domain.run import NewRun, Run
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
@@ -160,7 +160,10 @@ class Client:
         return await self._send(lambda store: store.mark(edits))
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        return await self._send(lambda store: store.rows(kind, query))
+        reply = await self._send(lambda store: store.rows(kind, query))
+        if kind is TaskSpec and query.names is None:  # the rows of named limits are no tasks
+            return Reply(reply.now, [row for row in reply.items if LIMIT_ROW not in getattr(row, "name", "")])
+        return reply
 
     async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
         return await self._send(lambda store: store.stats(minutes))

@@ -1,6 +1,7 @@
 """Gates: may one more run of a limited task start now? The number of running runs changes in the transaction that
 adds or ends a lease."""
 
+from collections.abc import Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -35,10 +36,26 @@ class RateState(Struct, frozen=True):
         return RateState(max(self.full_at, now) + rate.interval)
 
 
+class NamedRoom:
+    """How many more runs may start under one named limit, during one claim. The gates of its tasks share it."""
+
+    def __init__(self, row: str, left: int) -> None:
+        self.row = row
+        self.left = left
+
+
 class Gate:
     """The gate of one task during one claim: it counts the runs that run already and those that the claim takes."""
 
-    def __init__(self, limit: Limit | None, rate: Rate | None, running: int, task_rate: RateState) -> None:
+    def __init__(
+        self,
+        limit: Limit | None,
+        rate: Rate | None,
+        running: int,
+        task_rate: RateState,
+        named: Sequence[NamedRoom] = (),
+    ) -> None:
+        self.named = named
         self.limit = limit
         self.rate = rate
         self._running = running
@@ -71,11 +88,15 @@ class Gate:
     def shut(self, now: float) -> bool:
         if self.limit and self.limit.total and self._running >= self.limit.total:
             return True
+        if any(room.left <= 0 for room in self.named):
+            return True
         return bool(self.rate and not self.rate.per_key and self._rates[""].opens_at(self.rate) > now)
 
     def take(self, key: str | None, now: float) -> None:
         """Count one more run that starts."""
         self._running += 1
+        for room in self.named:
+            room.left -= 1
         if key is not None:
             self._keys[key] = self._keys.get(key, 0) + 1
         name = key if self.rate and self.rate.per_key else ""

@@ -145,10 +145,14 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 
 
 class Limit(Struct, frozen=True, omit_defaults=True):
-    """How many runs of a task may run at once: in total, and for each key. They are counted from leases."""
+    """How many runs of a task may run at once: in total, and for each key. They are counted from leases.
+
+    A limit with a `name` is shared: all tasks that have it count together, in every app of the store.
+    """
 
     total: int | None = None
     per_key: int | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("total", self.total), ("per_key", self.per_key)):
@@ -156,6 +160,16 @@ class Limit(Struct, frozen=True, omit_defaults=True):
                 raise ValueError(f"Limit({name}={value!r}): a whole number from 1, or None for no limit")
         if self.total is None and self.per_key is None:
             raise ValueError("Limit() limits nothing: give total, per_key or both")
+        if self.name is not None:
+            _check_limit_name(self)
+
+
+def _check_limit_name(limit: Limit) -> None:
+    name = limit.name
+    if not isinstance(name, str) or not 0 < len(name) <= 100 or not name.isprintable() or " " in name:
+        raise ValueError(f"Limit(name={name!r}): 1 to 100 printable characters without spaces")
+    if limit.total is None or limit.per_key is not None:
+        raise ValueError(f"Limit(name={name!r}): a named limit has a total and no per_key")
 
 
 class Rate(Struct, frozen=True, omit_defaults=True):

@@ -1,5 +1,6 @@
 """TaskSpec: what the code declares of a task, published to the store so that every process can read it."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,6 +15,21 @@ from rota.domain.user_key import UserKey
 
 NamedByCode = Literal["code"]
 """The `once` of a task whose periods a function names: only a process that has the code can name a period."""
+
+
+LIMIT_ROW = "limit "
+"""A named limit is stored as the spec of a task of this name and the name of the limit. Its `limit` is the number. No
+task can have such a name, because the name of a task has no space."""
+
+
+def limit_row(limit: Limit) -> "TaskSpec":
+    """Return the row that has the number of a named limit."""
+    return TaskSpec(f"{LIMIT_ROW}{limit.name}", limit=Limit(limit.total))
+
+
+def limited_by(specs: "Iterable[TaskSpec]", rows: Sequence[str]) -> list[str]:
+    """Return the tasks that count against one of the named limits of these rows."""
+    return [spec.name for spec in specs if any(f"{LIMIT_ROW}{limit.name}" in rows for limit in spec.limits)]
 
 
 class TaskSpec(Struct, frozen=True, omit_defaults=True):
@@ -43,6 +59,8 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     queue: str = DEFAULT_QUEUE
     keep: Retention | None = None
     """How long the ended runs of the task are kept; None: as the settings say."""
+    limits: tuple[Limit, ...] = ()
+    """The named limits that runs of the task count against, by name."""
 
     @property
     def starts_nothing(self) -> bool:
@@ -52,4 +70,4 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     @property
     def gated(self) -> bool:
         """Whether a limit or a rate decides when runs of the task start."""
-        return self.limit is not None or self.rate is not None
+        return self.limit is not None or self.rate is not None or bool(self.limits)

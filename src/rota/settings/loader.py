@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 from msgspec import Struct
 
+from rota.domain.policy import Limit
 from rota.domain.text import did_you_mean, masked
 from rota.errors import InvalidOptions
 from rota.settings.model import Path, Settings, fold
@@ -28,7 +29,8 @@ def load(**keywords: object) -> Settings:
         values["url"] = from_environment(values["url"], f"{raw['url',].written}{values['url']!r}")
     names = dict.fromkeys(path[1] for path in raw if path[0] == "tasks")
     tasks = {name: _override(name, raw) for name in names}
-    return Settings(**values, tasks=tasks, sources=sources)
+    limits = {path[1]: _number_of(path[1], each) for path, each in raw.items() if path[0] == "limits"}
+    return Settings(**values, tasks=tasks, limits=limits, sources=sources)
 
 
 def explain(settings: Settings) -> list[tuple[str, object, str]]:
@@ -40,6 +42,9 @@ def explain(settings: Settings) -> list[tuple[str, object, str]]:
     for task, override in sorted(settings.tasks.items()):
         for path, value in _leaves(("tasks", task), override):
             rows.append((".".join(path), value, settings.source(*path)))
+    rows += [
+        (f"limits.{name}.total", n, settings.source("limits", name, "total")) for name, n in settings.limits.items()
+    ]
     return rows
 
 
@@ -101,6 +106,15 @@ def _override(task: str, raw: dict[Path, RawValue]) -> TaskOverride:
     except ValueError as error:
         sources = " and ".join(sorted({each.source for each in own.values()}))
         raise InvalidOptions(f"{sources}: task {task}: {error}") from None
+
+
+def _number_of(name: str, raw: RawValue) -> int:
+    total: int = read(int, raw)
+    try:
+        Limit(total, name=name)
+    except ValueError as error:
+        raise InvalidOptions(f"{raw.source}: limits.{name}: {error}") from None
+    return total
 
 
 def _leaves(path: Path, part: Struct) -> list[tuple[Path, object]]:

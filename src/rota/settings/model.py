@@ -60,6 +60,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     patience: Annotated[Seconds, says("Seconds within which a submit reaches the store, or raises.")] = RETRY_WINDOW
     debug: Annotated[bool, says("Show tracebacks on the command line.")] = False
     tasks: Annotated[dict[str, TaskOverride], says("What is changed of single tasks.")] = {}
+    limits: Annotated[dict[str, int], says("The numbers of named limits: `[limits.gpu]` `total = 4`.")] = {}
     sources: Annotated[dict[Path, str], says("Where each value came from that is not a default.")] = {}
 
     def __post_init__(self) -> None:

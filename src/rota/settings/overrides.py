@@ -1,6 +1,6 @@
 """Overrides: the options of a task that an operator changes without touching the code."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
 from msgspec import UNSET, Struct, UnsetType
@@ -151,6 +151,8 @@ def _combined(name: str, base: object, part: Struct) -> object:
     given, kind = fields_set(part), PARTS[name][1]
     if kind is Activity:
         given = _activity(base, given)
+    if kind is Limit and _has_named(base):
+        return _limits(base, given)
     if isinstance(base, Struct):
         return replace(base, **given)
     if base is not None:
@@ -158,6 +160,18 @@ def _combined(name: str, base: object, part: Struct) -> object:
     if kind is Rate and "n" not in given:
         raise ValueError("the settings change a rate and the code has none; say its n as well")
     return kind(**given)
+
+
+def _has_named(base: object) -> bool:
+    return isinstance(base, Sequence) or (isinstance(base, Limit) and base.name is not None)
+
+
+def _limits(base: object, given: dict[str, Any]) -> list[object]:
+    """Return the limits of a task that has named ones: the settings of the task change the one without a name."""
+    limits: list[object] = [base] if isinstance(base, Limit) else list(cast("Sequence[object]", base))
+    own = [each for each in limits if isinstance(each, Limit) and each.name is None]
+    others = [each for each in limits if each not in own]
+    return [*others, replace(own[0], **given) if own else Limit(**given)]
 
 
 def _activity(base: object, given: dict[str, Any]) -> dict[str, Any]:

@@ -155,6 +155,9 @@ lease = "10s"             # seconds, or 30s, 5m, 2h, 1d
 [tasks.resize]
 enabled = false
 retry = { limit = 5, delay = "1m" }
+
+[limits.gpu]
+total = 4                 # the number of the limit that tasks name with Limit(2, name="gpu")
 ```
 
 ## Of a process

@@ -20,7 +20,7 @@ from rota.settings.urls import REDIS_PARTS, redis_url
 log = logging.getLogger("rota")
 
 PREFIX = "ROTA_"
-FIELDS = [name for name in Settings.__struct_fields__ if name not in ("tasks", "sources")]
+FIELDS = [name for name in Settings.__struct_fields__ if name not in ("tasks", "limits", "sources")]
 VARIABLES = [*(PREFIX + name.upper() for name in FIELDS), *REDIS_PARTS, TRUST]
 TASKS = "ROTA_TASKS__"
 
@@ -83,10 +83,20 @@ def _in_tree(tree: Mapping[str, object], layer: Layer) -> Iterator[tuple[Path, R
         if key == "tasks":
             for name, table in layer.table("tasks", value).items():
                 yield from _in_task(name, layer.table(f"tasks.{name}", table), layer)
+        elif key == "limits":
+            for name, table in layer.table("limits", value).items():
+                yield from _in_limit(name, layer.table(f"limits.{name}", table), layer)
         elif key not in FIELDS:
-            raise _unknown(layer.prefix, key, [*FIELDS, "tasks"])
+            raise _unknown(layer.prefix, key, [*FIELDS, "tasks", "limits"])
         elif value is not None:
             yield (key,), layer.raw(key, value)
+
+
+def _in_limit(name: str, table: Mapping[str, object], layer: Layer) -> Iterator[tuple[Path, RawValue]]:
+    for key, value in table.items():
+        if key != "total":
+            raise _unknown(f"{layer.prefix}limits.{name}.", key, ["total"])
+        yield ("limits", name, key), layer.raw(f"limits.{name}.{key}", value)
 
 
 def _in_task(task: str, table: Mapping[str, object], layer: Layer) -> Iterator[tuple[Path, RawValue]]:

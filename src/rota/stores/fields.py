@@ -201,8 +201,9 @@ SETTLEMENT_FIELDS = (
 requeue. `attempt` is what the worker knows of the attempt; each store writes it in its own form."""
 SETTLEMENT: dict[str, Kind] = {field.name: field.kind for field in SETTLEMENT_FIELDS}
 
-LEASE = ("fence", "worker", "n", "claimed_at", "until", "cancel", "pause")
-"""The fields of a lease in Redis: the claim that took the run, and the commands that the run got since."""
+LEASE = ("fence", "worker", "n", "claimed_at", "until", "cancel", "pause", "limits")
+"""The fields of a lease in Redis: the claim that took the run, the commands that the run got since, and the rows of the
+named limits that the lease counts against; most leases have none and end before."""
 
 
 def names(fields: Iterable[Field | PutField]) -> list[str]:

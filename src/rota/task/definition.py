@@ -25,7 +25,7 @@ from rota.engine.handler import ExecutorName, Handler
 from rota.engine.middleware import Middleware, check_middleware
 from rota.errors import InvalidArguments, InvalidOptions
 from rota.task.call import Call, touch_terms
-from rota.task.options import TaskOptions, check_together, guards_of, timed_by
+from rota.task.options import TaskOptions, check_together, guards_of, limits_of, timed_by
 from rota.task.submitter import Submitter
 
 if TYPE_CHECKING:
@@ -96,10 +96,12 @@ class Definition:
             lost=options.get("lost", "retry"),
             max_losses=options.get("max_losses", 5),
         )
+        limit, named = limits_of(options)
         return TaskSpec(
             self.name,
             enabled=options.get("enabled", True),
-            limit=options.get("limit"),
+            limit=limit,
+            limits=named,
             rate=options.get("rate"),
             description=self.description.split("\n")[0][:DESCRIPTION_LIMIT],
             executor=self.executor,

@@ -26,6 +26,10 @@ def _are_names(value: object) -> bool:
     return _is_list(value) and all(map(is_text, members(value)))
 
 
+def _are_limits(value: object) -> bool:
+    return _is_list(value) and all(isinstance(each, Limit) for each in members(value))
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and is_whole(value) and value >= 1
 
@@ -51,7 +55,10 @@ TASK: dict[str, Kind] = {
         'a template such as key="{path}", a UserKey(), or None for no key',
     ),
     "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
-    "limit": Kind(optional(instance_of(Limit)), "write limit=Limit(3) for 3 at once, or None for no limit"),
+    "limit": Kind(
+        optional(lambda value: isinstance(value, Limit) or _are_limits(value)),
+        'write limit=Limit(3) for 3 at once, a list such as [Limit(5), Limit(2, name="gpu")], or None for no limit',
+    ),
     "rate": Kind(optional(instance_of(Rate)), "write rate=Rate(100, per=60), or None for no rate"),
     "keep": Kind(
         optional(lambda value: _is_span(value) or is_text(value) or isinstance(value, Retention)),

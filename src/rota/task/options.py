@@ -54,8 +54,8 @@ class TaskOptions(TypedDict, total=False):
     """What a submit does with the run that it may not stand beside: `keep`, `push`, `set` or `refuse`."""
     max_pending: int | None
     """The most unfinished runs; a submit beyond that waits, or is refused."""
-    limit: Limit | None
-    """How many runs may run at the same time."""
+    limit: Limit | Sequence[Limit] | None
+    """How many runs may run at the same time; a limit with a name is shared by tasks, and a list has several."""
     rate: Rate | None
     """How many runs may start per interval."""
     enabled: bool
@@ -114,9 +114,22 @@ def guards_of(options: TaskOptions) -> Guards:
     )
 
 
+def limits_of(options: TaskOptions) -> tuple[Limit | None, tuple[Limit, ...]]:
+    """Return the limit of the task itself, and its named limits by name."""
+    given = options.get("limit")
+    limits = [] if given is None else [given] if isinstance(given, Limit) else list(given)
+    own, named = [each for each in limits if each.name is None], [each for each in limits if each.name is not None]
+    if len(own) > 1:
+        raise ValueError("limit: a task has one limit without a name; give both numbers to one Limit")
+    names = sorted(each.name or "" for each in named)
+    if len(set(names)) < len(names):
+        raise ValueError(f"limit: the same name twice: {', '.join(names)}")
+    return own[0] if own else None, tuple(sorted(named, key=lambda each: each.name or ""))
+
+
 def check_together(options: TaskOptions, fn: Callable[..., Any]) -> None:
     """Raise ValueError or TypeError for options that exclude each other, or that do not suit the function."""
-    limit, rate = options.get("limit"), options.get("rate")
+    (limit, _), rate = limits_of(options), options.get("rate")
     if ((limit and limit.per_key) or (rate and rate.per_key)) and options.get("key") is None:
         raise ValueError('a limit or rate per_key needs key=, e.g. key="{path}"')
     _check_executor(options.get("executor"), fn)

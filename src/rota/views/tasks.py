@@ -1,6 +1,7 @@
 """Tasks: what the code defines, joined with what the store knows of them."""
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -39,6 +40,8 @@ class TaskView(Struct, frozen=True):
     enabled_here: bool | None
     paused: bool
     limit: Limit | None
+    limits: Sequence[Limit]
+    """Named limits, which the task shares with others."""
     rate: Rate | None
     activity: Activity | None
     priority: int
@@ -77,6 +80,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         enabled_here=task.enabled if task else None,
         paused=spec.paused,
         limit=spec.limit,
+        limits=spec.limits,
         rate=spec.rate,
         activity=spec.activity,
         priority=spec.priority,

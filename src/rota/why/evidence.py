@@ -23,6 +23,14 @@ WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
 STARTED = tuple(state for state in State if state.final or state is State.RUNNING)
 
 
+class Shared(Struct, frozen=True):
+    """A named limit: its number, and the running runs of each task that has it."""
+
+    name: str
+    total: int
+    running: Mapping[str, int]
+
+
 class Evidence(Struct, frozen=True):
     """What was read about a task, or one key of it.
 
@@ -47,6 +55,7 @@ class Evidence(Struct, frozen=True):
     first: Run | None = None
     trail: Sequence[Awaited] = ()
     done: Mapping[tuple[Reason, str], MarkRow] = {}
+    shared: Sequence[Shared] = ()
 
     @property
     def queue(self) -> str:
@@ -103,6 +112,19 @@ class Evidence(Struct, frozen=True):
         return any(part is not None and part != [] for part in found)
 
 
+async def _shared(store: Reads, spec: TaskSpec, depths: Sequence[Depth]) -> list[Shared]:
+    """Return how far the named limits of the task are used, by the runs of all tasks that have them now."""
+    if not spec.limits:
+        return []
+    everything = (await store.rows(TaskSpec, RowQuery(limit=10_000))).items
+    found: list[Shared] = []
+    for limit in spec.limits:
+        tasks = {each.name for each in everything if any(own.name == limit.name for own in each.limits)}
+        running = {depth.task: depth.running for depth in depths if depth.task in tasks and depth.running}
+        found.append(Shared(limit.name or "", limit.total or 0, running))
+    return found
+
+
 async def gather(store: Reads, task: str, key: str | None, run: Run | None = None) -> Evidence:
     """Read the evidence in a bounded number of reads, however long the queue is. `run` is the run to explain, if there
     is one."""
@@ -132,6 +154,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         first=first,
         trail=[] if first is None else await follow(store, first),
         done=await _done(store, decisions),
+        shared=await _shared(store, specs[0], depths) if specs else [],
     )
 
 

@@ -86,6 +86,11 @@ def about_task(seen: Evidence) -> Iterator[Fact]:
     if spec.limit and spec.limit.total and seen.depth.running >= spec.limit.total:
         reached = f"{seen.depth.running} of {spec.limit.total} run: the limit is reached"
         yield Fact("limit", reached, bool(seen.waiting))
+    for shared in seen.shared:
+        used, who = sum(shared.running.values()), ", ".join(f"{n} of {task}" for task, n in shared.running.items())
+        if used >= shared.total:
+            words = f"{used} of {shared.total} run under the limit {shared.name} ({who}): the limit is reached"
+            yield Fact("limit", words, bool(seen.waiting))
 
 
 def about_rate(seen: Evidence, waiting: Iterable[Run]) -> Iterator[Fact]:

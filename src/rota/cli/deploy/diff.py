@@ -90,7 +90,7 @@ async def _sync(target: Target, app: Rota, prune: bool) -> Difference:
     """Apply the changes and return them. Schedules that belong to someone else are left alone."""
     found = await _difference(target, app)
     async with app.client() as client:
-        await client.declare(core_of(app).registry.specs())
+        await client.declare(core_of(app).registry.published())
         await core_of(app).declare_schedules()
         moves = [moved_tick(found.inventory.stored[change.id]) for change in found.changes if change.kind == "moved"]
         await client.fire([move for move in moves if move is not None])

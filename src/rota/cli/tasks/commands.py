@@ -1,5 +1,6 @@
 """`rota tasks`: list tasks with their depths; pause and resume them."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -111,17 +112,16 @@ async def _rows(target: Target) -> dict[str, TaskRow]:
 def _texts(view: TaskView) -> dict[str, object]:
     """Return what tables and TSV show instead of nested objects."""
     return {
-        "limit_text": _limit(view.limit),
+        "limit_text": _limit(view.limit, view.limits),
         "rate_text": _rate(view.rate),
         "activity_text": _activity(view.activity),
     }
 
 
-def _limit(limit: Limit | None) -> str:
-    if limit is None:
-        return ""
-    parts = [str(limit.total)] if limit.total is not None else []
-    return ", ".join([*parts, *([f"{limit.per_key} per key"] if limit.per_key is not None else [])])
+def _limit(limit: Limit | None, named: Sequence[Limit]) -> str:
+    parts = [str(limit.total)] if limit and limit.total is not None else []
+    parts += [f"{limit.per_key} per key"] if limit and limit.per_key is not None else []
+    return ", ".join([*parts, *(f"{each.name} {each.total}" for each in named)])
 
 
 def _rate(rate: Rate | None) -> str:

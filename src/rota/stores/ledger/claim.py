@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.domain.gates import Gate, Pass
+from rota.domain.gates import Gate, NamedRoom, Pass
 from rota.domain.run import after
 from rota.store import IDLE_MEMORY, Claim, ClaimRequest, Orders
 from rota.stores.book import Book, Candidate, Lane
@@ -14,7 +14,7 @@ from rota.stores.bounds import LEDGER
 from rota.stores.events import record
 from rota.stores.idle import Arrival, Idle, others_wake, wake_for
 from rota.stores.ledger import holds
-from rota.stores.ledger.gates import gate_of, keep_rates, try_run, unpark_opened
+from rota.stores.ledger.gates import count_named, gate_of, keep_rates, try_run, unpark_opened
 
 
 class Taken(Struct):
@@ -58,7 +58,8 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
     due = [lane for lane in book.lanes(_startable(book, request.tasks), request.queues) if lane.head <= book.now]
     if not due:
         return Taken([], [])
-    gates = {lane.task: gate for lane in due if (gate := gate_of(book, lane.task))}
+    named: dict[str, NamedRoom] = {}
+    gates = {lane.task: gate for lane in due if (gate := gate_of(book, lane.task, named))}
     alone = not book.has_suspect(worker)
     taken = Taken([], [])
     _choose(book, _streams(book, due, gates, free, alone), gates, free, taken)
@@ -66,6 +67,8 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
         _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # the runs behind the suspects
     book.park(taken.parked)
     book.lease(worker, request.n, taken.chosen, request.lease)
+    if named:
+        count_named(book, taken.chosen, gates)
     for task, gate in gates.items():
         keep_rates(book, task, gate)
     taken.passed_over = taken.passed_over or not alone

@@ -37,7 +37,7 @@ def _declare_task(book: Book, spec: TaskSpec) -> Declared:
     book.put_spec(spec)
     if known is None:
         return Declared.ADDED
-    regated = (spec.limit, spec.rate) != (known.limit, known.rate)
+    regated = (spec.limit, spec.rate, spec.limits) != (known.limit, known.rate, known.limits)
     if spec.rate != known.rate:
         book.forget_rates(spec.name)  # the state of the old rate could delay runs under the new rate for days
     if regated:

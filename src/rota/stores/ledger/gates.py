@@ -1,16 +1,39 @@
 """Gates: the limits and rates of tasks during one claim, as the book knows them."""
 
-from rota.domain.gates import Gate, Pass
+from collections.abc import Mapping, Sequence
+
+from rota.domain.gates import Gate, NamedRoom, Pass
+from rota.domain.policy import Limit
+from rota.domain.spec import LIMIT_ROW
 from rota.stores.book import Book, Candidate
 from rota.stores.ledger.holds import unpark
 
 
-def gate_of(book: Book, task: str) -> Gate | None:
+def gate_of(book: Book, task: str, named: dict[str, NamedRoom]) -> Gate | None:
+    """The gate of `task`; `named` are the rooms of named limits that this claim has looked at."""
     spec = book.spec(task)
     if spec is None or not spec.gated:
         return None
     running = book.running(task) if spec.limit and spec.limit.total else 0
-    return Gate(spec.limit, spec.rate, running, book.rate(task, ""))
+    rooms = [_room_of(book, limit, named) for limit in spec.limits]
+    return Gate(spec.limit, spec.rate, running, book.rate(task, ""), rooms)
+
+
+def _room_of(book: Book, limit: Limit, named: dict[str, NamedRoom]) -> NamedRoom:
+    row = f"{LIMIT_ROW}{limit.name}"
+    if row not in named:
+        known = book.spec(row)
+        number = known.limit if known and known.limit else limit
+        named[row] = NamedRoom(row, (number.total or 0) - book.counted(row))
+    return named[row]
+
+
+def count_named(book: Book, chosen: Sequence[Candidate], gates: Mapping[str, Gate]) -> None:
+    """Record with each lease the named limits that it counts against: they stay when the code changes."""
+    for run in chosen:
+        gate = gates.get(run.task)
+        if gate is not None and gate.named:
+            book.count_against(run.id, [room.row for room in gate.named])
 
 
 def try_run(book: Book, gate: Gate, run: Candidate) -> Pass:

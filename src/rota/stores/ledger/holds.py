@@ -67,6 +67,16 @@ def freed(book: Book, run: RunHead) -> None:
     book.arrivals.append(Arrival(run.task, book.now, queue=None))
 
 
+def freed_by(book: Book, run: RunHead) -> None:
+    """`run`, as it was before this change, no longer runs: its lease counts against no named limit any more. Hint a
+    worker for each other task that shares one of them and has due runs."""
+    rows = book.uncount(run.id)
+    if rows:
+        tasks = [task for task in book.limited_by(rows) if task != run.task]
+        due = dict.fromkeys(lane.task for lane in book.lanes(tasks, ()) if lane.head <= book.now)
+        book.arrivals.extend(Arrival(task, book.now, None) for task in due)
+
+
 def unmet(book: Book, wanted: Sequence[str]) -> tuple[str, ...]:
     """The needs in `wanted` that are not met yet. A run among them is saved as `awaited`."""
     book.load([need for need in wanted if needs.named(need) is None])

@@ -36,6 +36,7 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
     if ended.state.final:
         holds.release(book, ended)  # after its mark is written: the runs that wait are judged by that mark
     holds.freed(book, run)
+    holds.freed_by(book, run)
     if settlement.stops is not None and ended.state.final:
         holds.cancel_group(book, settlement.stops, Reason.STOPPED, f"{ended.task} {ended.state}")
     return verdict

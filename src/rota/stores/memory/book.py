@@ -13,7 +13,7 @@ from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import TaskSpec, limited_by
 from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
@@ -64,6 +64,7 @@ class MemoryBook(OwnIds):
         self._idle: dict[str, Idle] = {}
         self._waiters: dict[str, dict[str, None]] = {}
         self._groups: dict[str, dict[str, None]] = {}
+        self._limits: dict[str, Sequence[str]] = {}  # run id -> the named limits that its lease counts against
         self._rates: dict[tuple[str, str], tuple[RateState, float | None]] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
@@ -179,6 +180,21 @@ class MemoryBook(OwnIds):
 
     def running_key(self, task: str, key: str) -> int:
         return self.count["running", task, key]
+
+    def counted(self, row: str) -> int:
+        return self.count["limit", row]
+
+    def count_against(self, run: str, rows: Sequence[str]) -> None:
+        self._limits[run] = rows
+        self.count.update(("limit", row) for row in rows)
+
+    def uncount(self, run: str) -> Sequence[str]:
+        rows = self._limits.pop(run, ())
+        self.count.subtract(("limit", row) for row in rows)
+        return rows
+
+    def limited_by(self, rows: Sequence[str]) -> Sequence[str]:
+        return limited_by(self.specs.values(), rows)
 
     def pending(self, task: str, most: int) -> int:
         return min(most, self.count["ready", task])

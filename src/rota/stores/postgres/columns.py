@@ -11,7 +11,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.store import MarkRow, Plan, Tally
 from rota.stores.fields import PUT, SETTLEMENT_FIELDS, PutField, SettlementField
 from rota.stores.retention import mark_memory
@@ -167,7 +167,7 @@ def _declared(schedule: Schedule) -> str:
 
 def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
     columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
-    return [list(column) for column in columns] if columns else [[] for _ in range(23)]
+    return [list(column) for column in columns] if columns else [[] for _ in range(24)]
 
 
 def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
@@ -183,6 +183,7 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
         rate.burst if rate else None,
         rate.per_key if rate else None,
         mark_memory(spec),
+        "\n".join(f"{LIMIT_ROW}{limit.name}" for limit in spec.limits) or None,
         *(None,) * 13,
     )
 
@@ -190,7 +191,7 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
 def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
     return (
         schedule.id,
-        *(None,) * 9,
+        *(None,) * 10,
         schedule.task,
         schedule.key,
         schedule.owner,

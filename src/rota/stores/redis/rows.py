@@ -9,7 +9,7 @@ from msgspec import Struct
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.guards import Mark
 from rota.domain.schedule import Firing, Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.store import MarkRow
 from rota.stores.redis.msgpack import Instant, Text, instant_or_none, json_text, or_false, text_or_none, to_json
 from rota.stores.retention import mark_memory
@@ -29,6 +29,8 @@ class SpecRow(Struct, frozen=True, array_like=True):
     limit: str
     rate: str
     memory: float
+    limits: Sequence[str | int] | bool = False
+    """The row and the number of each named limit, one after the other."""
 
 
 class TickRow(Struct, frozen=True, array_like=True):
@@ -102,9 +104,10 @@ def spec_item(spec: TaskSpec) -> SpecRow:
         interval=rate.interval if rate else False,
         burst=rate.burst if rate else False,
         each=rate.per_key if rate else False,
-        limit=json_text(limit) or "",
+        limit=(json_text(limit) or "") + (json_text(spec.limits) or "" if spec.limits else ""),
         rate=json_text(rate) or "",
         memory=mark_memory(spec),
+        limits=[word for limit in spec.limits for word in (f"{LIMIT_ROW}{limit.name}", limit.total or 0)] or False,
     )
 
 

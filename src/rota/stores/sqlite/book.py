@@ -13,7 +13,7 @@ from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec
+from rota.domain.spec import LIMIT_ROW, TaskSpec, limited_by
 from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
@@ -53,6 +53,8 @@ class Specs:
     def __init__(self) -> None:
         self.version = -1
         self.known: dict[str, TaskSpec] = {}
+        self.limited = False
+        """There is a named limit, so that leases may count against one."""
 
 
 class _IdleRow(Idle, frozen=True, array_like=True):
@@ -183,6 +185,25 @@ class SqliteBook:
     def running_key(self, task: str, key: str) -> int:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ? AND key = ?", task, key)
 
+    def counted(self, row: str) -> int:
+        return self._count("SELECT count(*) FROM counted WHERE limit_row = ?", row)
+
+    def count_against(self, run: str, rows: Sequence[str]) -> None:
+        self._tx.executemany("INSERT OR IGNORE INTO counted VALUES (?, ?)", [(run, row) for row in rows])
+
+    def uncount(self, run: str) -> Sequence[str]:
+        self.spec("")  # reads the specs, if they have changed
+        if not self._specs.limited:
+            return ()
+        rows = msgspec.json.decode(self._tx.one(sql.COUNTED_OF, run), type=list[str])
+        if rows:
+            self._tx.execute("DELETE FROM counted WHERE run = ?", run)
+        return rows
+
+    def limited_by(self, rows: Sequence[str]) -> Sequence[str]:
+        self.spec("")
+        return limited_by(self._specs.known.values(), rows)
+
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)
 
@@ -267,6 +288,7 @@ class SqliteBook:
         runs, unreadable = read_runs(self._tx.one(sql.TAKEN, worker, n))
         if unreadable:  # so that the next claims do not meet them
             self._tx.execute(sql.GIVE_BACK, after(self.now, UNREADABLE), to_json(unreadable))
+            self._tx.execute("DELETE FROM counted WHERE run IN (SELECT value FROM json_each(?))", to_json(unreadable))
         return runs
 
     def offer_lapsed(self) -> list[Run]:
@@ -363,6 +385,7 @@ class SqliteBook:
         if self._specs.version != self._tx.specs:
             found = read_specs(self._tx.one(sql.ALL_SPECS))
             self._specs.known = {spec.name: spec for spec in found}
+            self._specs.limited = any(spec.name.startswith(LIMIT_ROW) for spec in found)
             self._specs.version = self._tx.specs
         return self._specs.known.get(task)
 

@@ -34,6 +34,8 @@ WHERE id IN (SELECT run FROM waits WHERE ended IN (SELECT value FROM json_each(?
 
 GROUPED = f"SELECT {HEADS} FROM (SELECT * FROM runs WHERE grp = ? ORDER BY seq)"
 
+COUNTED_OF = "SELECT json_group_array(limit_row) FROM counted WHERE run = ?"
+
 PENDING = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 LIMIT ?2))
      + (SELECT count(*) FROM (SELECT 1 FROM runs WHERE state = 'queued' AND hold = 1 AND task = ?1 LIMIT ?2))

@@ -154,7 +154,8 @@ BEGIN
             -- Race: a gated task whose gate is not locked got its first due run, or its gate, after the look above. This claim
             -- leaves it for the next claim.
             SELECT t.batch, t.passed_over, t.again, t.skipped INTO took, passed_over, again, skipped
-            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u WHERE u = ANY(gates)
+            FROM take_all(who, num, ARRAY(SELECT u FROM unnest(startable) u
+                WHERE u = ANY(gates) AND NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND NOT s.limits <@ gates)
                 OR NOT EXISTS (SELECT FROM specs s WHERE s.name = u AND s.gated)), queues, gates, free, seconds, now) t;
         END IF;
     END IF;

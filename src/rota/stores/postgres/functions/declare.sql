@@ -24,12 +24,13 @@ BEGIN
     answer := 'changed';
     UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated, total = new.total,
         per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
-        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory
+        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory, limits = new.limits
     WHERE name = new.name;
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
     repaced := (new.rate_interval, new.rate_burst, new.rate_per_key)
         IS DISTINCT FROM (known.rate_interval, known.rate_burst, known.rate_per_key);
-    regated := repaced OR (new.total, new.per_key) IS DISTINCT FROM (known.total, known.per_key);
+    regated := repaced OR (new.total, new.per_key, new.spec::json ->> 'limits')
+        IS DISTINCT FROM (known.total, known.per_key, known.spec::json ->> 'limits');
     IF repaced THEN
         DELETE FROM rates WHERE task = new.name;  -- the old rate may have no token for days
     END IF;
@@ -79,7 +80,7 @@ END $$;
 -- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule.
 CREATE OR REPLACE FUNCTION declare(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
-    totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[],
+    totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[], limits_ text[],
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
     fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], recents text[],
     OUT now float8, OUT hinted text[], OUT answers text[]
@@ -111,24 +112,26 @@ BEGIN
     WITH new AS (
         INSERT INTO specs
         SELECT DISTINCT ON (i.name COLLATE "C") i.name, i.spec, i.enabled, false, i.gated, i.total, i.per_key, i.pace,
-               i.burst, i.by_key, i.memory
-        FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories)
-            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, place)
+               i.burst, i.by_key, i.memory, coalesce(string_to_array(i.limits, E'\n'), '{}')
+        FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories, limits_)
+            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, limits, place)
         WHERE i.spec IS NOT NULL ORDER BY i.name COLLATE "C", i.place
         ON CONFLICT DO NOTHING RETURNING name
     )
     SELECT coalesce(array_agg(n.name::text), '{}') INTO added FROM new n;
     PERFORM FROM specs s WHERE s.name = ANY(names) ORDER BY s.name FOR UPDATE;
     gating := ARRAY(SELECT i.name FROM unnest(names, specs_, gateds) AS i (name, spec, gated) JOIN specs s ON s.name = i.name
-                    WHERE i.gated AND (s.spec <> i.spec OR i.name = ANY(added)));
+                    WHERE i.gated AND (s.spec <> i.spec OR i.name = ANY(added))
+                      AND strpos(i.name, ' ') = 0);  -- the row of a named limit: its leases do not change
     IF gating <> '{}' THEN
         PERFORM FROM leases l WHERE l.task = ANY(gating) ORDER BY l.id FOR NO KEY UPDATE;
     END IF;
-    FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories)
-            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, place)
+    FOR item IN SELECT * FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories, limits_)
+            WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, limits, place)
             WHERE i.spec IS NOT NULL ORDER BY i.place LOOP
         SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
-            item.per_key, item.pace, item.burst, item.by_key, item.memory)::specs, item.name = ANY(added), now);
+            item.per_key, item.pace, item.burst, item.by_key, item.memory,
+            coalesce(string_to_array(item.limits, E'\n'), '{}'))::specs, item.name = ANY(added), now);
         added := array_remove(added, item.name);
         IF got.dues <> '{}' THEN
             tasks := tasks || array_fill(any_lane(item.name), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;

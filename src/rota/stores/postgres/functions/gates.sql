@@ -9,12 +9,54 @@ LANGUAGE sql IMMUTABLE AS $$
                 ELSE least(burst, 1 + floor(least(1e6, (now - (full_at - (burst - 1) * pace)) / pace))::integer) END
 $$;
 
+-- How many more runs may start under the named limit that has this row in specs.
+CREATE OR REPLACE FUNCTION room_of(limit_row text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT s.total FROM specs s WHERE s.name = limit_row), 1000000)
+        - coalesce((SELECT r.n FROM running r WHERE r.task = limit_row AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0);
+END $$;
+
+-- Keep those of the runs `ids`, in their order, for which the named limits of their tasks have room. `full_tasks`: the tasks of the
+-- others. The caller has locked the gates of the tasks and the rows of the limits; a limit that is not among `gates` has none.
+CREATE OR REPLACE FUNCTION fit_limits(ids text[], gates text[], OUT kept text[], OUT full_tasks text[]) LANGUAGE plpgsql AS $$
+DECLARE
+    names text[] := ARRAY(SELECT DISTINCT l FROM specs s CROSS JOIN unnest(s.limits) AS l WHERE s.name = ANY(gates));
+    rooms integer[] := ARRAY(SELECT CASE WHEN l = ANY(gates) THEN room_of(l) ELSE 0 END FROM unnest(names) AS l);
+    run record;
+    place integer;
+BEGIN
+    kept := '{}'; full_tasks := '{}';
+    FOR run IN
+        SELECT i.id, q.task::text, coalesce(s.limits, '{}') AS limits FROM unnest(ids) WITH ORDINALITY AS i (id, place)
+        CROSS JOIN LATERAL (SELECT q.task FROM queue q WHERE q.id = i.id OFFSET 0) AS q
+        LEFT JOIN LATERAL (SELECT s.limits FROM specs s WHERE s.name = q.task OFFSET 0) AS s ON true ORDER BY i.place
+    LOOP
+        IF EXISTS (SELECT FROM unnest(run.limits) AS l WHERE coalesce(rooms[array_position(names, l)], 0) <= 0) THEN
+            full_tasks := full_tasks || run.task;
+            CONTINUE;
+        END IF;
+        FOR i IN 1 .. cardinality(run.limits) LOOP
+            place := array_position(names, run.limits[i]);
+            rooms[place] := rooms[place] - 1;
+        END LOOP;
+        kept := kept || run.id;
+    END LOOP;
+END $$;
+
+-- Leases that counted against these named limits have ended: the tasks that share one of them and have due runs.
+CREATE OR REPLACE FUNCTION freed_by(names text[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(SELECT DISTINCT any_lane(l.task) FROM lanes(ARRAY(
+        SELECT s.name::text FROM specs s WHERE s.gated AND s.limits && names), '{}') AS l WHERE l.head <= now);
+END $$;
+
 -- Does the limit and the rate of the task as a whole let a run start now? Limits by key need no look here: the runs of a
 -- saturated key are parked.
 CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT NOT EXISTS (
         SELECT FROM specs s WHERE s.name = which AND s.gated
           AND (s.total <= coalesce((SELECT r.n FROM running r WHERE r.task = which AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0)
+               OR EXISTS (SELECT FROM unnest(s.limits) AS l WHERE room_of(l) <= 0)
                OR NOT s.rate_per_key AND 0 = tokens(
                    coalesce((SELECT r.full_at FROM rates r WHERE r.task = which AND r.key = ''), 0),
                    s.rate_interval, s.rate_burst, now)))

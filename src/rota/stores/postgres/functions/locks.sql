@@ -27,13 +27,15 @@
 -- A value that a lock protects is read by a later statement than the statement that took the lock: the statement that waits
 -- for a lock still sees other tables as they were when it began.
 
--- Lock the gates (rows in specs) of those of these tasks that have a limit or a rate, and return the names of these tasks.
--- Lock order: specs (3), by name.
+-- Lock the gates (rows in specs) of those of these tasks that have a limit or a rate, with the rows of their named limits, and
+-- return the names of the locked rows. The name of a limit's row among the tasks is locked too. Lock order: specs (3), by name.
+-- Race: a task may get a named limit between the look for its limits and the lock. Whoever counts looks again.
 CREATE OR REPLACE FUNCTION lock_gates(tasks text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM specs WHERE gated AND name = ANY(tasks)) THEN
         RETURN '{}';
     END IF;
+    tasks := tasks || ARRAY(SELECT l FROM specs s CROSS JOIN unnest(s.limits) AS l WHERE s.gated AND s.name = ANY(tasks));
     RETURN ARRAY(SELECT name FROM specs WHERE gated AND name = ANY(tasks) ORDER BY name FOR NO KEY UPDATE);
 END $$;
 

@@ -15,7 +15,7 @@ $$;
 CREATE OR REPLACE FUNCTION finish_many(
     alone text[], gates text[], now float8,
     {settle_parameters},
-    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[], OUT counted_tasks text[], OUT counted_keys text[]
+    OUT done text[], OUT freed_tasks text[], OUT freed_keys text[], OUT met text[], OUT counted_tasks text[], OUT counted_keys text[], OUT names text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     WITH s AS MATERIALIZED (
@@ -51,8 +51,10 @@ BEGIN
     )
     SELECT coalesce(array_agg(g.id::text), '{}'), array_agg(g.task::text) FILTER (WHERE g.task = ANY(gates)),
            array_agg(g.key::text) FILTER (WHERE g.task = ANY(gates)),
-           array_agg(g.task::text ORDER BY g.id) FILTER (WHERE g.gated), array_agg(g.key::text ORDER BY g.id) FILTER (WHERE g.gated)
-    INTO done, freed_tasks, freed_keys, counted_tasks, counted_keys FROM gone g;
+           array_agg(g.task::text ORDER BY g.id) FILTER (WHERE g.gated), array_agg(g.key::text ORDER BY g.id) FILTER (WHERE g.gated),
+           (SELECT array_agg(n) FROM gone o CROSS JOIN unnest(o.limits) AS n)
+    INTO done, freed_tasks, freed_keys, counted_tasks, counted_keys, names FROM gone g;
+    IF names IS NOT NULL THEN PERFORM count_running(names, '{}', -1, now); END IF;
     IF counted_tasks IS NOT NULL THEN PERFORM count_running(counted_tasks, counted_keys, -1, now); END IF;
     IF alone <> '{}' THEN
         met := ARRAY(SELECT m FROM finished f CROSS JOIN unnest(
@@ -82,7 +84,7 @@ DECLARE
     one record;
     got record;
     more record;
-    tasks text[] := '{}'; dues float8[] := '{}';
+    tasks text[] := '{}'; dues float8[] := '{}'; more_tasks text[];
     d_tasks text[] := '{}'; d_keys text[] := '{}'; d_reasons text[] := '{}'; d_runs text[] := '{}'; d_notes text[] := '{}';
 BEGIN
     touched := '{}';
@@ -90,6 +92,7 @@ BEGIN
     -- would see the other, and that run would stay parked for ever.
     IF EXISTS (SELECT FROM specs WHERE gated) THEN
         gates := lock_gates(ARRAY(SELECT DISTINCT l.task::text FROM leases l WHERE l.id = ANY(s_id))
+                            || ARRAY(SELECT DISTINCT n FROM leases l CROSS JOIN unnest(l.limits) AS n WHERE l.id = ANY(s_id))
                             || CASE WHEN s_stops <> '{}' THEN tasks_in(s_stops) END);
     END IF;
     now := now_of(skew, seen, true);
@@ -114,6 +117,10 @@ BEGIN
             IF got.freed_tasks IS NOT NULL THEN
                 SELECT * INTO more FROM free_all(got.freed_tasks, got.freed_keys, now);
                 tasks := tasks || more.tasks; dues := dues || more.dues;
+            END IF;
+            IF got.names IS NOT NULL THEN
+                more_tasks := freed_by(got.names, now);
+                tasks := tasks || more_tasks; dues := dues || array_fill(now, ARRAY[cardinality(more_tasks)]);
             END IF;
             IF got.met && wanted THEN  -- after the marks are written: meet_needs reads them
                 SELECT * INTO more FROM meet_needs(got.met, now);

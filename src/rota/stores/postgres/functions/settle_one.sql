@@ -133,6 +133,7 @@ DECLARE
     got record;
     met text[];
     room float8[];
+    others text[];
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
@@ -147,6 +148,7 @@ BEGIN
     touched := ARRAY[s.id];
     DELETE FROM leases WHERE id = s.id;
     IF l.gated THEN PERFORM count_running(ARRAY[l.task::text], ARRAY[l.key::text], -1, now); END IF;
+    IF l.limits IS NOT NULL THEN PERFORM count_running(l.limits, '{}', -1, now); END IF;
     d_task := l.task; d_key := l.key;
     IF final IS NULL AND l.cancel_requested THEN
         final := 'cancelled'; why := 'cancelled';  -- an ending beats the command of a person, a requeue obeys it
@@ -175,6 +177,10 @@ BEGIN
         room := freed(l.task, l.key, true, now);
         tasks := tasks || array_fill(any_lane(l.task), ARRAY[cardinality(room)]);
         dues := dues || room;
+    END IF;
+    IF l.limits IS NOT NULL THEN
+        others := freed_by(l.limits, now);
+        tasks := tasks || others; dues := dues || array_fill(now, ARRAY[cardinality(others)]);
     END IF;
     IF s.stops IS NOT NULL AND final IS NOT NULL THEN
         stopped_by := l.task || ' ' || final;

@@ -48,7 +48,9 @@ CREATE OR REPLACE FUNCTION take(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     best text[];
+    fit record;
     most_locked integer := CASE WHEN gates = '{}' THEN most ELSE look END;
+    named boolean := EXISTS (SELECT FROM unnest(gates) AS g WHERE strpos(g, ' ') > 0);  -- there are rows of named limits
 BEGIN
     best := ARRAY(
         SELECT q.id FROM unnest(l_tasks, l_queues, l_priorities, l_floors) AS lane (task, queue, priority, floor) CROSS JOIN LATERAL (
@@ -110,6 +112,15 @@ BEGIN
            count(*) < least(cardinality(best), most_locked)
     INTO taken, parked, shut, losses_of_first, skipped FROM placed p;
     IF losses_of_first > 0 THEN taken := taken[1:1]; END IF;
+    IF named AND taken IS NOT NULL THEN
+        SELECT * INTO fit FROM fit_limits(taken, gates);
+        taken := nullif(fit.kept, '{}');
+        shut := nullif(coalesce(shut, '{}') || fit.full_tasks, '{}');
+        IF taken IS NULL AND suspects THEN
+            parked := NULL;
+            RETURN;
+        END IF;
+    END IF;
     IF suspects AND coalesce(losses_of_first, 0) = 0 THEN
         taken := NULL; parked := NULL;  -- the first run that may start is no suspect
         RETURN;
@@ -119,6 +130,9 @@ BEGIN
     IF gates <> '{}' THEN
         PERFORM count_running(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id),
                               ARRAY(SELECT l.key::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id), 1, now);
+        IF named THEN
+            PERFORM count_running(ARRAY(SELECT n FROM leases l CROSS JOIN unnest(l.limits) AS n WHERE l.id = ANY(taken)), '{}', 1, now);
+        END IF;
         PERFORM keep_rates(taken, parked, gates, now);
     END IF;
 END $$;
@@ -127,8 +141,9 @@ END $$;
 CREATE OR REPLACE FUNCTION lease(who text, num bigint, ids text[], gates text[], seconds float8, now float8) RETURNS void
 LANGUAGE sql AS $$
     WITH gone AS (DELETE FROM queue WHERE id = ANY(ids) RETURNING *)
-    INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, gated, worker)
-    SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), g.task = ANY(gates), who FROM gone g
+    INSERT INTO leases ({carried}, {waited}, note, fence, claim_n, claimed_at, until, gated, worker, limits)
+    SELECT {g.carried}, {g.waited}, g.note, g.fence + 1, num, now, after(now, seconds), g.task = ANY(gates), who,
+           CASE WHEN g.task = ANY(gates) THEN (SELECT nullif(s.limits, '{}') FROM specs s WHERE s.name = g.task) END FROM gone g
 $$;
 
 -- Take runs for all free seats, in rounds: after a round that parked runs or found tasks shut, the next round looks at the

@@ -150,7 +150,8 @@ CREATE TABLE leases (
     note         text,
     error        text,
     progress     text,
-    saved        bytea
+    saved        bytea,
+    limits       text[]                            -- the named limits that it counts against; NULL: none
 );
 
 CREATE INDEX leases_until    ON leases (until);
@@ -232,10 +233,12 @@ CREATE TABLE specs (
     rate_interval float8,                          -- seconds between two starts at the even pace
     rate_burst    integer,
     rate_per_key  boolean,
-    mark_memory   float8                           -- seconds for which its marks are kept; NULL: the default
+    mark_memory   float8,                          -- seconds for which its marks are kept; NULL: the default
+    limits        text[]  NOT NULL DEFAULT '{}'    -- its named limits: the names of the rows in specs that have their numbers
 );
 
--- How many runs of a gated task have leases. The rows die often: they are read by version, the latest first.
+-- How many runs of a gated task have leases, and how many leases count against a named limit (its row in specs is the task
+-- here). The rows die often: they are read by version, the latest first.
 CREATE TABLE running (
     task    text    COLLATE "C" NOT NULL,
     key     text    COLLATE "C" NOT NULL,          -- '=' and the key; '' for all runs of the task

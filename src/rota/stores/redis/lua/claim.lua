@@ -151,7 +151,10 @@ local function lease()
   local leases, lapses, gone = {}, {}, {}
   for i, run in ipairs(chosen) do
     local lane, fence = run.lane, fence_of(run.text)
-    local text = fence == 0 and fresh or cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false })
+    local names = lane.gate and lane.gate.names or nil
+    local plain = fence == 0 and not names
+    local text = plain and fresh or cmsgpack.pack({ fence + 1, worker, n, now, until_, false, false, names })
+    for _, name in ipairs(names or {}) do book.add(BUSY, "l" .. name, 1) end
     leases[2 * i - 1], leases[2 * i] = run.id, text
     lapses[2 * i - 1], lapses[2 * i] = until_, run.id
     local members = book.slot(gone, lane)

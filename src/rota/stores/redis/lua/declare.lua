@@ -13,6 +13,7 @@ local function declare_task(task, spec)
   if before and before[S_TEXT] == spec[S_TEXT] then return "unchanged" end
   specs[task] = spec
   book.hput(SPECS, task, cmsgpack.pack(spec))
+  for i = 1, #(spec[S_LIMITS] or {}), 2 do call("SADD", ROOT .. "limited:" .. spec[S_LIMITS][i], task) end
   if not before then return "added" end
   local regated = spec[S_LIMIT] ~= before[S_LIMIT] or spec[S_RATE] ~= before[S_RATE]
   -- a time at which the old rate opens may be days away

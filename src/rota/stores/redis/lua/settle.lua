@@ -109,7 +109,7 @@ local function finish_first(settlement, text, lease_text)
   local form = text:sub(1, 2)
   if (form ~= "ra" and form ~= "rA") or not is_of(lease, settlement) then return false end
   local _, seq, _, _, _, task, key, unique, writes_mark = cmsgpack.unpack_limit(text, 8, 2)
-  if unique or writes_mark or policies.is_gated(policies.spec_of(task)) then return false end
+  if unique or writes_mark or lease[L_LIMITS] or policies.is_gated(policies.spec_of(task)) then return false end
   local id, state = settlement[E_ID], settlement[E_STATE]
   local attempt = { lease[L_FENCE], lease[L_WORKER], settlement[E_OUTCOME], lease[L_CLAIMED_AT], now, settlement[E_ATTEMPT] }
   local LATER_FIELDS = LATER_BLANKS
@@ -140,7 +140,7 @@ local function settle_one(settlement)
   local run = book.get(settlement[E_ID])
   local verdict = judge(run, settlement)
   if verdict ~= "applied" then return verdict end
-  local lease, cancelled = run.lease, run.lease[L_CANCEL]
+  local lease, cancelled, names = run.lease, run.lease[L_CANCEL], run.lease[L_LIMITS]
   record_attempt(run, settlement)
   touched[run.id] = true
   if settlement[E_STATE] then
@@ -155,6 +155,7 @@ local function settle_one(settlement)
   mark_after(run, settlement)
   if book.is_final(run) then holds.release(run) end -- after its mark: see release
   holds.freed(run, "r", run[DUE_AT])
+  if names then holds.freed_by(names, run[TASK]) end
   if settlement[E_STOPS] and book.is_final(run) then
     holds.cancel_group(settlement[E_STOPS], "stopped", run[TASK] .. " " .. state_names[run.state], {}, {})
   end

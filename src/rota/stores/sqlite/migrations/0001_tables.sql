@@ -99,6 +99,14 @@ CREATE TABLE specs (
     spec TEXT NOT NULL                         -- domain.spec as JSON
 ) WITHOUT ROWID;
 
+-- The named limits that the leases count against.
+CREATE TABLE counted (
+    run   TEXT NOT NULL,
+    limit_row TEXT NOT NULL,                   -- the name of the row in specs that has the number: see LIMIT_ROW in domain.spec
+    PRIMARY KEY (run, limit_row)
+) WITHOUT ROWID;
+CREATE INDEX counted_limits ON counted (limit_row);
+
 CREATE TABLE rates (
     task     TEXT NOT NULL,
     key      TEXT NOT NULL,                    -- '' for the task's own rate

@@ -79,8 +79,9 @@ function book.hget(key, field)
   return call("HGET", key, field)
 end
 
--- COUNTS has the number of runs in each state by task. BUSY has the number of running runs by (task, key), and of running
--- suspects by worker. A count changes in the same script as the run or the lease, so every count is exact.
+-- COUNTS has the number of runs in each state by task. BUSY has the number of running runs by (task, key) and by the row of
+-- each named limit, and of running suspects by worker. A count changes in the same script as the run or the lease, so every
+-- count is exact.
 function book.add(hash, field, number)
   local deltas = book.slot(added, hash)
   deltas[field] = (deltas[field] or 0) + number
@@ -213,6 +214,7 @@ function book.leave(run)
     book.add(COUNTS, "r:" .. task, -1)
     if run[KEY] then book.add(BUSY, "k" .. pair(task, run[KEY]), -1) end
     if run[LOSSES] > 0 then book.add(BUSY, "s" .. run.lease[L_WORKER], -1) end
+    for _, name in ipairs(run.lease[L_LIMITS] or {}) do book.add(BUSY, "l" .. name, -1) end
   elseif state == "p" then
     book.zput(ROOT .. "held:" .. task, run.id, false)
     book.add(COUNTS, "p:" .. task, -1)

@@ -2,18 +2,34 @@
 -- Gates: whether one more run of a limited or rated task may start, during one claim.
 local gates = {}
 
+-- The room of each named limit that this claim has looked at: how many more runs may start. The gates of its tasks share it.
+local rooms = {}
+
+local function room_of(name, number)
+  if not rooms[name] then
+    local row = policies.spec_of(name)
+    rooms[name] = (row and row[S_TOTAL] or number) - book.count(BUSY, "l" .. name)
+  end
+  return name
+end
+
 function gates.gate_of(task)
   local spec = policies.spec_of(task)
   if not policies.is_gated(spec) then return false end
+  local names, limits = {}, spec[S_LIMITS] or {}
+  for i = 1, #limits, 2 do names[#names + 1] = room_of(limits[i], limits[i + 1]) end
   return {
     task = task, spec = spec, keys = {}, rates = {}, full = policies.full_at(task, ""),
-    running = spec[S_TOTAL] and book.count(COUNTS, "r:" .. task) or 0,
+    running = spec[S_TOTAL] and book.count(COUNTS, "r:" .. task) or 0, names = #names > 0 and names,
   }
 end
 
 function gates.is_shut(gate)
   local spec = gate.spec
   if spec[S_TOTAL] and gate.running >= spec[S_TOTAL] then return true end
+  for _, name in ipairs(gate.names or {}) do
+    if rooms[name] <= 0 then return true end
+  end
   return spec[S_INTERVAL] and not spec[S_EACH] and policies.opens_at(spec, gate.full) > now
 end
 
@@ -40,6 +56,7 @@ end
 function gates.take(gate, key)
   local spec = gate.spec
   gate.running = gate.running + 1
+  for _, name in ipairs(gate.names or {}) do rooms[name] = rooms[name] - 1 end
   if key and gate.keys[key] then gate.keys[key] = gate.keys[key] + 1 end
   if spec[S_INTERVAL] and not spec[S_EACH] then
     gate.full = math.max(gate.full, now) + spec[S_INTERVAL]

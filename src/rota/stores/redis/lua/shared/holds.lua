@@ -65,6 +65,17 @@ function holds.freed(run, state, due)
   book.arrive(book.lane_name(run[TASK], "*"), now)
 end
 
+-- A lease that counted against these named limits has ended: wake a worker for each other task that shares one of them and has
+-- runs that wait. `limited:<row>` has the tasks that were ever declared with the limit.
+function holds.freed_by(names, besides)
+  for _, name in ipairs(names) do
+    for _, task in ipairs(call("SMEMBERS", ROOT .. "limited:" .. name)) do
+      local waiting = book.count(COUNTS, "q:" .. task) - book.count(COUNTS, "w:" .. task)
+      if task ~= besides and waiting > 0 then book.arrive(book.lane_name(task, "*"), now) end
+    end
+  end
+end
+
 -- After a change of its limits, all parked runs of `task` are unparked, a bounded number in one script. LOOSE has the tasks
 -- that have more of them; each claim goes on with these.
 local LOOSE = ROOT .. "loose"
