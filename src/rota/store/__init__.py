@@ -41,6 +41,7 @@ from rota.store.queries import RowQuery as RowQuery
 from rota.store.queries import RunQuery as RunQuery
 from rota.store.queries import after_cursor as after_cursor
 from rota.store.queries import matches as matches
+from rota.store.reports import ENDINGS as ENDINGS
 from rota.store.reports import MOST_SEATS as MOST_SEATS
 from rota.store.reports import TOTAL as TOTAL
 from rota.store.reports import Orders as Orders

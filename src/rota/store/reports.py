@@ -15,8 +15,14 @@ class Tally(Struct, frozen=True, omit_defaults=True):
     """Runs that failed for good."""
     retried: int = 0
     """Calls that failed and are tried again."""
+    cancelled: int = 0
+    """Calls that were cancelled, with their runs."""
+    snoozed: int = 0
+    """Calls that asked to be called again later."""
+    lost: int = 0
+    """Leases that lapsed, because their worker died or froze."""
     other: int = 0
-    """Calls that ended in any other way."""
+    """Calls that ended in any other way, such as a pause."""
     waits: dict[int, int] = {}
     """How long runs waited for their start: the number of runs in each `bucket`."""
     durations: dict[int, int] = {}
@@ -25,6 +31,10 @@ class Tally(Struct, frozen=True, omit_defaults=True):
     """The sum of all waits, in microseconds: a whole number adds up to the same in every store."""
     ran: int = 0
     """The sum of all durations, in microseconds."""
+
+
+ENDINGS = ("succeeded", "failed", "retried", "cancelled", "snoozed", "lost", "other")
+"""The fields of a Tally that count how calls ended."""
 
 
 class Report(Struct, frozen=True, omit_defaults=True):

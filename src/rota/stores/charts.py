@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from rota.store import TOTAL, Stat, Tally
+from rota.store import ENDINGS, TOTAL, Stat, Tally
 
 KEPT_MINUTES = 2 * 24 * 60
 
@@ -35,14 +35,9 @@ def merged(known: Tally | None, new: Tally) -> Tally:
         return new
     return replace(
         known,
-        succeeded=known.succeeded + new.succeeded,
-        failed=known.failed + new.failed,
-        retried=known.retried + new.retried,
-        other=known.other + new.other,
         waits=_added(known.waits, new.waits),
         durations=_added(known.durations, new.durations),
-        waited=known.waited + new.waited,
-        ran=known.ran + new.ran,
+        **{name: getattr(known, name) + getattr(new, name) for name in (*ENDINGS, "waited", "ran")},
     )
 
 

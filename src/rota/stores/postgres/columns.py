@@ -12,7 +12,7 @@ from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement
 from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import MarkRow, Plan, Tally
+from rota.store import ENDINGS, MarkRow, Plan, Tally
 from rota.stores.fields import PUT, SETTLEMENT_FIELDS, PutField, SettlementField
 from rota.stores.retention import mark_memory
 
@@ -224,10 +224,7 @@ def of_tallies(tallies: Sequence[Tally]) -> list[Column]:
     """Each list of numbers is the text of an array: PostgreSQL has no arrays of arrays of different lengths."""
     return [
         [tally.task for tally in tallies],
-        [
-            _array([tally.succeeded, tally.failed, tally.retried, tally.other, tally.waited, tally.ran])
-            for tally in tallies
-        ],
+        [_array([getattr(tally, name) for name in (*ENDINGS, "waited", "ran")]) for tally in tallies],
         [_array(_dense(tally.waits)) for tally in tallies],
         [_array(_dense(tally.durations)) for tally in tallies],
     ]

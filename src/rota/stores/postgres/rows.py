@@ -12,7 +12,7 @@ from rota.domain.policy import Policy
 from rota.domain.run import Attempt, Failure, Origin, Progress, Run, State
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import EventPage, Tally
+from rota.store import ENDINGS, EventPage, Tally
 from rota.stores.events import EventRow, event_of, gap
 from rota.stores.postgres import words
 from rota.stores.postgres.columns import SCHEDULE_STATE
@@ -76,9 +76,8 @@ def read_events(row: Record) -> EventPage:
 
 
 def read_tally(row: Record) -> Tally:
-    succeeded, failed, retried, other, waited, ran = row["counts"]
-    waits, durations = _counts(row["waits"]), _counts(row["durations"])
-    return Tally(row["task"], succeeded, failed, retried, other, waits, durations, waited, ran)
+    counts = dict(zip((*ENDINGS, "waited", "ran"), row["counts"], strict=True))
+    return Tally(row["task"], waits=_counts(row["waits"]), durations=_counts(row["durations"]), **counts)
 
 
 def _counts(dense: list[int]) -> dict[int, int]:

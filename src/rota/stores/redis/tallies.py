@@ -6,7 +6,17 @@ from typing import Any
 
 from rota.store import Tally
 
-_COUNTS = {"s": "succeeded", "f": "failed", "r": "retried", "o": "other", "a": "waited", "b": "ran"}
+_COUNTS = {
+    "s": "succeeded",
+    "f": "failed",
+    "r": "retried",
+    "c": "cancelled",
+    "z": "snoozed",
+    "l": "lost",
+    "o": "other",
+    "a": "waited",
+    "b": "ran",
+}
 _NAME = re.compile(r"(\d+):(.*)", re.DOTALL)
 
 

@@ -335,7 +335,7 @@ CREATE TABLE worker_states (
 CREATE TABLE stats (
     minute    bigint NOT NULL,                     -- since 1970; 0: the totals, which are never deleted
     task      text   COLLATE "C" NOT NULL,
-    counts    bigint[] NOT NULL,                   -- succeeded, failed, retried, other, waited and ran in microseconds
+    counts    bigint[] NOT NULL,                   -- ENDINGS of rota/store/reports.py, then waited and ran in microseconds
     waits     bigint[] NOT NULL,                   -- a count for each bucket, from bucket 0 on
     durations bigint[] NOT NULL,
     PRIMARY KEY (minute, task)
