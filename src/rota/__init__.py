@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rota.client.workers import Workers
     from rota.domain.activity import Activity, Breaker
     from rota.domain.decision import Decision, Reason
+    from rota.domain.ended import Ended
     from rota.domain.event import Event
     from rota.domain.failure import Failure
     from rota.domain.period import Period
@@ -80,16 +81,16 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
-    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Event", "EventStream", "Every",
-    "Fact", "Failure", "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs",
-    "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore",
-    "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull",
-    "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
-    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleNotFound",
-    "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
-    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
-    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
-    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Ended", "Event", "EventStream",
+    "Every", "Fact", "Failure", "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict",
+    "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly",
+    "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
+    "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
+    "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
+    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport",
+    "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError",
+    "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError",
+    "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -111,6 +112,7 @@ _MODULES = {
     "rota.domain.activity": "Activity Breaker",
     "rota.domain.decision": "Decision Reason",
     "rota.domain.event": "Event",
+    "rota.domain.ended": "Ended",
     "rota.domain.failure": "Failure",
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry",

@@ -11,6 +11,7 @@ No test sleeps; `backend.skew` moves the clock.
 import pytest
 
 _PARTS = (
+    "calling_back",
     "controlling",
     "controlling_schedules",
     "claiming",
@@ -57,6 +58,7 @@ _PARTS = (
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
+from storekit.contract.calling_back import CallbackContract  # noqa: E402
 from storekit.contract.claiming import ClaimContract  # noqa: E402
 from storekit.contract.controlling import ControlContract  # noqa: E402 (assertions are rewritten on import)
 from storekit.contract.controlling_schedules import ScheduleControlContract  # noqa: E402
@@ -156,6 +158,7 @@ class StoreContract(
     NamingContract,
     OwnIdContract,
     NamedLimitContract,
+    CallbackContract,
     SweepContract,
     ForgetContract,
     BehindContract,

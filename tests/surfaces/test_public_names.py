@@ -15,12 +15,12 @@ import rota.store
 
 USED = """
 Activity Breaker Context Cron DailyAt Every Limit Period Rate Retry Rota UserKey Discard RetryAfter Snooze TaskError
-Bound Chain ChainHandle Decision Depth Event Fact Flow Health Inputs PlanReport Reason Run RunHandle Schedule State
-Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Backend Client Note Portal Schedules UserParts
-DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout QueueFull
-Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew StoreCorrupt
-StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost IdConflict
-Failure Retention
+Bound Chain ChainHandle Decision Depth Ended Event Fact Flow Health Inputs PlanReport Reason Run RunHandle Schedule
+State Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Backend Client Note Portal Schedules
+UserParts DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout
+QueueFull Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew
+StoreCorrupt StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
+IdConflict Failure Retention
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 

@@ -1,4 +1,8 @@
 BEGIN TRANSACTION;
+CREATE TABLE callbacks (
+    run   TEXT PRIMARY KEY,
+    calls TEXT NOT NULL                        -- domain.run: CallbackRun as JSON, in an array
+) WITHOUT ROWID;
 CREATE TABLE clock (
     now          REAL    NOT NULL,
     specs        INTEGER NOT NULL,
@@ -6,7 +10,7 @@ CREATE TABLE clock (
     event        INTEGER NOT NULL,
     gone         INTEGER NOT NULL
 );
-INSERT INTO "clock" VALUES(1794856103.91704,5,0.0,0,0);
+INSERT INTO "clock" VALUES(1794856226.20851,5,0.0,0,0);
 CREATE TABLE counted (
     run   TEXT NOT NULL,
     limit_row TEXT NOT NULL,                   -- the name of the row in specs that has the number: see LIMIT_ROW in domain.spec
@@ -24,11 +28,11 @@ CREATE TABLE decisions (
     by       TEXT,
     PRIMARY KEY (task, key, reason)
 ) WITHOUT ROWID;
-INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794856103.89846,1794856103.89846,NULL,'too loud','eve');
-INSERT INTO "decisions" VALUES('off','','paused',1,1794856103.69206,1794856103.69206,NULL,'until Monday','eve');
-INSERT INTO "decisions" VALUES('once','','cancelled',1,1794856103.80911,1794856103.80911,'unwanted','not today',NULL);
-INSERT INTO "decisions" VALUES('once','14','already_done',1,1794856103.82081,1794856103.82081,'again',NULL,NULL);
-INSERT INTO "decisions" VALUES('resize','','paused',1,1794856103.88112,1794856103.88112,'paused','wait',NULL);
+INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794856226.19738,1794856226.19738,NULL,'too loud','eve');
+INSERT INTO "decisions" VALUES('off','','paused',1,1794856226.077,1794856226.077,NULL,'until Monday','eve');
+INSERT INTO "decisions" VALUES('once','','cancelled',1,1794856226.11287,1794856226.11287,'unwanted','not today',NULL);
+INSERT INTO "decisions" VALUES('once','14','already_done',1,1794856226.12115,1794856226.12115,'again',NULL,NULL);
+INSERT INTO "decisions" VALUES('resize','','paused',1,1794856226.17288,1794856226.17288,'paused','wait',NULL);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY,
     event  TEXT NOT NULL,                      -- EventRow of rota/stores/events.py as JSON
@@ -48,8 +52,8 @@ CREATE TABLE marks (
     failures     INTEGER NOT NULL,
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "marks" VALUES('once','14',1794856103.77789,1794856103.77789,0);
-INSERT INTO "marks" VALUES('once','15',NULL,1794856103.79839,1);
+INSERT INTO "marks" VALUES('once','14',1794856226.08178,1794856226.08178,0);
+INSERT INTO "marks" VALUES('once','15',NULL,1794856226.10101,1);
 INSERT INTO "marks" VALUES('once','by hand',1000000000.0,1000000000.0,0);
 CREATE TABLE rates (
     task     TEXT NOT NULL,
@@ -58,7 +62,7 @@ CREATE TABLE rates (
     opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "rates" VALUES('mail','',1794856104.4562,NULL);
+INSERT INTO "rates" VALUES('mail','',1.79485622674881982801e+09,NULL);
 CREATE TABLE runs (
     seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
     id           TEXT    NOT NULL UNIQUE,
@@ -102,26 +106,26 @@ CREATE TABLE runs (
     result       TEXT,
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
-INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'',0,1794856103.73333,1,NULL,'succeeded',1794856103.73333,NULL,1,0,0,0,0,0,0,NULL,1794856103.77789,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794856103.74908,"ended_at":1794856103.77789,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'',0,1794856103.7965,1,NULL,'failed',1794856103.7965,NULL,1,1,0,0,0,0,0,'failed',1794856103.79839,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794856103.79746,"ended_at":1794856103.79839,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
-INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'',0,1794856103.80096,1,NULL,'cancelled',1794856103.80096,NULL,0,0,0,0,0,0,0,'cancelled',1794856103.80911,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'',0,1794856103.82165,1,NULL,'running',1794856103.82165,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794856103.82305,1794856133.84103,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'',0,1794856103.84924,1,NULL,'queued',1794856703.86519,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794856103.8562,"ended_at":1794856103.86519,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'',0,1794856103.8731,1,NULL,'queued',1794856103.8731,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'',0,1794856103.8731,1,NULL,'queued',1794856103.8731,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'',0,1794856103.8731,1,NULL,'queued',1794856103.8731,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'',0,1794856103.8731,1,NULL,'queued',1794856103.8731,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'',5,1794856103.8731,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'',0,1794856103.8731,1,NULL,'paused',1794856103.8731,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'',0,1794856103.8731,1,NULL,'queued',1794856103.8731,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'',0,1794856226.07767,1,NULL,'succeeded',1794856226.07767,NULL,1,0,0,0,0,0,0,NULL,1794856226.08178,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794856226.07945,"ended_at":1794856226.08178,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'',0,1794856226.08554,1,NULL,'failed',1794856226.08554,NULL,1,1,0,0,0,0,0,'failed',1794856226.10101,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794856226.08615,"ended_at":1794856226.10101,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
+INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'',0,1794856226.10826,1,NULL,'cancelled',1794856226.10826,NULL,0,0,0,0,0,0,0,'cancelled',1794856226.11287,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'',0,1794856226.12276,1,NULL,'running',1794856226.12276,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794856226.13287,1794856256.14085,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'',0,1794856226.1454,1,NULL,'queued',1794856826.1575,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794856226.14882,"ended_at":1794856226.1575,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'',0,1794856226.16917,1,NULL,'queued',1794856226.16917,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'',0,1794856226.16917,1,NULL,'queued',1794856226.16917,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'',0,1794856226.16917,1,NULL,'queued',1794856226.16917,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'',0,1794856226.16917,1,NULL,'queued',1794856226.16917,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'',5,1794856226.16917,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'',0,1794856226.16917,1,NULL,'paused',1794856226.16917,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'',0,1794856226.16917,1,NULL,'queued',1794856226.16917,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
 CREATE TABLE schedules (
     id       TEXT PRIMARY KEY,
     task     TEXT NOT NULL,
     schedule TEXT NOT NULL,                    -- domain.schedule as JSON
     look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
 );
-INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794856163.88633,"fires_at":1794856163.88633,"version":1,"since":1794856103.88666}',1794856163.88633);
-INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794856163.89333,"fires_at":1794856163.89333,"version":2,"since":1794856103.89346,"paused":true,"note":"too loud"}',NULL);
+INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794856286.18094,"fires_at":1794856286.18094,"version":1,"since":1794856226.18122}',1794856286.18094);
+INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794856286.18906,"fires_at":1794856286.18906,"version":2,"since":1794856226.18918,"paused":true,"note":"too loud"}',NULL);
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON
@@ -137,7 +141,7 @@ CREATE TABLE stats (                          -- minute 0: the totals, which are
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
 INSERT INTO "stats" VALUES(0,'resize','{"task":"resize","succeeded":5}');
-INSERT INTO "stats" VALUES(29914268,'resize','{"task":"resize","succeeded":5}');
+INSERT INTO "stats" VALUES(29914270,'resize','{"task":"resize","succeeded":5}');
 CREATE TABLE waits (
     ended TEXT NOT NULL,                       -- the id of a run, or a name as in domain.needs
     run   TEXT NOT NULL,                       -- the run that waits for the end of `ended`
@@ -155,8 +159,8 @@ CREATE TABLE workers (
     report  TEXT    NOT NULL DEFAULT '{}',
     orders  TEXT    NOT NULL DEFAULT '[]'      -- store.reports.Orders as JSON: what people ask of it
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794856103.8562,0,NULL,'{}','[]');
-INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794856103.91704,1,1794856163.88633,'{"host":"h","seats":2}','[]');
+INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794856226.14882,0,NULL,'{}','[]');
+INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794856226.20851,1,1794856286.18094,'{"host":"h","seats":2}','[]');
 CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import needs
+from rota.domain.ended import with_callbacks
 from rota.domain.guards import Guards
 from rota.domain.ids import fingerprint, is_generated
 from rota.domain.run import NewRun, Run, State
@@ -156,7 +157,7 @@ def _was_tried(run: Run) -> bool:
 
 def _again(run: Run) -> NewRun:
     """Return `run` as a NewRun. Only the unique guard stays; the others were checked at the first put."""
-    return NewRun(
+    new = NewRun(
         id=run.id,
         task=run.task,
         body=run.body,
@@ -171,6 +172,7 @@ def _again(run: Run) -> NewRun:
         group=run.member.group if run.member else None,
         fingerprint=None if is_generated(run.id) else fingerprint(run.task, run.args),
     )
+    return with_callbacks(new, run.on_end) if run.on_end else new
 
 
 async def _schedules(source: Store) -> AsyncIterator[list[Schedule]]:

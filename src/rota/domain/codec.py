@@ -5,7 +5,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rota.domain.policy import Policy
-from rota.domain.run import Member, Origin
+from rota.domain.run import Callback, Member, Origin
 
 VERSION = 1
 ARGS_LIMIT = 256 * 1024
@@ -21,6 +21,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
     policy: Policy | None = None
     member: Member | None = None
     headers: dict[str, str] | None = None
+    on_end: tuple[Callback, ...] = ()
 
 
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -74,6 +75,13 @@ def with_headers(encoded: bytes, headers: dict[str, str]) -> bytes:
     """Return the body with other headers. Fields of a newer version are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])
     fields["headers"] = Raw(_encoder.encode(headers))
+    return _encoder.encode(fields)
+
+
+def with_on_end(encoded: bytes, on_end: tuple[Callback, ...]) -> bytes:
+    """Return the body with callbacks. Fields of a newer version are kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["on_end"] = Raw(_encoder.encode(on_end))
     return _encoder.encode(fields)
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import codec
+from rota.domain.ended import with_callbacks
 from rota.domain.guards import Guards, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
@@ -102,7 +103,7 @@ def retry_of(run: Run) -> NewRun:
 
     The new run is due now, but a step of a flow keeps its needs and a run of a plan keeps its planned time.
     """
-    return NewRun(
+    new = NewRun(
         id=retry_id(run.id),
         task=run.task,
         key=run.key,
@@ -115,6 +116,7 @@ def retry_of(run: Run) -> NewRun:
         needs=run.needs,
         at=run.origin.nominal if run.origin.kind == "plan" else None,
     )
+    return with_callbacks(new, run.on_end) if run.on_end else new
 
 
 def _guards_of(run: Run) -> Guards:

@@ -109,6 +109,32 @@ class Member(Struct, frozen=True, omit_defaults=True):
     coded: bool = False
 
 
+class Callback(Struct, frozen=True, omit_defaults=True):
+    """A call that the end of a run makes: `task` is called if the run ends in `state`."""
+
+    state: State
+    task: str
+    policy: Policy = Policy()
+    priority: int = 0
+    queue: str = DEFAULT_QUEUE
+
+
+class CallbackRun(Struct, frozen=True, array_like=True):
+    """The run of a callback, made at the submit. The store keeps it aside, and puts it in the transaction that ends the
+    first run in `state`."""
+
+    state: State
+    id: str
+    task: str
+    body: str
+    priority: int = 0
+    queue: str = DEFAULT_QUEUE
+
+    def to_run(self) -> "NewRun":
+        body = self.body.encode()
+        return NewRun(id=self.id, task=self.task, body=body, priority=self.priority, queue=self.queue)
+
+
 class RunHead(Struct, frozen=True, gc=False):
     """The fields of a run that the rules read, without arguments and policies. Instants are Unix seconds by the store's
     clock.
@@ -177,6 +203,7 @@ class Run(RunHead, frozen=True, gc=False):
     member: Member | None = None
     body: bytes = b""
     headers: dict[str, str] = {}
+    on_end: tuple[Callback, ...] = ()
 
     @property
     def lease(self) -> "Lease":
@@ -217,6 +244,7 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     queue: str = DEFAULT_QUEUE
     fingerprint: str | None = None
     """Of a run whose submitter gave it its id (`domain.ids`): a put with the same id answers this run."""
+    callbacks: tuple[CallbackRun, ...] = ()
 
     @property
     def cooldowns(self) -> tuple[Cooldown, ...]:

@@ -9,7 +9,7 @@ from rota.domain.activity import Activity
 from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate
-from rota.domain.run import DEFAULT_QUEUE
+from rota.domain.run import DEFAULT_QUEUE, Callback
 from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 
@@ -61,6 +61,7 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     """How long the ended runs of the task are kept; None: as the settings say."""
     limits: tuple[Limit, ...] = ()
     """The named limits that runs of the task count against, by name."""
+    on_end: tuple[Callback, ...] = ()
 
     @property
     def starts_nothing(self) -> bool:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from rota.domain import codec
 from rota.domain.decision import Reason
+from rota.domain.ended import with_callbacks
 from rota.domain.guards import Guards
 from rota.domain.ids import derived
 from rota.domain.once import named, period_at
@@ -206,7 +207,7 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
         key, guards, origin = named(key, period), replace(guards, unique="done"), replace(origin, period=period)
     elif schedule.overlap == "queue" and guards.behind:
         guards = replace(guards, join="wait")  # set here, so that it also applies to schedules that are stored already
-    return NewRun(
+    run = NewRun(
         id=id,
         task=schedule.task,
         body=codec.amend(schedule.body.encode(), origin),
@@ -216,6 +217,9 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
         priority=schedule.priority,
         queue=schedule.queue,
     )
+    # most schedules have no callbacks: their bodies are not read here
+    on_end = codec.decode_or_blank(schedule.body).on_end if '"on_end"' in schedule.body else ()
+    return with_callbacks(run, on_end) if on_end else run
 
 
 def _at(schedule: Schedule, nominal: float | None) -> Schedule:

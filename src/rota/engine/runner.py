@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import codec
+from rota.domain.ended import ENDED
 from rota.domain.lifecycle import (
     BadResult,
     Crashed,
@@ -72,7 +73,8 @@ class Runner:
         return with_wait(await self._outcome(handler, seat), _retry(handler, seat), seat.run.failures + 1)
 
     async def _outcome(self, handler: Handler, seat: Seat) -> Outcome:
-        if seat.run.member is not None and (ended := await self._prepare(handler, seat)) is not None:
+        prepared = seat.run.member is not None or seat.run.origin.kind == ENDED
+        if prepared and (ended := await self._prepare(handler, seat)) is not None:
             return ended
         try:
             arguments = bind(handler, seat)

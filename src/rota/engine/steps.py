@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from rota.domain import needs, once
 from rota.domain.arguments import Signature, encode_result
+from rota.domain.ended import ENDED, ending_of
 from rota.domain.results import FailOn
 from rota.domain.run import Member, Run, State
 from rota.store import RunQuery, Store
@@ -81,6 +82,8 @@ class Steps:
         """Return the arguments of the call of `run`. Raises NotWanted if it should not be called at all, NotKnown if it
         should not be called by this worker."""
         member = run.member
+        if run.origin.kind == ENDED:
+            return await self._ending(run, signature)
         if member is None:
             return run.args
         flow, _, period = member.group.rpartition("@")
@@ -104,6 +107,15 @@ class Steps:
             shared = _encoded(await _answer(code.shared_args(inputs)))
             given = {name: value for name, value in shared.items() if signature.takes(name)} | given
         return msgspec.json.encode(given)
+
+    async def _ending(self, run: Run, signature: Signature) -> bytes:
+        """Return the arguments of a callback: its first parameter gets the end of the run that called it."""
+        try:
+            found = None if run.origin.of is None else await first_run(self._store, RunQuery(ids=[run.origin.of]))
+        except Exception as error:
+            raise Unread(f"the run {run.origin.of} cannot be read: {error}") from error
+        names = list(signature.parameters.parameters)
+        return msgspec.json.encode({names[0]: ending_of(run.args, found)} if names else {})
 
     def fail_on(self, run: Run) -> FailOn | None:
         """Return the `fail_on` of the run's flow, if it has one."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.domain.decision import Reason
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import DEFAULT_QUEUE, NewRun, Run, RunHead
+from rota.domain.run import DEFAULT_QUEUE, CallbackRun, NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import ClaimRequest, Orders
@@ -160,6 +160,11 @@ class Book(Records, Protocol):
     def put_spec(self, spec: TaskSpec) -> None: ...
     def fingerprint(self, id: str) -> str | None:
         """The fingerprint of a run that was put with an id of its own, also after the run was forgotten."""
+        ...
+
+    def keep_callbacks(self, run: str, callbacks: Sequence[CallbackRun]) -> None: ...
+    def take_callbacks(self, run: str) -> Sequence[CallbackRun]:
+        """The callbacks of a run that has ended. They are taken once."""
         ...
 
     def keep_fingerprint(self, id: str, fingerprint: str) -> None: ...

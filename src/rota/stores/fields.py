@@ -154,6 +154,7 @@ PUT = (
     PutField("group", "text", attrgetter("group"), column="grp"),
     PutField("queue", "text", attrgetter("queue"), DEFAULT_QUEUE, plain=True),
     PutField("fingerprint", "text", attrgetter("fingerprint")),
+    PutField("callbacks", "list", attrgetter("callbacks"), ()),
 )
 
 KEPT = tuple(

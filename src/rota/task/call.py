@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rota.domain import codec
 from rota.domain.activity import Activity, touch_guards
+from rota.domain.ended import with_callbacks
 from rota.domain.headers import merged
 from rota.domain.intake import Options, Timed, new_run, new_schedule
 from rota.domain.once import Once, check_storable, once_in
@@ -37,7 +39,8 @@ class Call(Struct, frozen=True):
         if here is not None and here.headers:
             options = replace(options, headers=merged(here.headers, options.headers))
         try:
-            return new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards, spec.queue)
+            run = new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards, spec.queue)
+            return with_callbacks(run, spec.on_end) if spec.on_end else run
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
         except ValueError as error:
@@ -77,7 +80,10 @@ class Call(Struct, frozen=True):
             if self.once is not None:
                 timed = replace(timed, once=check_storable(self.once))
             terms = spec.policy, self.options, spec.priority, spec.guards
-            return new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue)
+            made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue)
+            if spec.on_end:
+                return replace(made, body=codec.with_on_end(made.body.encode(), spec.on_end).decode())
+            return made
         except (TypeError, ValueError) as error:
             raise InvalidOptions(f"schedule {id}: {error}") from None
 

@@ -15,7 +15,7 @@ from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
 from rota.domain.policy import Policy, Retry
 from rota.domain.results import FailOn, chosen
-from rota.domain.run import DEFAULT_QUEUE
+from rota.domain.run import DEFAULT_QUEUE, Callback, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.triggers import Trigger
@@ -117,6 +117,11 @@ class Definition:
             once=self.once.stored() if isinstance(self.once, Period) else self.once and "code",
             memory=0.0 if self.once is None else memory_of(self.once),
             keep=retention_of(options.get("keep")),
+            on_end=tuple(
+                callback_of(state, option, value)
+                for option, state in CALLBACKS.items()
+                if (value := options.get(option)) is not None
+            ),
         )
 
     def keep_marks(self, seconds: float) -> None:
@@ -189,6 +194,22 @@ class Definition:
             middleware=self.middleware,
             fail_on=self.fail_on,
         )
+
+
+CALLBACKS = {"on_success": State.SUCCEEDED, "on_failure": State.FAILED, "on_cancel": State.CANCELLED}
+
+
+def callback_of(state: State, option: str, task: object) -> Callback:
+    """Return the callback that calls `task`, a task of any app or the name of one, when a run ends in `state`."""
+    if isinstance(task, str):
+        return Callback(state, check_name(task))
+    definition = getattr(task, "_definition", None)
+    if not isinstance(definition, Definition):
+        raise TypeError(f"{option}={task!r}: a task, or the name of a task")
+    if len(definition.signature.required) > 1:
+        raise ValueError(f"{option}={task!r}: it is called with one argument, Ended; give the others defaults")
+    spec = definition.spec
+    return Callback(state, spec.name, spec.policy, spec.priority, spec.queue)
 
 
 def trigger_of(schedule: object) -> Trigger | None:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rota.domain.activity import Activity
 from rota.domain.guards import Guards, Join, Unique
@@ -18,6 +18,9 @@ from rota.domain.user_key import UserKey
 from rota.engine.executors.process import check_importable
 from rota.engine.handler import ExecutorName
 from rota.engine.middleware import Middleware
+
+if TYPE_CHECKING:
+    from rota.task.task import Task
 
 
 class TaskOptions(TypedDict, total=False):
@@ -62,6 +65,12 @@ class TaskOptions(TypedDict, total=False):
     """If False, no run of the task is made or started."""
     keep: Span | str | Retention | None
     """How long ended runs are kept: seconds, or a Retention; by default as the settings say."""
+    on_success: "Task[..., ..., Any, Any] | str | None"
+    """The task that is called with `Ended` when a run has succeeded."""
+    on_failure: "Task[..., ..., Any, Any] | str | None"
+    """The task that is called with `Ended` when a run has failed for good, also because its worker was lost."""
+    on_cancel: "Task[..., ..., Any, Any] | str | None"
+    """The task that is called with `Ended` when a run was cancelled or has expired."""
     middleware: Sequence[Middleware]
     """Async functions `(ctx, call)` around each call, inside those of the app."""
     fail_on: FailOn | None

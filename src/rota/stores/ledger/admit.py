@@ -91,7 +91,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     spec = book.spec(new.task)
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
-    if (guarded or new.needs or not enabled or book.full()) and book.get(new.id):
+    if (guarded or new.needs or new.callbacks or not enabled or book.full()) and book.get(new.id):
         return Decision(new.id, Reason.ACCEPTED)  # a repeated put gets the same answer
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
@@ -108,6 +108,8 @@ def _admit(book: Book, new: NewRun) -> Decision:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
     book.add(new, parked)
+    if new.callbacks:
+        book.keep_callbacks(new.id, new.callbacks)
     if new.fingerprint is not None:
         book.keep_fingerprint(new.id, new.fingerprint)
     if not parked and not new.needs:

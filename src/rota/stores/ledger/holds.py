@@ -43,7 +43,7 @@ def expire(book: Book, late: Sequence[RunHead]) -> None:
         book.touched.add(run.id)
         record(book, ended.state.value, ended)
         book.count_decision(CountedDecision(run.task, run.key, Reason.EXPIRED, run=run.id))
-        release(book, run)
+        release(book, ended)
     for run in late:  # after all of them have ended: else `freed` would unpark a run that is about to expire
         freed(book, run)
 
@@ -100,6 +100,18 @@ def release(book: Book, ended: RunHead) -> None:
     waited are judged by that mark."""
     if met := met_by(ended):
         meet_needs(book, met)
+    if ended.awaited:
+        put_callbacks(book, ended)
+
+
+def put_callbacks(book: Book, ended: RunHead) -> None:
+    """Put the callbacks of a run for its final state. Their ids derive from its id, so they are put once; they have no
+    guards, so that none is refused."""
+    for callback in book.take_callbacks(ended.id):
+        if callback.state is ended.state:
+            new = callback.to_run()
+            book.add(new, parked=False)
+            book.arrivals.append(Arrival(new.task, book.now, new.queue))
 
 
 def met_by(ended: RunHead) -> list[str]:
@@ -155,13 +167,13 @@ def cancel_group(
 
 
 def end_waiting(book: Book, waiting: Sequence[RunHead], reason: Reason, note: str | None) -> None:
-    for run in waiting:
-        ended = rules.cancel(run, book.now, note, reason)
+    over = [rules.cancel(run, book.now, note, reason) for run in waiting]
+    for run, ended in zip(waiting, over, strict=True):
         book.save(ended)
         book.touched.add(run.id)
         record(book, ended.state.value, ended)
-    for run in waiting:  # after all of them have ended: else `freed` would unpark a run that is about to end
-        release(book, run)
+    for run, ended in zip(waiting, over, strict=True):  # after all have ended: else `freed` would unpark one of them
+        release(book, ended)
         freed(book, run)
 
 

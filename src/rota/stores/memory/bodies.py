@@ -17,4 +17,5 @@ def fields_of(body: bytes) -> dict[str, Any]:
         "member": read.member,
         "body": body,
         "headers": read.headers or {},
+        "on_end": read.on_end,
     }

@@ -91,6 +91,7 @@ class MemoryBook(OwnIds):
             expires_at=new.expiry(self.now),
             needs=new.needs,
             cooldowns=new.cooldowns,
+            awaited=bool(new.callbacks),
         )
         self.wait_for(new.id, new.needs)
         if new.group is not None:

@@ -1,6 +1,8 @@
-"""The ids that submitters gave to their runs, and what stays of such a run when retention has deleted it."""
+"""What the memory store keeps beside the runs: ids that submitters gave, stubs of deleted runs, and callbacks."""
 
-from rota.domain.run import Run, State
+from collections.abc import Sequence
+
+from rota.domain.run import CallbackRun, Run, State
 from rota.store import OWN_ID_MEMORY
 
 
@@ -9,6 +11,13 @@ class OwnIds:
         self._fingerprints: dict[str, str] = {}
         self.stubs: dict[str, tuple[State, float]] = {}
         """The forgotten runs: their final state, and when they ended."""
+        self._callbacks: dict[str, Sequence[CallbackRun]] = {}
+
+    def keep_callbacks(self, run: str, callbacks: Sequence[CallbackRun]) -> None:
+        self._callbacks[run] = callbacks
+
+    def take_callbacks(self, run: str) -> Sequence[CallbackRun]:
+        return self._callbacks.pop(run, ())
 
     def fingerprint(self, id: str) -> str | None:
         return self._fingerprints.get(id)

@@ -38,10 +38,10 @@ def _thin(column: Column, default: Any = None) -> Column:
 
 
 def is_plain(run: NewRun) -> bool:
-    """Has `run` no guards, no needs, no group and no id of its own?"""
+    """Has `run` no guards, no needs, no group, no id of its own and no callbacks?"""
     guards = run.guards
     guarded = run.unique_key is not None or guards.cooldowns or guards.max_pending is not None
-    return not (guarded or run.needs or run.group or run.fingerprint)
+    return not (guarded or run.needs or run.group or run.fingerprint or run.callbacks)
 
 
 def of_runs(runs: Sequence[NewRun], plain: bool = False) -> list[Column]:

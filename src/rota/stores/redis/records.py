@@ -14,7 +14,7 @@ from rota.domain.decision import Reason
 from rota.domain.edits import RunEdit
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
-from rota.domain.run import DEFAULT_QUEUE, Attempt, Failure, NewRun, Origin, Progress, Run, RunHead, State
+from rota.domain.run import DEFAULT_QUEUE, Attempt, CallbackRun, Failure, NewRun, Origin, Progress, Run, RunHead, State
 from rota.domain.settlement import Settlement
 from rota.stores import fields
 from rota.stores.redis.msgpack import (
@@ -159,6 +159,7 @@ def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | Non
         policy=read.policy or _POLICY,
         member=read.member,
         headers=read.headers or {},
+        on_end=read.on_end,
     )
 
 
@@ -192,6 +193,7 @@ def _first_claimed(id: str, record: Any, lease: _Lease, stored: bytes, read: cod
         member=read.member,
         body=stored,
         headers=read.headers or {},
+        on_end=read.on_end,
     )
 
 
@@ -269,11 +271,13 @@ def new_item(new: NewRun) -> list[Any]:
     item.insert(_TAIL, opaque(pack(tail)[1:]))
     item[_DELAY], item[_NEEDS] = new.delay or None, new.needs or None
     kept = fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)
-    given = new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or new.fingerprint is not None
+    given = new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or new.fingerprint is not None or bool(new.callbacks)
     if apart or given or kept:
         item += [None if (value := get(new)) == default else value for get, default in _REST]
         if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default
             item[_COOLDOWNS] = [(rule.failures, rule.seconds, rule.reason) for rule in new.guards.cooldowns]
+        if new.callbacks:
+            item[_CALLBACKS] = [_callback(callback) for callback in new.callbacks]
         item.append(body if apart else None)
     while item[-1] is None:
         item.pop()
@@ -288,10 +292,19 @@ def edit_item(edit: RunEdit) -> list[Any]:
     return [edit.run, *numbers, or_false(body), body is not None and len(body) > APART, or_false(replaces)]
 
 
+def _callback(callback: CallbackRun) -> list[Any]:
+    """A callback as holds.lua puts it: its fields, and the packed tail of its record."""
+    body = callback.body.removeprefix(_PREFIX.decode())
+    tail = (callback.task, False, False, False, callback.priority, body)
+    queue = False if callback.queue == DEFAULT_QUEUE else callback.queue
+    letter = LETTERS[callback.state]
+    return [letter, callback.id, callback.task, callback.priority, opaque(pack(tail)[1:]), queue]
+
+
 _REST = [(field.get, field.default) for field in fields.PUT if field.name in ITEM[len(FIRST_IN_ITEM) :]]
 """How to read each field of an item that most runs do not have, and the value that is not sent."""
 _first = attrgetter(*(name for name in FIRST_IN_ITEM if name != "tail"))
-_TAIL, _DELAY, _NEEDS, _COOLDOWNS = map(ITEM.index, ("tail", "delay", "needs", "cooldowns"))
+_TAIL, _DELAY, _NEEDS, _COOLDOWNS, _CALLBACKS = map(ITEM.index, ("tail", "delay", "needs", "cooldowns", "callbacks"))
 
 
 def settlement_item(settlement: Settlement) -> list[Any]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rota.domain.gates import RateState
 from rota.domain.guards import Mark
-from rota.domain.run import NewRun, Run, RunHead, State, after
+from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec, limited_by
 from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
@@ -64,6 +64,7 @@ class _IdleRow(Idle, frozen=True, array_like=True):
 _lanes = msgspec.json.Decoder(list[Lane])
 _candidates = msgspec.json.Decoder(list[Candidate])
 _idle = msgspec.json.Decoder(list[_IdleRow])
+_callbacks = msgspec.json.Decoder(list[CallbackRun])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 _orders = msgspec.json.Decoder(Orders)
 _instants = msgspec.json.Decoder(list[float])
@@ -398,6 +399,14 @@ class SqliteBook:
     def fingerprint(self, id: str) -> str | None:
         found: str | None = self._tx.one("SELECT fingerprint FROM ids WHERE id = ?", id)
         return found
+
+    def keep_callbacks(self, run: str, callbacks: Sequence[CallbackRun]) -> None:
+        self._tx.execute("INSERT OR IGNORE INTO callbacks VALUES (?, ?)", run, to_json(callbacks))
+
+    def take_callbacks(self, run: str) -> Sequence[CallbackRun]:
+        found = self._tx.one("SELECT calls FROM callbacks WHERE run = ?", run)
+        self._tx.execute("DELETE FROM callbacks WHERE run = ?", run)
+        return [] if found is None else _callbacks.decode(found)
 
     def keep_fingerprint(self, id: str, fingerprint: str) -> None:
         self._tx.execute("INSERT INTO ids (id, fingerprint) VALUES (?, ?)", id, fingerprint)

@@ -114,7 +114,7 @@ _RESULT, _SAVED = (RunHead.__struct_fields__.index(name) for name in ("result", 
 def _run(row: _RunRow) -> Run:
     body = codec.decode_or_blank(row.body)
     bulk = [bytes(body.args), body.origin or Origin(), body.policy or Policy(), body.member, row.body.encode()]
-    values: list[Any] = [*astuple(row.head), *bulk, body.headers or {}]
+    values: list[Any] = [*astuple(row.head), *bulk, body.headers or {}, body.on_end]
     values[_RESULT] = None if row.result is None else row.result.encode()
     values[_SAVED] = None if row.saved is None else row.saved.encode()
     return Run(*values)
@@ -122,7 +122,19 @@ def _run(row: _RunRow) -> Run:
 
 _STORED = [field for field in PUT if field.stored]
 _COMPUTED = [
-    *("writes_mark", "queue", "priority", "created_at", "due_at", "expires_at", "hold", "needs", "cooldowns", "grp")
+    *(
+        "writes_mark",
+        "queue",
+        "priority",
+        "created_at",
+        "due_at",
+        "expires_at",
+        "hold",
+        "needs",
+        "cooldowns",
+        "grp",
+        "awaited",
+    )
 ]
 _ADDED = [*names(_STORED), *_COMPUTED]
 
@@ -141,6 +153,7 @@ def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
         _written("list", new.needs),
         _written("list", new.cooldowns),
         new.group,
+        bool(new.callbacks),
     )
 
 

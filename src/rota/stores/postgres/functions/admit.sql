@@ -219,11 +219,12 @@ BEGIN
             remaining := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
-        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold)
+        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold, awaited)
         VALUES ({new.stored}, coalesce(new.queue, ''), arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
             lane_place(new.task, coalesce(new.queue, ''), coalesce(new.priority, 0)::smallint, due, now),
             noted_expiry(expiry_of(new, now), now), nullif(remaining, '{}'),
-            CASE WHEN new.behind AND remaining <> '{}' THEN new.cooldowns END, CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END)
+            CASE WHEN new.behind AND remaining <> '{}' THEN new.cooldowns END, CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END,
+            new.callbacks IS NOT NULL)
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         -- Race: another put has added a run since the look above. If it has the same id, it is this run, sent twice, and the
@@ -265,6 +266,11 @@ BEGIN
     END IF;
     IF new.grp IS NOT NULL THEN
         INSERT INTO grouped VALUES (new.id, new.grp) ON CONFLICT DO NOTHING;
+    END IF;
+    IF new.callbacks IS NOT NULL THEN
+        INSERT INTO callbacks
+        SELECT new.id, c ->> 0, c ->> 1, c ->> 2, convert_to(c ->> 3, 'UTF8'), (c ->> 4)::smallint, kept_queue(c ->> 5)
+        FROM json_array_elements(new.callbacks::json) AS c ON CONFLICT DO NOTHING;
     END IF;
     IF new.fingerprint IS NOT NULL THEN
         INSERT INTO ids (id, fingerprint) VALUES (new.id, new.fingerprint)

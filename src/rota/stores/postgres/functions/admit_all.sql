@@ -115,7 +115,7 @@ BEGIN
     ELSE
         SELECT array_agg(o.place), array_agg(o.easy) INTO places, easies FROM (
             SELECT n.ordinality::integer AS place, NOT n.chained AND n.cooldowns IS NULL AND n.max_pending IS NULL
-                       AND n.fingerprint IS NULL
+                       AND n.fingerprint IS NULL AND n.callbacks IS NULL
                        AND count(*) OVER (PARTITION BY n.id) = 1
                        AND (n.unique_key IS NULL OR count(*) OVER (PARTITION BY n.task, n.unique_key) = 1) AS easy
             FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs))

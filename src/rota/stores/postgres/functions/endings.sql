@@ -18,6 +18,26 @@ BEGIN
         last_at = excluded.last_at, run = excluded.run, note = excluded.note, by = excluded.by;
 END $$;
 
+-- Put the callbacks of the runs `ended` for their final states, and return the lanes that they came into. Their ids derive from
+-- the ids of these runs, so they are put once; they have no guards, so that none is refused.
+-- Lock order: nobody else inserts these ids, so the insert does not wait for a row of queue.
+CREATE OR REPLACE FUNCTION put_callbacks(ended text[], now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    lanes text[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM callbacks c WHERE c.run = ANY(ended)) THEN RETURN '{}'; END IF;
+    WITH taken AS (
+        DELETE FROM callbacks WHERE run = ANY(ended) RETURNING *
+    ), news AS (
+        INSERT INTO queue (id, task, body, queue, priority, created_at, due_at, lane_at)
+        SELECT t.id, t.task, t.body, t.queue, t.priority, now, now, lane_place(t.task, t.queue, t.priority, now, now)
+        FROM taken t CROSS JOIN LATERAL (SELECT f.state FROM finished f WHERE f.id = t.run OFFSET 0) AS f
+        WHERE f.state = t.state ON CONFLICT DO NOTHING RETURNING task, queue
+    )
+    SELECT coalesce(array_agg(lane_name(n.task, n.queue)), '{}') INTO lanes FROM news n;
+    RETURN lanes;
+END $$;
+
 -- End the queued runs `ids` before they run, as cancelled with the reason `why`. Returns the ended runs and the arrivals for
 -- `to_hint`. All runs are deleted before any run is unparked in their place: else one of `ids` would be unparked.
 -- Lock order: the caller has locked the gates of their tasks.
@@ -31,6 +51,7 @@ DECLARE
     ready_tasks text[];
     ready_keys text[];
     room float8[];
+    called text[];
 BEGIN
     WITH gone AS (
         DELETE FROM queue WHERE id = ANY(ids) RETURNING *
@@ -52,6 +73,10 @@ BEGIN
     tasks := '{}'; dues := '{}';
     IF met IS NOT NULL OR named IS NOT NULL THEN
         SELECT r.tasks, r.dues INTO tasks, dues FROM meet_needs(met || named, now) r;
+    END IF;
+    IF met IS NOT NULL THEN
+        called := put_callbacks(met, now);
+        tasks := tasks || called; dues := dues || array_fill(now, ARRAY[cardinality(called)]);
     END IF;
     IF ready_tasks IS NOT NULL AND EXISTS (SELECT FROM specs s WHERE s.gated AND s.name = ANY(ready_tasks)) THEN
         FOR i IN 1 .. cardinality(ready_tasks) LOOP

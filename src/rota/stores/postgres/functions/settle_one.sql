@@ -134,6 +134,7 @@ DECLARE
     met text[];
     room float8[];
     others text[];
+    called text[];
 BEGIN
     tasks := '{}'; dues := '{}'; touched := '{}';
     SELECT * INTO l FROM leases WHERE id = s.id FOR UPDATE;
@@ -171,6 +172,10 @@ BEGIN
         IF met && wanted THEN  -- after the mark is written: meet_needs reads it
             SELECT * INTO got FROM meet_needs(met, now);
             tasks := tasks || got.tasks; dues := dues || got.dues;
+        END IF;
+        IF l.awaited THEN
+            called := put_callbacks(ARRAY[l.id::text], now);
+            tasks := tasks || called; dues := dues || array_fill(now, ARRAY[cardinality(called)]);
         END IF;
     END IF;
     IF l.gated OR EXISTS (SELECT FROM specs WHERE name = l.task AND gated) THEN

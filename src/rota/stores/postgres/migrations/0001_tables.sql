@@ -222,6 +222,18 @@ CREATE TABLE ids (
 );
 CREATE INDEX ids_ended ON ids (ended_at) WHERE ended_at IS NOT NULL;
 
+-- Runs that are put when `run` ends in `state`; `run` is `awaited` then.
+CREATE TABLE callbacks (
+    run      text     COLLATE "C" NOT NULL,
+    state    text     NOT NULL,
+    id       text     NOT NULL,
+    task     text     NOT NULL,
+    body     bytea    NOT NULL,
+    priority smallint NOT NULL,
+    queue    text     NOT NULL,
+    PRIMARY KEY (run, state)
+);
+
 CREATE TABLE specs (
     name          text    COLLATE "C" PRIMARY KEY,
     spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`
@@ -353,7 +365,7 @@ CREATE TABLE listeners (
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
-    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text
+    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text, callbacks text
 );
 
 -- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.

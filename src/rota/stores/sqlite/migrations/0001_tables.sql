@@ -94,6 +94,12 @@ CREATE TABLE ids (
 ) WITHOUT ROWID;
 CREATE INDEX ids_ended ON ids (ended_at) WHERE ended_at IS NOT NULL;
 
+-- Runs that are put when `run` ends; `run` is `awaited` then.
+CREATE TABLE callbacks (
+    run   TEXT PRIMARY KEY,
+    calls TEXT NOT NULL                        -- domain.run: CallbackRun as JSON, in an array
+) WITHOUT ROWID;
+
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON

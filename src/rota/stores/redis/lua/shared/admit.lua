@@ -151,6 +151,12 @@ function admit.bring_in(item, needs, parked, due)
   else
     book.enter(book.get(id))
   end
+  if item[I_CALLBACKS] then
+    local run = book.get(id)
+    run[AWAITED] = true
+    book.save(run)
+    book.hput(CALLBACKS, id, cmsgpack.pack(item[I_CALLBACKS]))
+  end
   if needs or KEPT_GIVEN then
     local run = book.get(id)
     run[NEEDS], run[COOLDOWNS] = needs or false, needs and item[I_BEHIND] and item[I_COOLDOWNS] or false
@@ -184,7 +190,7 @@ function admit.admit(item)
   local spec = policies.spec_of(task)
   local enabled = not spec or spec[S_ENABLED]
   local guarded = item[I_UNIQUE_KEY] or item[I_COOLDOWNS] or item[I_MAX_PENDING]
-  if (guarded or item[I_NEEDS] or not enabled) and book.get(id) then return id, "accepted" end
+  if (guarded or item[I_NEEDS] or item[I_CALLBACKS] or not enabled) and book.get(id) then return id, "accepted" end
   if not enabled then return id, "disabled" end
   if guarded then
     local run, reason = admit.refusal(item)

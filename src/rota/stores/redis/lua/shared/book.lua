@@ -23,6 +23,8 @@ local GROUPED = ROOT .. "grouped"
 -- IDS has the fingerprints of runs whose submitters gave the ids; behind it the letter of the final state, once retention has
 -- deleted the run. IDS_OVER has these deleted runs, scored by the time of their end.
 local IDS, IDS_OVER, FINGERPRINT = ROOT .. "ids", ROOT .. "ids_over", 32
+-- CALLBACKS has the runs that are put when a run ends: a list of { state, id, task, priority, tail, queue }.
+local CALLBACKS = ROOT .. "callbacks"
 
 local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
 local runs, changed, restated, lanes = {}, {}, {}, {}

@@ -220,6 +220,38 @@ end
 -- when these runs are due (holds.cooled_down_at).
 function holds.release(run)
   holds.meet_needs(holds.met_by(run))
+  if run[AWAITED] then holds.put_callbacks(run) end
+end
+
+-- Put the callbacks of `run` for its final state. Their ids derive from its id, so they are put once; they have no guards, so
+-- that none is refused.
+function holds.put_callbacks(run)
+  local kept = book.hget(CALLBACKS, run.id)
+  if not kept then return end
+  book.hput(CALLBACKS, run.id, false)
+  for _, callback in ipairs(cmsgpack.unpack(kept)) do
+    local state, id, task, priority, tail, queue = unpack(callback)
+    if state == run.state then
+      local seq = call("INCRBY", ROOT .. "seq", 1)
+      local text = cmsgpack.pack(seq, now, false, false) .. tail
+      if call("SET", ROOT .. "r:" .. id, "qa" .. text, "NX") then
+        runs[id] = nil
+        events.record("queued", "runs", id, task, false, "q", "accepted")
+        local bucket = math.floor(seq / BUCKET)
+        book.hput(ROOT .. "o:" .. bucket, seq, id)
+        book.zput(BUCKETS, bucket, bucket)
+        if queue then
+          local new = book.get(id)
+          new[QUEUE] = queue
+          book.save(new)
+        end
+        local name = book.lane_name(task, queue or nil)
+        book.add(COUNTS, "q:" .. task, 1)
+        book.lane_add(priority .. ":" .. name, seq, now)
+        book.arrive(name, now)
+      end
+    end
+  end
 end
 
 -- Cancel the runs `waiting`, which are not running.
