@@ -27,6 +27,34 @@ def decision_view(decision: DecisionCount) -> DecisionView:
     )
 
 
+class DecisionRow(Struct, frozen=True):
+    """One kind of decision about one task and key; `run`, `by` and `note` are those of the last one."""
+
+    task: str
+    key: str
+    reason: str
+    count: int
+    first_at: str
+    last_at: str
+    run: str | None
+    by: str | None
+    note: str | None
+
+
+def decision_row(decision: DecisionCount) -> DecisionRow:
+    return DecisionRow(
+        task=decision.task,
+        key=decision.key,
+        reason=str(decision.reason),
+        count=decision.count,
+        first_at=iso(decision.first_at),
+        last_at=iso(decision.last_at),
+        run=decision.run,
+        by=decision.by,
+        note=decision.note,
+    )
+
+
 def why_view(why: Why) -> Record:
     """Return the answer, whether something holds the work back (`held`), and the facts in the order of the answer."""
     return {

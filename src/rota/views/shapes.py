@@ -76,14 +76,19 @@ def _either(schemas: list[Schema]) -> Schema:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def listing(item: Schema) -> Schema:
-    """Return the schema of a list: its items, the cursor of the next page, and the store's time."""
+def listing(item: Schema, more: bool = False) -> Schema:
+    """Return the schema of a list: its items, the cursor of the next page, and the store's time.
+
+    `more`: the list has no cursor, and says whether it was cut off.
+    """
+    cut: Schema = {"more": _PLAIN[bool]} if more else {}
     return {
         "type": "object",
         "properties": {
             "items": {"type": "array", "items": item},
             "next": {"type": ["string", "null"]},
             "now": INSTANT,
+            **cut,
         },
-        "required": ["items", "next", "now"],
+        "required": ["items", "next", "now", *cut],
     }

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TypeVar, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
 
+from rota.domain.intake import instant
 from rota.web.problems import Flaw, Problem
 
 BODY_LIMIT = 1024 * 1024
@@ -101,6 +103,14 @@ def _place(error: msgspec.ValidationError) -> tuple[str, list[str]]:
     steps = [name or number for name, number in _STEP.findall(found["place"] or "") if number != "..."]
     field = _FIELD.match(found["what"])
     return found["what"], steps if field is None else [*steps, field["name"]]
+
+
+def unix(moment: datetime, name: str) -> float:
+    """Return an instant of a request as Unix seconds."""
+    try:
+        return instant(moment, name)
+    except (TypeError, ValueError) as error:
+        raise Problem(422, str(error)) from None
 
 
 def _takes_many(hint: object) -> bool:

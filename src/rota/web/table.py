@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from rota.web.api import run_changes, runs, schedule_actions, schedules, service, tasks, triggers
+from rota.web.api import (
+    ledger,
+    marks,
+    run_changes,
+    runs,
+    schedule_actions,
+    schedules,
+    service,
+    tasks,
+    triggers,
+    workers,
+)
 from rota.web.routes import Route
 
 ROUTES: list[Route[Any, Any]] = [
@@ -13,4 +24,7 @@ ROUTES: list[Route[Any, Any]] = [
     *schedules.ROUTES,
     *schedule_actions.ROUTES,
     *triggers.ROUTES,
+    *workers.ROUTES,
+    *marks.ROUTES,
+    *ledger.ROUTES,
 ]

@@ -5,9 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from rota.domain.intake import instant
 from rota.domain.ticks import ticks_between
-from rota.errors import InvalidOptions
 from rota.schedules.schedules import check_working
 from rota.views.shapes import listing, shape_of
 from rota.views.ticks import BackfillView, TickView, backfill_views, tick_views
@@ -15,6 +13,7 @@ from rota.views.values import iso, record
 from rota.web.api.runs import Submitted
 from rota.web.api.schedules import PATH, found_schedule
 from rota.web.api.tasks import Switched
+from rota.web.inputs import unix
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, post
@@ -62,7 +61,7 @@ async def backfill(call: Call[NoQuery, BackfillBody]) -> Answer:
     found, now = await found_schedule(call, Right.OPERATE)
     check_working(found)
     body = call.body
-    first, last = _unix(body.start, "from"), _unix(body.end, "to")
+    first, last = unix(body.start, "from"), unix(body.end, "to")
     if last > now:
         raise Problem(422, "to lies ahead: a backfill makes runs of ticks that have passed")
     try:
@@ -80,17 +79,10 @@ async def backfill(call: Call[NoQuery, BackfillBody]) -> Answer:
 async def ticks(call: Call[TickQuery, None]) -> Answer:
     found, now = await found_schedule(call)
     query = call.query
-    since = None if query.start is None else _unix(query.start, "from")
-    until = None if query.end is None else _unix(query.end, "to")
+    since = None if query.start is None else unix(query.start, "from")
+    until = None if query.end is None else unix(query.end, "to")
     items = [record(each) for each in await tick_views(call.client, found, now, since, until, query.limit)]
     return Answer({"items": items, "next": None, "now": iso(now)})
-
-
-def _unix(moment: datetime, name: str) -> float:
-    try:
-        return instant(moment, name)
-    except (TypeError, ValueError) as error:
-        raise InvalidOptions(str(error)) from None
 
 
 ROUTES: list[Route[Any, Any]] = [

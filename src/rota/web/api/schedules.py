@@ -42,7 +42,7 @@ class ScheduleQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     owner: Text | None = None
     q: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
-    cursor: Text | None = None
+    cursor: Annotated[str, Meta(max_length=1000, pattern="^[^\\x00]*$")] | None = None
 
     def takes(self, schedule: Schedule) -> bool:
         places = (schedule.id, schedule.task, schedule.trigger)

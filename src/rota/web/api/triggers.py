@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rota.domain.intake import instant
-from rota.errors import InvalidOptions
 from rota.views.triggers import TriggerView, read_trigger, trigger_view
+from rota.web.inputs import unix
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, Route, post
 
@@ -26,16 +25,9 @@ async def explain(call: Call[NoQuery, TriggerBody]) -> Answer:
     body = call.body
     tz = body.tz or call.app.settings.tz
     trigger, zone = read_trigger(body.text, tz)
-    now = datetime.fromtimestamp(await call.client.now() if body.after is None else _unix(body.after), UTC)
+    now = datetime.fromtimestamp(await call.client.now() if body.after is None else unix(body.after, "after"), UTC)
     # in a thread, because a search through excluded fires may take a while
     return Answer(await asyncio.to_thread(trigger_view, trigger, zone, tz, now, body.count))
-
-
-def _unix(moment: datetime) -> float:
-    try:
-        return instant(moment, "after")
-    except (TypeError, ValueError) as error:
-        raise InvalidOptions(str(error)) from None
 
 
 ROUTES: list[Route[Any, Any]] = [

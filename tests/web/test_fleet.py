@@ -1,0 +1,78 @@
+"""Workers, marks, decisions, stats and why over HTTP."""
+
+from rota import Rota
+from tests.web.conftest import Caller
+
+API = "/api/v1"
+
+
+async def test_a_worker_is_seen_quietened_and_stopped(app: Rota, caller: Caller) -> None:
+    http = caller()
+    id = (await http.post(f"{API}/runs", json={"task": "add", "args": {"a": 1}})).json()["run"]
+    async with app:
+        await http.get(f"{API}/runs/{id}", params={"wait": 30})
+        (name,) = [each["name"] for each in (await http.get(f"{API}/workers")).json()["items"]]
+        assert (await http.get(f"{API}/workers/{name}")).json()["standing"] == "idle"
+        quiet = await http.post(f"{API}/workers/{name}/quiet", json={"note": "look"})
+        assert (quiet.status_code, quiet.json()) == (
+            202,
+            {"worker": name, "changed": True, "quiet": True, "stop": False},
+        )
+        assert (await http.get(f"{API}/workers/{name}")).json()["quiet"] is True
+        assert (await http.post(f"{API}/workers/{name}/resume", json={})).json()["quiet"] is False
+        assert (await caller("operator:add").post(f"{API}/workers/{name}/stop", json={})).status_code == 403
+        assert (await caller("viewer:add").get(f"{API}/workers/{name}")).json()["tasks"] == ["add"]
+        assert (await caller("viewer:other").get(f"{API}/workers")).json()["items"] == []
+        assert (await http.post(f"{API}/workers/{name}/stop", json={})).json()["stop"] is True
+    assert (await http.get(f"{API}/workers/nobody")).status_code == 404
+
+
+async def test_marks_are_set_listed_and_forgotten(caller: Caller) -> None:
+    http, path = caller(), f"{API}/marks/add/daily/load@2026-11-15"
+    assert (await http.put(path, json={"note": "done by hand"})).status_code == 204
+    assert (await http.put(f"{API}/marks/greet/ada", json={})).status_code == 204
+    found = (await http.get(f"{API}/marks", params={"task": "add"})).json()
+    assert ([each["key"] for each in found["items"]], found["more"]) == (["daily/load@2026-11-15"], False)
+    assert (await http.get(f"{API}/marks", params={"limit": 1})).json()["more"] is True
+    assert [each["task"] for each in (await caller("viewer:greet").get(f"{API}/marks")).json()["items"]] == ["greet"]
+    assert (await caller("operator:greet").delete(path)).status_code == 403
+    assert (await http.delete(path)).status_code == 204
+    assert (await http.delete(path)).status_code == 404
+
+
+async def test_a_decision_says_who_and_why(caller: Caller) -> None:
+    http = caller("operator")
+    await http.post(f"{API}/tasks/add/pause", json={"note": "too many"})
+    await http.post(f"{API}/tasks/greet/pause", json={})
+    (found,) = (await http.get(f"{API}/decisions", params={"task": "add", "reason": "paused"})).json()["items"]
+    assert (found["by"], found["note"], found["count"]) == ("operator", "too many", 1)
+    assert (await http.get(f"{API}/decisions", params={"by": "ada"})).json()["items"] == []
+    assert (await http.get(f"{API}/decisions", params={"since": "2100-01-01T00:00:00Z"})).json()["items"] == []
+    seen = (await caller("viewer:greet").get(f"{API}/decisions")).json()["items"]
+    assert {each["task"] for each in seen} == {"greet"}
+
+
+async def test_stats_count_what_was_done(app: Rota, caller: Caller) -> None:
+    http = caller()
+    id = (await http.post(f"{API}/runs", json={"task": "add", "args": {"a": 1}})).json()["run"]
+    async with app:
+        await http.get(f"{API}/runs/{id}", params={"wait": 30})
+    stats = (await http.get(f"{API}/stats", params={"task": "add"})).json()["items"]
+    assert sum(each["succeeded"] for each in stats) == 1
+    assert stats[-1]["run_p50"] is not None
+    assert (await caller("viewer:greet").get(f"{API}/stats")).json()["items"] == []
+    assert (await http.get(f"{API}/stats", params={"minutes": 10_000_000})).status_code == 422
+
+
+async def test_why_answers_for_anything(caller: Caller) -> None:
+    http = caller()
+    body = {"trigger": "daily 09:00", "task": "add", "args": {"a": 1}}
+    await http.put(f"{API}/schedules/report", json=body)
+    id = (await http.post(f"{API}/runs", json={"task": "add", "args": {"a": 1}})).json()["run"]
+    for subject, kind in (("add", "task"), ("report", "schedule"), (id, "run of add")):
+        found = (await http.get(f"{API}/why", params={"subject": subject})).json()
+        assert (found["kind"], bool(found["answer"])) == (kind, True)
+        assert (await caller("viewer:add").get(f"{API}/why", params={"subject": subject})).status_code == 200
+        assert (await caller("viewer:greet").get(f"{API}/why", params={"subject": subject})).status_code == 404
+    assert (await http.get(f"{API}/why", params={"subject": "nothing"})).status_code == 404
+    assert (await http.get(f"{API}/why")).status_code == 422
