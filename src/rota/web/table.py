@@ -3,6 +3,7 @@
 from typing import Any
 
 from rota.web.api import (
+    flows,
     ledger,
     marks,
     run_changes,
@@ -24,6 +25,7 @@ ROUTES: list[Route[Any, Any]] = [
     *schedules.ROUTES,
     *schedule_actions.ROUTES,
     *triggers.ROUTES,
+    *flows.ROUTES,
     *workers.ROUTES,
     *marks.ROUTES,
     *ledger.ROUTES,
