@@ -58,6 +58,8 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def query(self, limit: int, cursor: str | None = None) -> RunQuery:
         given = {name: getattr(self, name) for name in Filter.__struct_fields__}
+        for name in ("task", "queue"):
+            given[name] = given[name] or None  # none named: any, which is no condition
         for name in ("since", "until"):
             given[name] = None if given[name] is None else given[name].timestamp()
         return RunQuery(**given, limit=limit, cursor=cursor)
