@@ -30,6 +30,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "paused": False,
         "limit": None,
         "limits": [],
+        "keep": None,
         "rate": None,
         "activity": None,
         "priority": 0,

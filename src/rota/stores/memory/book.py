@@ -13,7 +13,7 @@ from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec, limited_by
+from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import LEDGER
@@ -24,6 +24,7 @@ from rota.stores.idle import Arrival, Idle
 from rota.stores.memory.bodies import fields_of
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.events import EventLog
+from rota.stores.memory.gates import MemoryGates
 from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
 from rota.stores.memory.own_ids import OwnIds
@@ -31,7 +32,7 @@ from rota.stores.memory.schedules import Schedules
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
 
-class MemoryBook(OwnIds):
+class MemoryBook(OwnIds, MemoryGates):
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self.now = 0.0
@@ -181,21 +182,6 @@ class MemoryBook(OwnIds):
 
     def running_key(self, task: str, key: str) -> int:
         return self.count["running", task, key]
-
-    def counted(self, row: str) -> int:
-        return self.count["limit", row]
-
-    def count_against(self, run: str, rows: Sequence[str]) -> None:
-        self._limits[run] = rows
-        self.count.update(("limit", row) for row in rows)
-
-    def uncount(self, run: str) -> Sequence[str]:
-        rows = self._limits.pop(run, ())
-        self.count.subtract(("limit", row) for row in rows)
-        return rows
-
-    def limited_by(self, rows: Sequence[str]) -> Sequence[str]:
-        return limited_by(self.specs.values(), rows)
 
     def pending(self, task: str, most: int) -> int:
         return min(most, self.count["ready", task])
@@ -365,24 +351,6 @@ class MemoryBook(OwnIds):
 
     def drop_mark(self, task: str, key: str) -> None:
         self.marks.pop((task, key), None)
-
-    def rate(self, task: str, key: str) -> RateState:
-        return self._rates.get((task, key), (RateState(), None))[0]
-
-    def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
-        self._rates[task, key] = (state, opens_at)
-
-    def forget_rates(self, task: str) -> None:
-        self._rates = {name: kept for name, kept in self._rates.items() if name[0] != task}
-
-    def opened(self) -> Sequence[tuple[str, str]]:
-        found = [name for name, (_, opens_at) in self._rates.items() if opens_at is not None and opens_at <= self.now]
-        for name in found:
-            self._rates[name] = (self._rates[name][0], None)
-        return found
-
-    def next_opening(self, tasks: Sequence[str]) -> float | None:
-        return min((at for (task, _), (_, at) in self._rates.items() if at is not None and task in tasks), default=None)
 
     # -- retention -------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain.gates import RateState
 from rota.domain.guards import Mark
 from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
-from rota.domain.spec import LIMIT_ROW, TaskSpec, limited_by
+from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane
 from rota.stores.bounds import UNREADABLE
@@ -23,6 +22,7 @@ from rota.stores.fields import kept_queue
 from rota.stores.idle import Arrival, Idle
 from rota.stores.sqlite import events
 from rota.stores.sqlite import statements as sql
+from rota.stores.sqlite.gates import Specs, SqliteGates
 from rota.stores.sqlite.rows import (
     ADD,
     END,
@@ -47,16 +47,6 @@ STRIDE = 200
 """Runs of a gated lane that one query reads."""
 
 
-class Specs:
-    """All specs. `version` is the number in the clock row: the specs are read again when that number has changed."""
-
-    def __init__(self) -> None:
-        self.version = -1
-        self.known: dict[str, TaskSpec] = {}
-        self.limited = False
-        """There is a named limit, so that leases may count against one."""
-
-
 class _IdleRow(Idle, frozen=True, array_like=True):
     """An Idle as a JSON array."""
 
@@ -70,7 +60,7 @@ _orders = msgspec.json.Decoder(Orders)
 _instants = msgspec.json.Decoder(list[float])
 
 
-class SqliteBook:
+class SqliteBook(SqliteGates):
     def __init__(self, tx: Transaction, specs: Specs) -> None:
         self.now = tx.now
         self.arrivals: list[Arrival] = []
@@ -185,25 +175,6 @@ class SqliteBook:
 
     def running_key(self, task: str, key: str) -> int:
         return self._count("SELECT count(*) FROM runs WHERE state = 'running' AND task = ? AND key = ?", task, key)
-
-    def counted(self, row: str) -> int:
-        return self._count("SELECT count(*) FROM counted WHERE limit_row = ?", row)
-
-    def count_against(self, run: str, rows: Sequence[str]) -> None:
-        self._tx.executemany("INSERT OR IGNORE INTO counted VALUES (?, ?)", [(run, row) for row in rows])
-
-    def uncount(self, run: str) -> Sequence[str]:
-        self.spec("")  # reads the specs, if they have changed
-        if not self._specs.limited:
-            return ()
-        rows = msgspec.json.decode(self._tx.one(sql.COUNTED_OF, run), type=list[str])
-        if rows:
-            self._tx.execute("DELETE FROM counted WHERE run = ?", run)
-        return rows
-
-    def limited_by(self, rows: Sequence[str]) -> Sequence[str]:
-        self.spec("")
-        return limited_by(self._specs.known.values(), rows)
 
     def pending(self, task: str, most: int) -> int:
         return self._count(sql.PENDING, task, most)
@@ -426,23 +397,3 @@ class SqliteBook:
 
     def drop_mark(self, task: str, key: str) -> None:
         self._tx.execute("DELETE FROM marks WHERE task = ? AND key = ?", task, key)
-
-    def rate(self, task: str, key: str) -> RateState:
-        return RateState(self._tx.one("SELECT full_at FROM rates WHERE task = ? AND key = ?", task, key) or 0.0)
-
-    def put_rate(self, task: str, key: str, state: RateState, opens_at: float | None) -> None:
-        self._tx.execute(sql.PUT_RATE, task, key, state.full_at, opens_at)
-
-    def forget_rates(self, task: str) -> None:
-        self._tx.execute("DELETE FROM rates WHERE task = ?", task)
-
-    def opened(self) -> Sequence[tuple[str, str]]:
-        found = self._tx.one(sql.OPENED, self.now)
-        if found == "[]":
-            return []
-        self._tx.execute("UPDATE rates SET opens_at = NULL WHERE opens_at <= ?", self.now)
-        return _pairs.decode(found)
-
-    def next_opening(self, tasks: Sequence[str]) -> float | None:
-        first = self._tx.one(sql.NEXT_OPENING, to_json(tasks))
-        return None if first is None else float(first)

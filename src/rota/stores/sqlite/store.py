@@ -20,7 +20,8 @@ from rota.stores.ledger import admit, claim, control, declare, direct, edit, hol
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
-from rota.stores.sqlite.book import Specs, SqliteBook
+from rota.stores.sqlite.book import SqliteBook
+from rota.stores.sqlite.gates import Specs
 from rota.stores.sqlite.rows import to_json
 from rota.stores.sqlite.statements import BURY, LISTENING
 from rota.stores.sqlite.threads import Reader, Transaction, Writer
