@@ -132,6 +132,21 @@ asyncio.run(scenario())
 """
 
 
+SUBMITTING_PLAYED = """
+import asyncio
+
+
+async def scenario():
+    async with app:
+        await submit_some()
+        print(await order(17), await order(17))
+        await from_a_request()
+
+
+asyncio.run(scenario())
+"""
+
+
 COMING_FROM_PLAYED = """
 import asyncio
 
@@ -155,6 +170,7 @@ asyncio.run(scenario())
             ["a.png at 800", "True", "done: c.png at 800", "True", "False", "2026-11-15 True", "16 []"],
         ),
         ("idempotency", IDEMPOTENCY_PLAYED, ["True 2 True", "[7, 8]"]),
+        ("submitting", SUBMITTING_PLAYED, ["True False"]),
         ("operations", OPERATIONS_PLAYED, ["a.png", "42"]),
         ("coming-from", COMING_FROM_PLAYED, ["a.png at 400", "['odds', 'thumbnails']"]),
     ],
