@@ -98,6 +98,7 @@ GUARDS = (
     Guards("queued", "push", cooldowns=BREAKER, behind=True),
     Guards("queued", behind=True),
     Guards("queued", "wait", behind=True),
+    Guards("queued", "replace", behind=True),
     Guards(cooldowns=BREAKER),
     Guards(marks=True),
 )

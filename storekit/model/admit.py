@@ -50,15 +50,32 @@ def admit(book: Book, new: NewRun) -> Answer:
         return new.id, "disabled"
     equals = holds.equals(book, new.task, new.unique_key) if new.guards.unique else []
     waiting = sorted((row for row in equals if row.waiting), key=lambda row: row.fence > 0)
-    if waiting and not (new.guards.join == "wait" and waiting[0].fence):
+    if waiting and not (new.guards.join in ("wait", "replace") and waiting[0].fence):
         return waiting[0].id, join(book, waiting[0], new)
     if equals and new.guards.unique != "queued":
         return equals[0].id, "already_running"
     if refusal := refused(book, new):
         return new.id, refusal
+    if new.guards.join == "replace":
+        replace_holders(book, equals, f"replaced by {new.id}")
+        equals = holds.equals(book, new.task, new.unique_key)
     behind = [row.id for row in equals] if new.guards.behind else []
     add(book, new, holds.unmet(book, [*new.needs, *behind]))
     return new.id, "accepted"
+
+
+def replace_holders(book: Book, equals: Sequence[Row], note: str) -> None:
+    """Cancel all of `equals`. The decisions have no note."""
+    for row in equals:
+        if row.command == "cancel":
+            continue
+        row.note = note
+        book.count_decision(row, "cancelled", run=row.id)
+        if row.state == "running":
+            row.command = "cancel"
+        else:
+            holds.end(book, row, "cancelled", "cancelled")
+            holds.release(book, row)
 
 
 def refused(book: Book, new: NewRun) -> str | None:

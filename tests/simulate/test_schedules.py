@@ -335,3 +335,25 @@ def test_policies_that_can_never_work_are_refused_where_they_are_written(options
     chosen: Any = {"name": "nightly", "schedule": DailyAt(3), **options}
     with pytest.raises(InvalidOptions, match=f"(?s)nightly.*{says}"):
         Rota("memory://").task(**chosen)(lambda: None)
+
+
+def test_a_tick_replaces_the_run_before_it_and_starts_when_its_call_has_ended() -> None:
+    app = Rota("memory://")
+    spans: list[tuple[str, float]] = []
+
+    @app.task(schedule=Every(minutes=10), overlap="replace")
+    async def mirror(ctx: Context) -> None:
+        spans.append(("begin", asyncio.get_running_loop().time()))
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(30)  # it takes a while to stop
+            spans.append(("end", asyncio.get_running_loop().time()))
+
+    simulation = simulate(app, START, START + timedelta(minutes=45))
+    words = [word for word, _ in spans]
+    assert words[:6] == ["begin", "end"] * 3, "never two calls at once"
+    states = [run.state for run in simulation.of("mirror")]
+    assert states[:3] == [State.CANCELLED] * 3
+    assert nominals(simulation, "mirror")[:4] == [START + timedelta(minutes=10 * n) for n in range(1, 5)]
+    assert all(run.note and run.note.startswith("replaced by ") for run in simulation.of("mirror")[:3])

@@ -37,6 +37,24 @@ def test_a_trigger_can_say_itself_in_words_and_be_read_back() -> None:
     assert trigger.next_after(START) == datetime(2026, 5, 4, 5, tzinfo=UTC)
 
 
+def test_triggers_combine() -> None:
+    office = Every(minutes=30) & Cron("* 9-17 * * mon-fri")
+    assert str(office | DailyAt(22)) == "(every 30m and cron * 9-17 * * mon-fri) or daily 22:00"
+    assert Every(weeks=2, at="09:00", tz="Europe/Paris").describe() == "every 2 weeks at 09:00, Paris time"
+    assert str(DailyAt(9, jitter=300).excluding(Cron("* * * 8 *"))) == "daily 09:00 jitter 5m excluding cron * * * 8 *"
+
+
+def test_a_newer_tick_can_replace_a_run_that_takes_too_long() -> None:
+    app = Rota("memory://")
+
+    @app.task(schedule=Every(hours=1), overlap="replace")
+    async def mirror() -> None:
+        await asyncio.sleep(5400)
+
+    day = simulate(app, START, START + timedelta(hours=3, minutes=30))
+    assert [run.state for run in day.of(mirror)] == ["cancelled", "cancelled", "running"]
+
+
 def test_schedules_can_be_made_while_the_app_runs() -> None:
     app = Rota("memory://")
 

@@ -194,7 +194,7 @@ def _met(schedule: Schedule, fires: Iterator[Fire], seconds: float) -> Iterator[
     free = 0.0
     for fire in fires:
         begin = max(fire.at, free) if schedule.overlap == "queue" else fire.at
-        meets = schedule.overlap != "allow" and (begin - fire.at > seconds or begin < free)
+        meets = schedule.overlap not in ("allow", "replace") and (begin - fire.at > seconds or begin < free)
         if not meets:
             free = begin + seconds
         yield Fire(fire.at, fire.schedule, fire.task, meets)

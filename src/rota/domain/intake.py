@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import get_args
 
 import msgspec
 from msgspec import Struct
@@ -213,8 +214,8 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
     """
     if catch_up not in ("latest", "all", "skip"):
         raise ValueError(f"catch_up={catch_up!r}: choose latest, all or skip")
-    if overlap not in (None, "skip", "queue", "allow"):
-        raise ValueError(f"overlap={overlap!r}: choose skip, queue or allow")
+    if overlap not in (None, *get_args(Overlap)):
+        raise ValueError(f"overlap={overlap!r}: choose {', '.join(get_args(Overlap))}")
     if catch_up == "all" and overlap not in (None, "allow"):
         raise ValueError(
             f"catch_up='all' wants a run for every tick, overlap={overlap!r} leaves some out; say overlap='allow' "
@@ -254,6 +255,8 @@ def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Gua
         return replace(guards, unique=None)
     if overlap == "queue":
         return replace(guards, unique="queued", join="keep", behind=True)
+    if overlap == "replace":
+        return replace(guards, unique="queued", join="replace", behind=True)
     return replace(guards, unique="active", join="refuse")
 
 

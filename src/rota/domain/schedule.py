@@ -13,9 +13,10 @@ from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.run import DEFAULT_QUEUE, NewRun
 
-Overlap = Literal["skip", "queue", "allow"]
+Overlap = Literal["skip", "queue", "allow", "replace"]
 """What a tick does while an earlier run is unfinished: skip makes no run, queue makes one that waits for the end of the
-earlier run, allow makes one that runs beside it."""
+earlier run, allow makes one that runs beside it, replace cancels the earlier run and makes one that starts when the
+earlier call has ended."""
 CatchUp = Literal["latest", "all", "skip"]
 """Which of the ticks that fell while no worker ran are made up: the last, all (up to CATCH_UP_CAP), or none."""
 

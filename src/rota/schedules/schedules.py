@@ -65,13 +65,13 @@ class Schedules:
         """Add a schedule, or change the schedule named `id`: the change holds from its next tick on.
 
         `overlap` says what a tick does while an earlier run is unfinished: `skip` (the default), `queue` one run behind
-        it, or `allow` another. `catch_up` says which ticks are made up that no worker was there for: the `latest`,
-        `all` (the last hundred, one after the other), or `skip`. A run that could not start within `grace` seconds of
-        its tick never starts. Nothing fires before `start`, after `end`, or for the past. `expect` says when a run
-        should have succeeded, such as "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused`
-        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `queue`, `timeout`,
-        `retry` and `lost` of its runs go before those of the task; what `call` was bound with by `using` goes before
-        both.
+        it, `allow` another, or `replace` it: the earlier run is cancelled, and the new one starts when it has ended.
+        `catch_up` says which ticks are made up that no worker was there for: the `latest`, `all` (the last hundred, one
+        after the other), or `skip`. A run that could not start within `grace` seconds of its tick never starts. Nothing
+        fires before `start`, after `end`, or for the past. `expect` says when a run should have succeeded, such as
+        "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused` fires nothing until it is
+        resumed. Without `paused`, an existing schedule keeps its pause. `queue`, `timeout`, `retry` and `lost` of its runs
+        go before those of the task; what `call` was bound with by `using` goes before both.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -270,7 +270,7 @@ class Schedules:
     async def _existing(self, schedule: Schedule, nominals: set[float]) -> dict[float, Decision]:
         """Return the ticks that a run with another id belongs to: with overlap="queue", a tick may have joined the run
         of an earlier tick, and from then on the run has the nominal time of the later one."""
-        if schedule.overlap != "queue" or not nominals:
+        if schedule.overlap not in ("queue", "replace") or not nominals:
             return {}
         found: dict[float, Decision] = {}
         async for run in self._client().all_runs(RunQuery(task=schedule.task, key=schedule.key, limit=PAGE)):

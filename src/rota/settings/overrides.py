@@ -121,7 +121,8 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     keep: Annotated[Seconds | UnsetType, says("Seconds for which ended runs are kept, instead of `retention`.")] = UNSET
     schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
     overlap: Annotated[
-        Overlap | UnsetType, says("What a tick does while an earlier run is unfinished: `skip`, `queue` or `allow`.")
+        Overlap | UnsetType,
+        says("What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow` or `replace`."),
     ] = UNSET
     catch_up: Annotated[CatchUp | UnsetType, says("Which missed ticks are made up: `latest`, `all` or `skip`.")] = UNSET
     grace: Annotated[Seconds | UnsetType, says("Seconds after which a tick is too late to start.")] = UNSET

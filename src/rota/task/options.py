@@ -80,7 +80,7 @@ class TaskOptions(TypedDict, total=False):
     schedule: Trigger | str | None
     """When the task runs by itself."""
     overlap: Overlap | None
-    """What a tick does while an earlier run is unfinished: `skip`, `queue` or `allow`."""
+    """What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow` or `replace`."""
     catch_up: CatchUp
     """Which missed ticks run later: `latest` (the default), `all` or `skip`."""
     grace: Span | None

@@ -49,7 +49,9 @@ def put(
     /,
     *values: Annotated[str, Parameter(help="The task's arguments as name=value, as with rota submit.")],
     args: Document = None,
-    overlap: Annotated[Overlap | None, Parameter(help="Beside an unfinished run: none, one behind it, any.")] = None,
+    overlap: Annotated[
+        Overlap | None, Parameter(help="Beside an unfinished run: none, one behind it, any, or one instead.")
+    ] = None,
     catch_up: Annotated[CatchUp, Parameter(help="Of missed ticks, make up for the latest, all or none.")] = "latest",
     grace: Annotated[str | None, Parameter(help="Start no run later than this after its tick: 600 or 10m.")] = None,
     start: Annotated[str | None, Parameter(help="Nothing fires before, as 2026-11-15T09:00 in its zone.")] = None,

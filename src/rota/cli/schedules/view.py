@@ -22,6 +22,7 @@ from rota.views.schedules import Facts, about_of, args_of, coming, policy_of, wo
 OVERLAP = {
     "skip": "skip: a tick makes no run while an earlier one is unfinished",
     "queue": "queue: at most one run waits behind the one that runs",
+    "replace": "replace: a tick cancels the earlier run, and its own run starts when that has ended",
     "allow": "allow: runs may go on side by side",
 }
 STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}

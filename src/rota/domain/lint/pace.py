@@ -25,6 +25,9 @@ def overrun(view: View) -> Iterator[Finding]:
             yield Finding("overrun", "warning", f"{facts}: waiting runs pile up without end.", f"{slower}.")
         case "queue":
             yield Finding("overrun", "note", f"{facts}: some runs start late, behind the one before.", f"{slower}.")
+        case "replace":
+            more = f'{slower}, or write overlap="queue" to let a run end.'
+            yield Finding("overrun", "warning", f"{facts}: each fire cancels the run before it.", more)
         case "allow":
             beside = ceil(duration / interval)
             yield Finding("overrun", "warning", f"{facts}: up to {beside} runs go on side by side.", f"{slower}.")
@@ -111,6 +114,8 @@ def timeout_duration(view: View) -> Iterator[Finding]:
 def timeout_interval(view: View) -> Iterator[Finding]:
     interval, timeout = view.interval, view.target.timeout
     if interval is not None and timeout is not None and timeout > interval:
+        if view.target.overlap == "replace":
+            return  # the next fire ends it
         outcome = {"queue": "makes the next ones wait", "allow": "goes on beside the next ones"}
         yield Finding(
             "timeout-interval",

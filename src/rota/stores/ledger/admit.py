@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rota.domain import settlement as rules
 from rota.domain.decision import Decision, Reason
 from rota.domain.guards import cooldown_reason
 from rota.domain.joins import afresh, joined
@@ -103,6 +104,8 @@ def _admit(book: Book, new: NewRun) -> Decision:
     per_key = spec.limit.per_key if spec and spec.limit else None
     keyed = per_key is not None and new.key is not None and due_at <= book.now
     parked = keyed and book.running_key(new.task, new.key or "") >= (per_key or 0)
+    if new.guards.join == "replace":
+        replace_holders(book, new)
     needs = (*new.needs, *_equals_of(book, new)) if new.guards.behind else new.needs
     if needs:
         new = replace(new, needs=holds.unmet(book, needs))
@@ -125,7 +128,7 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
         waiting = [run for run in holders if run.state is not State.RUNNING]
         if waiting:  # if two wait, one was tried and the other waits for its end: the untried run is joined
             holder = min(waiting, key=lambda run: run.fence > 0)
-            if guards.join != "wait" or holder.fence == 0:
+            if guards.join not in ("wait", "replace") or holder.fence == 0:
                 return _join_holder(book, holder, new)
         if holders and guards.unique != "queued":
             return Decision(holders[0].id, Reason.ALREADY_RUNNING)
@@ -145,6 +148,20 @@ def _equals_of(book: Book, new: NewRun) -> list[str]:
     """The equal runs that `new` waits for: those that run now, and one that was tried and waits for its retry. There
     are no other holders, because `new` would have joined them."""
     return [run.id for run in holds.holders(book, new.task, new.unique_key)] if new.unique_key is not None else []
+
+
+def replace_holders(book: Book, new: NewRun) -> None:
+    """Cancel the equal runs of `new`: those that wait for a retry end, and those that run are asked to stop."""
+    for run in holds.holders(book, new.task, new.unique_key or ""):
+        if run.cancel_requested:
+            continue
+        note = f"replaced by {new.id}"
+        if run.state is State.RUNNING:
+            book.save(rules.cancel(run, book.now, note))
+            book.touched.add(run.id)
+        else:
+            holds.end_waiting(book, [run], Reason.CANCELLED, note)
+        book.count_decision(CountedDecision(run.task, run.key, Reason.CANCELLED, run=run.id))
 
 
 def _join_holder(book: Book, holder: RunHead, new: NewRun) -> Decision:

@@ -139,16 +139,43 @@ BEGIN
     RETURN CASE WHEN known.fingerprint = new.fingerprint THEN 'joined' ELSE 'id_conflict' END;
 END $$;
 
+-- Cancel the equal runs of `new`: those that wait for a retry end, and those that run are asked to stop. Returns these runs,
+-- their keys, and the arrivals for `to_hint`. Lock order: lock_joined has locked the gate and lock_needs the runs; a run that
+-- came since then is too late for that order, so NOWAIT.
+CREATE OR REPLACE FUNCTION replace_holders(
+    new incoming, now float8, OUT cancelled text[], OUT keys text[], OUT tasks text[], OUT dues float8[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    words text := 'replaced by ' || new.id;
+    asked text[] := ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key
+                          AND NOT l.cancel_requested ORDER BY l.id);
+    called text[] := ARRAY(SELECT q.id::text FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
+                           AND q.fence > 0 ORDER BY q.id FOR UPDATE NOWAIT);
+    which text;
+BEGIN
+    cancelled := '{}'; keys := '{}'; tasks := '{}'; dues := '{}';
+    FOREACH which IN ARRAY asked LOOP
+        PERFORM lock_late_lease(which);
+        UPDATE leases l SET cancel_requested = true, pause_requested = false, note = words WHERE l.id = which
+        RETURNING cancelled || l.id::text, keys || l.key::text INTO cancelled, keys;
+    END LOOP;
+    IF called <> '{}' THEN
+        SELECT cancelled || e.ended, keys || e.of_key, e.tasks, e.dues INTO cancelled, keys, tasks, dues
+        FROM end_waiting(called, 'cancelled', words, now) e;
+    END IF;
+END $$;
+
 -- Judge all guards of `new` and admit it, join it to the holder of its unique key, or refuse it. Returns:
 --   run, reason      the decision
 --   dues             the times at which runs of its task become due
 --   late, late_keys  the expired holders that were ended, and their keys
+--   replaced, replaced_keys  the equal runs that were cancelled, and their keys
 --   more, more_dues  the arrivals for `to_hint` because of these ends
 -- `alone`: the verb puts no other run. Lock order: if the verb puts several runs, `lock_needs` has locked their holders by id
 -- before. A holder that was put since then is too late for that order, so NOWAIT.
 CREATE OR REPLACE FUNCTION admit(
     new incoming, now float8, arrival bigint, alone boolean, OUT run text, OUT reason text, OUT dues float8[], OUT late text[],
-    OUT late_keys text[], OUT more text[], OUT more_dues float8[]
+    OUT late_keys text[], OUT replaced text[], OUT replaced_keys text[], OUT more text[], OUT more_dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     holder queue;
@@ -188,6 +215,8 @@ BEGIN
                 INTO late, late_keys, more, more_dues
                 FROM end_waiting(ARRAY[holder.id::text], 'expired', NULL, now) e;
                 CONTINUE;
+            ELSIF FOUND AND new.meeting = 'replace' AND holder.fence > 0 THEN
+                NULL;  -- replace_holders ends it
             ELSIF FOUND AND new.meeting = 'wait' AND holder.fence > 0 AND (holder.ahead OR NOT EXISTS (
                 SELECT FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key AND q.ahead)) THEN
                 tried := ARRAY[holder.id::text];
@@ -215,6 +244,10 @@ BEGIN
         reason := refusal(new, now);
         IF reason IS NOT NULL THEN RETURN; END IF;
         reason := 'accepted';
+        IF new.meeting = 'replace' THEN
+            SELECT replaced || r.cancelled, replaced_keys || r.keys, more || r.tasks, more_dues || r.dues
+            INTO replaced, replaced_keys, more, more_dues FROM replace_holders(new, now) r;
+        END IF;
         IF new.needs IS NOT NULL OR new.behind THEN
             remaining := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);

@@ -148,10 +148,17 @@ BEGIN
                                               ELSE lane_name(new.task, coalesce(new.queue, '')) END;
             dues := dues || due;
         END LOOP;
+        tasks := tasks || got.more;
+        dues := dues || got.more_dues;
+        IF got.replaced <> '{}' THEN
+            touched := touched || got.replaced;
+            FOR i IN 1 .. cardinality(got.replaced) LOOP
+                d_tasks := d_tasks || new.task; d_keys := d_keys || got.replaced_keys[i];
+                d_reasons := d_reasons || 'cancelled'::text; d_runs := d_runs || got.replaced[i];
+            END LOOP;
+        END IF;
         IF got.late IS NOT NULL THEN
             touched := touched || got.late;
-            tasks := tasks || got.more;
-            dues := dues || got.more_dues;
             FOR i IN 1 .. cardinality(got.late) LOOP
                 d_tasks := d_tasks || new.task; d_keys := d_keys || got.late_keys[i];
                 d_reasons := d_reasons || 'expired'::text; d_runs := d_runs || got.late[i];

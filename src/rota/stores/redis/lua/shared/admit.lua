@@ -100,7 +100,8 @@ function admit.refusal(item)
     for _, run in ipairs(found) do
       if run.state ~= "r" and (not waiting or run[FENCE] == 0) then waiting = run end
     end
-    if waiting and (item[I_JOIN] ~= "wait" or waiting[FENCE] == 0) then return admit.join_holder(waiting, item) end
+    local spares_tried = item[I_JOIN] == "wait" or item[I_JOIN] == "replace"
+    if waiting and not (spares_tried and waiting[FENCE] > 0) then return admit.join_holder(waiting, item) end
     if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
   end
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
@@ -120,6 +121,25 @@ function admit.equals_of(item, needs)
   needs = needs or {}
   for _, run in ipairs(holds.holders(item[I_TASK], item[I_UNIQUE_KEY])) do needs[#needs + 1] = run.id end
   return needs
+end
+
+-- Cancel the equal runs of `item`: those that wait for a retry end, and those that run are asked to stop.
+function admit.replace_holders(item)
+  local note, gone = "replaced by " .. item[I_ID], {}
+  for _, run in ipairs(holds.holders(item[I_TASK], item[I_UNIQUE_KEY])) do
+    local lease = run.lease
+    if run.state ~= "r" then
+      gone[#gone + 1] = run
+    elseif not lease[L_CANCEL] then
+      lease[L_CANCEL], lease[L_PAUSE], run[NOTE] = true, false, note
+      book.hput(LEASES, run.id, cmsgpack.pack(lease))
+      book.save(run)
+      touched[run.id] = true
+      policies.count_decision(run[TASK], run[KEY], "cancelled", 1, run.id)
+    end
+  end
+  for _, run in ipairs(gone) do policies.count_decision(run[TASK], run[KEY], "cancelled", 1, run.id) end
+  holds.end_waiting(gone, "cancelled", note)
 end
 
 -- Store a new run. If its id is there already, SET NX stores nothing: a put that is sent twice changes nothing the second
@@ -196,6 +216,7 @@ function admit.admit(item)
     local run, reason = admit.refusal(item)
     if run then return run, reason end
   end
+  if item[I_JOIN] == "replace" then admit.replace_holders(item) end
   local needs = item[I_NEEDS]
   if item[I_BEHIND] then needs = admit.equals_of(item, needs) end
   needs = needs and holds.unmet(id, needs)
