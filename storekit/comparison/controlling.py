@@ -89,7 +89,8 @@ class Story(RunStory):
             runs = await self.newcomers(dice, dice.randint(0, 2))
             nominals = tuple(float(place) for place in range(len(runs)))
             missed = dice.choice(drawing.MISSES)
-            ticks.append(Tick(id, version, fields["next_at"], then, then, tuple(runs), nominals, missed))
+            left = dice.choice([None, None, 1, 3])
+            ticks.append(Tick(id, version, fields["next_at"], then, then, tuple(runs), nominals, missed, left))
         self.ticks += ticks
         return await self.send_ticks(ticks)
 

@@ -99,6 +99,7 @@ GUARDS = (
     Guards("queued", behind=True),
     Guards("queued", "wait", behind=True),
     Guards("queued", "replace", behind=True),
+    Guards("active", "full"),
     Guards(cooldowns=BREAKER),
     Guards(marks=True),
 )

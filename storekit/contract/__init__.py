@@ -110,7 +110,7 @@ from storekit.contract.queueing import QueueContract, QueueHintContract, QueuePa
 from storekit.contract.racing import RaceContract  # noqa: E402
 from storekit.contract.reading import ReadContract  # noqa: E402
 from storekit.contract.recording import EventContract, EventMemoryContract  # noqa: E402
-from storekit.contract.replacing import ReplaceContract  # noqa: E402
+from storekit.contract.replacing import CountedScheduleContract, ReplaceContract  # noqa: E402
 from storekit.contract.settling import SettleContract  # noqa: E402
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
@@ -129,6 +129,7 @@ class StoreContract(
     JoinedPriorityContract,
     OwnNeedContract,
     ReplaceContract,
+    CountedScheduleContract,
     StandBehindContract,
     TouchesContract,
     DirectContract,

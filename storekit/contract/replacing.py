@@ -1,11 +1,13 @@
-"""replace: the run of a tick takes the place of the runs before it."""
+"""replace: the run of a tick takes the place of the runs before it. Schedules that count their runs."""
 
 import pytest
+from msgspec.structs import replace
 
 from rota.domain.decision import Decision, DecisionCount, Reason
 from rota.domain.lifecycle import Cancelled, Failed, Lost, Outcome, Released, Snoozed, Succeeded
 from rota.domain.run import NewRun, State
 from storekit.contract.stage import ARGS, BOOM, LEASE, Stage, Staged, new_run
+from storekit.contract.timetable import MINUTE, Timetable, new_tick
 
 NEWER = b'{"name":"Bob"}'
 
@@ -98,3 +100,59 @@ class ReplaceContract(Staged):
         assert (await stage.claim(free=5)).runs == []
         await stage.end(two, Cancelled())
         assert (await stage.take()).id == third.id
+
+
+class CountedScheduleContract(Staged):
+    """Ticks with `left` count the runs that are accepted. When none is left, the schedule ends."""
+
+    async def test_a_tick_that_nobody_counts_leaves_the_count_alone(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        await timetable.fire(new_tick(await timetable.due(), new_run()))
+        assert (await timetable.see()).made == 0
+
+    async def test_a_schedule_ends_with_its_last_run(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        await timetable.fire(new_tick(schedule, new_run(), left=2))
+        seen = await timetable.see()
+        assert (seen.made, seen.next_at) == (1, (schedule.next_at or 0) + MINUTE)
+        await timetable.fire(new_tick(seen, new_run(), left=1))
+        seen = await timetable.see()
+        assert (seen.made, seen.next_at, seen.fires_at) == (2, None, None)
+        stage.wait(3600)
+        assert await timetable.offered() == []
+
+    async def test_a_tick_that_is_sent_twice_counts_once(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        tick = new_tick(await timetable.due(), new_run(), left=5)
+        assert await timetable.fired(tick, tick) == [True, False]
+        assert await timetable.fired(tick) == [False]
+        assert (await timetable.see()).made == 1
+
+    async def test_a_refused_run_does_not_count(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        await stage.put(new_run(key="k", unique="active"))
+        await timetable.fire(new_tick(schedule, new_run(key="k", unique="active", join="refuse"), left=1))
+        seen = await timetable.see()
+        assert (seen.made, seen.next_at) == (0, (schedule.next_at or 0) + MINUTE)
+
+    async def test_the_count_stays_while_the_times_stay(self, stage: Stage) -> None:
+        timetable = Timetable(stage)
+        schedule = await timetable.due()
+        await timetable.fire(new_tick(schedule, new_run(), left=5))
+        await timetable.declare(replace(schedule, grace=5.0))
+        assert (await timetable.see()).made == 1
+        await timetable.declare(replace(schedule, times=7))
+        assert (await timetable.see()).made == 0
+
+    async def test_a_place_in_a_buffer_is_taken_until_its_run_has_ended(self, stage: Stage) -> None:
+        first, second = (new_run(key="k", unique="active", join="full") for _ in range(2))
+        await stage.put(first)
+        assert await stage.admit(second) == Decision(first.id, Reason.BUFFER_FULL)
+        run = await stage.take()
+        assert await stage.admit(second) == Decision(first.id, Reason.BUFFER_FULL)
+        await stage.end(run, Succeeded())
+        assert await stage.admit(second) == Decision(second.id, Reason.ACCEPTED)
+        (row,) = (await stage.store.rows(DecisionCount)).items
+        assert (row.reason, row.count, row.run) == (Reason.BUFFER_FULL, 2, first.id)

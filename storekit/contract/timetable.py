@@ -30,14 +30,19 @@ def new_schedule(id: str = REPORT, at: float | None = None, **fields: Any) -> Sc
 
 
 def new_tick(
-    schedule: Schedule, *runs: NewRun, then: float | None = None, last: bool = False, missed: Missed | None = None
+    schedule: Schedule,
+    *runs: NewRun,
+    then: float | None = None,
+    last: bool = False,
+    missed: Missed | None = None,
+    left: int | None = None,
 ) -> Tick:
     """Return a tick of the schedule. The next nominal time is `then`, by default a minute later, or none with
     `last`."""
     nominal = schedule.next_at or 0.0
     on = None if last else nominal + MINUTE if then is None else then
     nominals = tuple(nominal + place for place in range(len(runs)))
-    return Tick(schedule.id, schedule.version, schedule.next_at, on, on, runs, nominals, missed)
+    return Tick(schedule.id, schedule.version, schedule.next_at, on, on, runs, nominals, missed, left)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,9 @@ def fire(book: Book, tick: Tick) -> list[Answer] | None:
 def answer_to(book: Book, new: NewRun) -> Answer:
     run, reason = admit(book, new)
     if reason != "accepted":
-        book.decisions.add(new.task, new.key, reason, book.now, run=ANY if reason == "already_running" else run)
+        book.decisions.add(
+            new.task, new.key, reason, book.now, run=ANY if reason in ("already_running", "buffer_full") else run
+        )
     return run, reason
 
 
@@ -53,7 +55,7 @@ def admit(book: Book, new: NewRun) -> Answer:
     if waiting and not (new.guards.join in ("wait", "replace") and waiting[0].fence):
         return waiting[0].id, join(book, waiting[0], new)
     if equals and new.guards.unique != "queued":
-        return equals[0].id, "already_running"
+        return equals[0].id, "buffer_full" if new.guards.join == "full" else "already_running"
     if refusal := refused(book, new):
         return new.id, refusal
     if new.guards.join == "replace":
@@ -119,6 +121,8 @@ def start_afresh(row: Row, body: bytes) -> None:
 def join(book: Book, row: Row, new: NewRun) -> str:
     if new.guards.join == "refuse":
         return "already_queued"
+    if new.guards.join == "full":
+        return "buffer_full"
     before, due = row.due, times(book, new)[0]
     if new.guards.join == "set":
         row.due = due

@@ -7,8 +7,8 @@ from rota.domain.run import after
 from rota.domain.schedule import Schedule, Tick
 from rota.store import OFFER_AGAIN
 
-TIMES = ("trigger", "start", "end")
-STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
+TIMES = ("trigger", "start", "end", "times")
+STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "made", "recent")
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Schedules:
     def declare(self, schedule: Schedule, now: float) -> str:
         new, known = show_schedule(schedule), self.rows.get(schedule.id)
         if known is None:
-            fresh = {"version": 1, "since": now, "paused": False, "note": None, "recent": ()}
+            fresh = {"version": 1, "since": now, "paused": False, "note": None, "made": 0, "recent": ()}
             self.rows[schedule.id] = row = ScheduleRow(new | fresh)
             row.settle()
             return "added"
@@ -48,6 +48,7 @@ class Schedules:
             return "unchanged"
         fields["version"] = known.fields["version"] + 1
         fields["since"] = now if moved else known.fields["since"]
+        fields["made"] = 0 if moved else known.fields["made"]
         known.fields = fields
         known.settle()
         return "changed"
@@ -63,6 +64,11 @@ class Schedules:
         missed = ((tick.missed.last, "missed"),) if tick.missed else ()
         recent = (*row.fields["recent"], *missed, *zip(tick.nominals, reasons, strict=True))
         row.fields = row.fields | {"next_at": tick.then, "fires_at": tick.fires_at, "recent": recent[-30:]}
+        made = reasons.count("accepted")
+        if tick.left is not None:
+            row.fields["made"] += made
+            if made >= tick.left:
+                row.fields |= {"next_at": None, "fires_at": None}
         row.settle()
 
     def control(self, command: str, id: str, note: str | None, now: float) -> bool:

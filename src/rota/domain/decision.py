@@ -18,6 +18,7 @@ class Reason(StrEnum):
     BREAKER = "breaker"
     QUEUE_FULL = "queue_full"
     ID_CONFLICT = "id_conflict"
+    BUFFER_FULL = "buffer_full"
     EXPIRED = "expired"
     MISSED = "missed"
     UNKNOWN_TASK = "unknown_task"

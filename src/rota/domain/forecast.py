@@ -193,8 +193,8 @@ def _met(schedule: Schedule, fires: Iterator[Fire], seconds: float) -> Iterator[
     """Yield the fires with `meets` set where the run before them is unfinished."""
     free = 0.0
     for fire in fires:
-        begin = max(fire.at, free) if schedule.overlap == "queue" else fire.at
-        meets = schedule.overlap not in ("allow", "replace") and (begin - fire.at > seconds or begin < free)
+        begin = max(fire.at, free) if schedule.overlap in ("queue", "buffer") else fire.at
+        meets = schedule.overlap not in ("allow", "replace", "buffer") and (begin - fire.at > seconds or begin < free)
         if not meets:
             free = begin + seconds
         yield Fire(fire.at, fire.schedule, fire.task, meets)

@@ -12,10 +12,11 @@ success."""
 Join = Literal["keep", "push", "set", "refuse"]
 """What a newcomer does to an equal run that is queued: `keep` leaves the due time of the queued run, `push` moves it to
 the newcomer's due time if that is later, `set` moves it there in any case, and `refuse` refuses the newcomer."""
-Meeting = Join | Literal["wait", "replace"]
+Meeting = Join | Literal["wait", "replace", "full"]
 """`wait` and `replace` are for ticks. A queued equal that was never called is joined: it keeps its time and takes the
 arguments of the tick. If the queued equal was called before, `wait` lets the run of the tick wait for its end, and
-`replace` cancels it. `replace` also asks an equal that runs to stop; the run of the tick waits for its end."""
+`replace` cancels it. `replace` also asks an equal that runs to stop; the run of the tick waits for its end. `full`
+refuses the newcomer because its place in a buffer is taken."""
 
 
 class Cooldown(Struct, frozen=True, omit_defaults=True, array_like=True):

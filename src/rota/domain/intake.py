@@ -10,8 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import codec
+from rota.domain.activity import DAY, Breaker
+from rota.domain.decision import Reason
 from rota.domain.ended import with_callbacks
-from rota.domain.guards import Guards, Unique
+from rota.domain.guards import Cooldown, Guards, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
 from rota.domain.keys import check_key, check_queue, digest
@@ -19,13 +21,15 @@ from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
 from rota.domain.policy import FAR, Lost, Policy, Retry
 from rota.domain.run import DEFAULT_QUEUE, NewRun, Origin, Run, after
-from rota.domain.schedule import CatchUp, Overlap, Schedule
+from rota.domain.schedule import BUFFER, CatchUp, Overlap, Schedule
 from rota.domain.triggers import Trigger
 from rota.domain.triggers.durations import parse_duration
 from rota.domain.tuning import Retention, check_retention
 
 PRIORITY = 100
 NAME_LIMIT = 200
+BUFFER_LIMIT = 1000
+TIMES_LIMIT = 1_000_000
 FIRST_DAY, LAST_DAY = 0.0, 253_402_300_799.0  # 1970 to 9999, what datetime can show
 
 Span = float | int | timedelta
@@ -135,6 +139,9 @@ class Timed(Struct, frozen=True, kw_only=True):
     grace: Span | None = None
     start: datetime | None = None
     end: datetime | None = None
+    buffer: int | None = None
+    times: int | None = None
+    breaker: Breaker | None = None
     once: Period | None = None
     queue: str | None = None
     timeout: Span | str | None = None
@@ -171,6 +178,7 @@ def new_schedule(
     if timed.once is not None and timed.overlap is not None:
         raise ValueError("once= says already that a period has one run; leave out overlap=")
     overlap = check_overlap(timed.overlap, timed.catch_up, run.guards)
+    check_counts(timed)
     start = None if timed.start is None else instant(timed.start, "start")
     end = None if timed.end is None else instant(timed.end, "end")
     if start is not None and end is not None and end < start:
@@ -183,7 +191,7 @@ def new_schedule(
         key=_about(run, id, args, timed),
         priority=run.priority,
         queue=check_queue(run.queue),
-        guards=run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap),
+        guards=_broken(timed.breaker, run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap)),
         overlap=overlap,
         catch_up=timed.catch_up,
         grace=grace,
@@ -191,6 +199,8 @@ def new_schedule(
         end=end,
         owner=owner,
         once=timed.once,
+        buffer=BUFFER if timed.buffer is None else timed.buffer,
+        times=timed.times,
     )
 
 
@@ -216,7 +226,7 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
         raise ValueError(f"catch_up={catch_up!r}: choose latest, all or skip")
     if overlap not in (None, *get_args(Overlap)):
         raise ValueError(f"overlap={overlap!r}: choose {', '.join(get_args(Overlap))}")
-    if catch_up == "all" and overlap not in (None, "allow"):
+    if catch_up == "all" and overlap not in (None, "allow", "buffer"):
         raise ValueError(
             f"catch_up='all' wants a run for every tick, overlap={overlap!r} leaves some out; say overlap='allow' "
             "or another catch_up"
@@ -237,6 +247,27 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
     return "queue" if guards.unique == "queued" else "skip"
 
 
+def check_counts(timed: Timed) -> None:
+    """Raise ValueError for wrong numbers of a schedule, and for options that need another one."""
+    for name, value, most in (("buffer", timed.buffer, BUFFER_LIMIT), ("times", timed.times, TIMES_LIMIT)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most):
+            raise ValueError(f"{name}={value!r}: a whole number from 1 to {most:,}")
+    if timed.buffer is not None and timed.overlap != "buffer":
+        raise ValueError(f"buffer={timed.buffer} bounds the runs that wait: say overlap='buffer' as well")
+    if timed.breaker is not None and timed.overlap == "buffer":
+        raise ValueError("breaker= counts failures in a row, overlap='buffer' runs every tick; leave one of them out")
+    if timed.breaker is not None and timed.once is not None:
+        raise ValueError("breaker= counts failed runs of one key, once= gives each period a key; leave one of them out")
+
+
+def _broken(breaker: Breaker | None, guards: Guards) -> Guards:
+    """Return the guards with a breaker: after so many failed runs in a row, ticks make no run for a while."""
+    if breaker is None:
+        return guards
+    cool_down = DAY if breaker.cool_down is None else breaker.cool_down
+    return replace(guards, cooldowns=(*guards.cooldowns, Cooldown(breaker.failures, cool_down, Reason.BREAKER)))
+
+
 def check_grace(trigger: Trigger, grace: float | None) -> None:
     if grace is None:
         return
@@ -255,6 +286,8 @@ def _overlapping(guards: Guards, asked: Overlap | None, overlap: Overlap) -> Gua
         return replace(guards, unique=None)
     if overlap == "queue":
         return replace(guards, unique="queued", join="keep", behind=True)
+    if overlap == "buffer":
+        return replace(guards, unique="active", join="full")
     if overlap == "replace":
         return replace(guards, unique="queued", join="replace", behind=True)
     return replace(guards, unique="active", join="refuse")

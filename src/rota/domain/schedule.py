@@ -13,14 +13,17 @@ from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.run import DEFAULT_QUEUE, NewRun
 
-Overlap = Literal["skip", "queue", "allow", "replace"]
+Overlap = Literal["skip", "queue", "allow", "replace", "buffer"]
 """What a tick does while an earlier run is unfinished: skip makes no run, queue makes one that waits for the end of the
 earlier run, allow makes one that runs beside it, replace cancels the earlier run and makes one that starts when the
-earlier call has ended."""
+earlier call has ended, buffer makes one that waits for the ends of all earlier runs."""
 CatchUp = Literal["latest", "all", "skip"]
 """Which of the ticks that fell while no worker ran are made up: the last, all (up to CATCH_UP_CAP), or none."""
 
 CATCH_UP_CAP = 100
+BUFFER = 100
+"""Runs of a schedule with overlap="buffer" that may wait, unless the schedule says another number."""
+UNBOUNDED = 2**31 - 1
 FIRINGS_KEPT = 30
 
 
@@ -67,7 +70,8 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `fires_at` the same time with jitter; both are None when no tick is left. Ticks before `since` are not made up: the
     schedule was new, changed or paused then. `version` grows with every change of the schedule, so that the store
     refuses a tick that was computed before the change. The ticks of a schedule with a `deadline` make no run; they look
-    for a success.
+    for a success. A schedule with `times` ends when it has made so many runs; `made` counts them. With
+    overlap="buffer", at most `buffer` runs wait.
     """
 
     id: str
@@ -86,6 +90,8 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     once: Period | None = None
     deadline: Deadline | None = None
     queue: str = DEFAULT_QUEUE
+    buffer: int = BUFFER
+    times: int | None = None
 
     anchor: float | None = None
     next_at: float | None = None
@@ -94,7 +100,16 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: float = 0.0
     paused: bool = False
     note: str | None = None
+    made: int = 0
     recent: tuple[Firing, ...] = ()
+
+    @property
+    def left(self) -> int | None:
+        """How many more runs the schedule makes; UNBOUNDED for a buffer, whose runs are counted too; None for a
+        schedule whose runs nobody counts."""
+        if self.times is not None:
+            return max(0, self.times - self.made)
+        return UNBOUNDED if self.overlap == "buffer" else None
 
     @property
     def next(self) -> datetime | None:
@@ -108,7 +123,13 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def same_times(self, other: "Schedule") -> bool:
         """Return whether both schedules fire at the same times. Anchors are not compared: the first one stays."""
-        return (self.trigger, self.start, self.end) == (other.trigger, other.start, other.end)
+        return self.when == other.when
+
+    @property
+    def when(self) -> tuple[object, ...]:
+        """The part of the declaration that says when the schedule fires. A change of it begins anew."""
+        when = (self.trigger, self.start, self.end)
+        return when if self.times is None else (*when, self.times)
 
     def with_state_of(self, other: "Schedule") -> "Schedule":
         """Return this declaration with the state (anchor, next tick, pause, history) of `other`."""
@@ -121,6 +142,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
             since=other.since,
             paused=other.paused,
             note=other.note,
+            made=other.made,
             recent=other.recent,
         )
 
@@ -130,7 +152,8 @@ class Tick(Struct, frozen=True, omit_defaults=True):
     not at all if the schedule has changed since.
 
     `runs` are put in order, one for each of `nominals`. A refused run still advances the schedule. `then` is the
-    nominal time of the tick after this one. `missed` are ticks that make no run.
+    nominal time of the tick after this one. `missed` are ticks that make no run. `left` is `Schedule.left`: if it is a
+    number, the runs that are accepted are counted, and the schedule ends if so many of them are.
     """
 
     schedule: str
@@ -141,6 +164,7 @@ class Tick(Struct, frozen=True, omit_defaults=True):
     runs: tuple[NewRun, ...] = ()
     nominals: tuple[float, ...] = ()
     missed: Missed | None = None
+    left: int | None = None
 
 
 def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
@@ -148,9 +172,9 @@ def declared(new: Schedule, known: Schedule | None, now: float) -> Schedule:
     if known is None and new.version:
         return new  # it comes from another store and keeps its state
     if known is None:
-        return replace(new, version=1, since=now, paused=False, note=None, recent=())
+        return replace(new, version=1, since=now, paused=False, note=None, made=0, recent=())
     if not new.same_times(known):
-        moved = replace(new, version=known.version + 1, since=now)
+        moved = replace(new, version=known.version + 1, since=now, made=0)
         return replace(moved, paused=known.paused, note=known.note, recent=known.recent)
     same = new.with_state_of(known)
     return known if same == known else replace(same, version=known.version + 1)
@@ -166,7 +190,12 @@ def advanced(schedule: Schedule, tick: Tick, decisions: Sequence[Decision]) -> S
     if tick.missed is not None:
         firings.insert(0, Firing(tick.missed.last, tick.missed.reason))
     recent = (*schedule.recent, *firings)[-FIRINGS_KEPT:]
-    return replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent)
+    after = replace(schedule, next_at=tick.then, fires_at=tick.fires_at, recent=recent)
+    if tick.left is None:
+        return after
+    made = sum(decision.reason is Reason.ACCEPTED for decision in decisions)
+    after = replace(after, made=schedule.made + made)
+    return replace(after, next_at=None, fires_at=None) if made >= tick.left else after
 
 
 def paused(schedule: Schedule, note: str | None) -> Schedule:

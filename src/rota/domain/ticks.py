@@ -12,7 +12,7 @@ from rota.domain.guards import Guards
 from rota.domain.ids import derived
 from rota.domain.once import named, period_at
 from rota.domain.run import NewRun, Origin, after
-from rota.domain.schedule import CATCH_UP_CAP, Firing, Missed, Schedule, Tick
+from rota.domain.schedule import CATCH_UP_CAP, FIRINGS_KEPT, Firing, Missed, Schedule, Tick
 from rota.domain.timing import GRAIN, Timing, cadence_of
 
 ON_TIME = 60.0
@@ -120,7 +120,8 @@ def ticks_between(schedule: Schedule, first: float, last: float) -> list[float]:
 
 def run_now(schedule: Schedule, id: str, now: float) -> NewRun:
     """Return a run that is due now and belongs to no tick. The overlap of the schedule applies to it too."""
-    return _run(schedule, id, Origin("run_now", schedule.id, now))
+    run = _run(schedule, id, Origin("run_now", schedule.id, now))
+    return _behind(schedule, run, _earlier(schedule)) if schedule.overlap == "buffer" else run
 
 
 def run_of(schedule: Schedule, firing: Firing) -> str | None:
@@ -149,7 +150,7 @@ def _wanted(schedule: Schedule, timing: Timing, floor: float, latest: float, now
             if before is None or before < floor or _too_late(schedule, before, now):
                 break
             wanted.append(before)
-    return wanted[::-1]
+    return wanted[::-1][: schedule.left]
 
 
 def _too_late(schedule: Schedule, nominal: float, now: float) -> bool:
@@ -173,21 +174,36 @@ def _tick(
         tuple(_chain(schedule, timing, nominals or [])),
         tuple(nominals or ()),
         missed,
+        schedule.left,
     )
 
 
 def _chain(schedule: Schedule, timing: Timing, nominals: list[float]) -> list[NewRun]:
     """Return the runs of the nominal times. A single run keeps its guards. If there are several, each run needs the end
-    of the run before; their guards would refuse all but one."""
+    of the run before; their guards would refuse all but one.
+
+    The runs of a buffer take the places of a ring in turn, by their unique keys. A place is taken until its run has
+    ended. Since the runs end in their order, the next place is free if and only if the buffer is not full.
+    """
     runs: list[NewRun] = []
     for nominal in nominals:
         run = _run(schedule, tick_id(schedule.id, nominal), Origin("schedule", schedule.id, nominal))
         expires_at = None if schedule.grace is None else after(nominal, schedule.grace)
         run = replace(run, at=timing.fires_at(nominal), expires_at=expires_at)
-        if len(nominals) > 1:
+        if schedule.overlap == "buffer":
+            place = (schedule.made + len(runs)) % (schedule.buffer + 1)
+            earlier = (*_earlier(schedule), *(each.id for each in runs))[-FIRINGS_KEPT:]
+            run = replace(run, unique_key=f"{run.key}#{place}", needs=earlier)
+        elif len(nominals) > 1:
             run = _behind(schedule, run, [runs[-1].id] if runs else [])
         runs.append(run)
     return runs
+
+
+def _earlier(schedule: Schedule) -> tuple[str, ...]:
+    """Return the last runs that the ticks of a schedule made. A need of a run that has ended is met."""
+    accepted = (firing for firing in schedule.recent if firing.reason is Reason.ACCEPTED)
+    return tuple(tick_id(schedule.id, firing.nominal) for firing in accepted)
 
 
 def _behind(schedule: Schedule, run: NewRun, others: Sequence[str]) -> NewRun:

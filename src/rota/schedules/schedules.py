@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rota.client.client import Client
 from rota.client.handle import RunHandle, accept
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
+from rota.domain.activity import Breaker
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.ids import retry_id
@@ -55,6 +56,9 @@ class Schedules:
         grace: Span | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
+        buffer: int | None = None,
+        times: int | None = None,
+        breaker: Breaker | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
         queue: str | None = None,
@@ -65,13 +69,16 @@ class Schedules:
         """Add a schedule, or change the schedule named `id`: the change holds from its next tick on.
 
         `overlap` says what a tick does while an earlier run is unfinished: `skip` (the default), `queue` one run behind
-        it, `allow` another, or `replace` it: the earlier run is cancelled, and the new one starts when it has ended.
+        it, `allow` another, `replace` it (the earlier run is cancelled, and the new one starts when it has ended), or
+        `buffer` up to `buffer` runs behind it, which start in order; a tick beyond that is refused as `buffer_full`.
         `catch_up` says which ticks are made up that no worker was there for: the `latest`, `all` (the last hundred, one
         after the other), or `skip`. A run that could not start within `grace` seconds of its tick never starts. Nothing
-        fires before `start`, after `end`, or for the past. `expect` says when a run should have succeeded, such as
-        "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused` fires nothing until it is
-        resumed. Without `paused`, an existing schedule keeps its pause. `queue`, `timeout`, `retry` and `lost` of its runs
-        go before those of the task; what `call` was bound with by `using` goes before both.
+        fires before `start`, after `end`, or for the past; the schedule also ends when it has made `times` runs. With
+        `breaker=Breaker(3)`, ticks make no run for a day after three failed runs in a row. `expect` says when a run
+        should have succeeded, such as "07:00"; otherwise the schedule is `late`. A new schedule that is put as `paused`
+        fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `queue`,
+        `timeout`, `retry` and `lost` of its runs go before those of the task; what `call` was bound with by `using`
+        goes before both.
         """
         put = self.put_many(
             [(id, trigger, call)],
@@ -80,6 +87,9 @@ class Schedules:
             grace=grace,
             start=start,
             end=end,
+            buffer=buffer,
+            times=times,
+            breaker=breaker,
             expect=expect,
             paused=paused,
             queue=queue,
@@ -98,6 +108,9 @@ class Schedules:
         grace: Span | None = None,
         start: datetime | None = None,
         end: datetime | None = None,
+        buffer: int | None = None,
+        times: int | None = None,
+        breaker: Breaker | None = None,
         expect: Trigger | str | None = None,
         paused: bool = False,
         queue: str | None = None,
@@ -114,6 +127,9 @@ class Schedules:
             start=start,
             end=end,
             queue=queue,
+            buffer=buffer,
+            times=times,
+            breaker=breaker,
             timeout=timeout,
             retry=retry,
             lost=lost,

@@ -122,7 +122,7 @@ class TaskOverride(Struct, frozen=True, kw_only=True):
     schedule: Annotated[str | UnsetType, says("The trigger, such as `daily 03:00`.")] = UNSET
     overlap: Annotated[
         Overlap | UnsetType,
-        says("What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow` or `replace`."),
+        says("What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow`, `replace` or `buffer`."),
     ] = UNSET
     catch_up: Annotated[CatchUp | UnsetType, says("Which missed ticks are made up: `latest`, `all` or `skip`.")] = UNSET
     grace: Annotated[Seconds | UnsetType, says("Seconds after which a tick is too late to start.")] = UNSET

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from rota.domain.activity import Activity
+from rota.domain.activity import Activity, Breaker
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry
 from rota.domain.text import did_you_mean
@@ -72,6 +72,7 @@ TASK: dict[str, Kind] = {
     "grace": Kind(optional(_is_span), f"{SPAN}; None for no bound"),
     "start": INSTANT,
     "end": INSTANT,
+    "breaker": Kind(optional(instance_of(Breaker)), "write breaker=Breaker(3), or None"),
     "activity": Kind(optional(instance_of(Activity)), "write activity=Activity(after=60), or None"),
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
 }
@@ -91,6 +92,8 @@ ELSEWHERE = (
     "catch_up",
     "once",
     "queue",
+    "buffer",
+    "times",
 )
 """The options whose values the domain checks, against a list of choices or a range."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from rota.domain.activity import Activity
+from rota.domain.activity import Activity, Breaker
 from rota.domain.guards import Guards, Join, Unique
 from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique
 from rota.domain.once import Once, check_once
@@ -80,7 +80,7 @@ class TaskOptions(TypedDict, total=False):
     schedule: Trigger | str | None
     """When the task runs by itself."""
     overlap: Overlap | None
-    """What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow` or `replace`."""
+    """What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow`, `replace` or `buffer`."""
     catch_up: CatchUp
     """Which missed ticks run later: `latest` (the default), `all` or `skip`."""
     grace: Span | None
@@ -89,6 +89,12 @@ class TaskOptions(TypedDict, total=False):
     """The schedule has no tick before this instant."""
     end: datetime | None
     """The schedule has no tick after this instant."""
+    buffer: int
+    """With overlap="buffer", how many runs may wait; by default 100."""
+    times: int | None
+    """The schedule ends when it has made so many runs."""
+    breaker: Breaker | None
+    """After so many failed runs in a row, the ticks make no run for a while."""
     activity: Activity | None
     """How `touch` makes runs."""
     once: Once | None
@@ -105,6 +111,9 @@ def timed_by(options: TaskOptions) -> Timed:
         grace=options.get("grace"),
         start=options.get("start"),
         end=options.get("end"),
+        buffer=options.get("buffer"),
+        times=options.get("times"),
+        breaker=options.get("breaker"),
     )
 
 
@@ -148,7 +157,10 @@ def check_together(options: TaskOptions, fn: Callable[..., Any]) -> None:
     check_overlap(options.get("overlap"), options.get("catch_up", "latest"))
     _check_once(options)
     if options.get("schedule") is None and timed_by(options) != Timed():
-        raise ValueError("overlap, catch_up, grace, start and end are about a schedule: give schedule= as well")
+        raise ValueError(
+            "overlap, catch_up, grace, start, end, buffer, times and breaker are about a schedule: "
+            "give schedule= as well"
+        )
 
 
 def _check_executor(executor: ExecutorName | None, fn: Callable[..., Any]) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain import codec
+from rota.domain.decision import Reason
 from rota.domain.policy import Policy
 from rota.domain.schedule import Schedule
 from rota.domain.ticks import ON_TIME
@@ -65,6 +66,10 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
     grace: float | None
     start: str | None
     end: str | None
+    buffer: int | None
+    times: int | None
+    made: int | None
+    breaker: object
     anchor: str | None
     since: str | None
     version: int
@@ -163,6 +168,12 @@ def args_of(schedule: Schedule) -> object:
     return from_json(bytes(codec.decode_or_blank(schedule.body).args))
 
 
+def breaker_of(schedule: Schedule) -> dict[str, float] | None:
+    """Return after how many failures in a row the ticks make no run, and for how many seconds."""
+    rules = [rule for rule in schedule.guards.cooldowns if rule.reason is Reason.BREAKER]
+    return {"failures": rules[0].failures, "cool_down": rules[0].seconds} if rules else None
+
+
 def policy_of(schedule: Schedule) -> Policy:
     return codec.decode_or_blank(schedule.body).policy or Policy()
 
@@ -205,6 +216,10 @@ def schedule_detail(facts: Facts) -> ScheduleDetail:
         grace=schedule.grace,
         start=iso(schedule.start),
         end=iso(schedule.end),
+        buffer=schedule.buffer if schedule.overlap == "buffer" else None,
+        times=schedule.times,
+        made=None if schedule.left is None else schedule.made,
+        breaker=breaker_of(schedule),
         anchor=iso(schedule.anchor),
         since=iso(schedule.since),
         version=schedule.version,

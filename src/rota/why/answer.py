@@ -46,6 +46,7 @@ REFUSALS = {
     Reason.BREAKER: "its breaker is open",
     Reason.QUEUE_FULL: "the queue was full",
     Reason.ID_CONFLICT: "its id belonged to a run with another task or other arguments",
+    Reason.BUFFER_FULL: "as many of its runs waited as its buffer holds",
     Reason.MISSED: "no worker was there to fire it",
     Reason.UNKNOWN_TASK: "nobody knows the task",
     Reason.NO_ACTIVITY: "the task has no activity policy",

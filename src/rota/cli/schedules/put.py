@@ -18,6 +18,7 @@ from rota.cli.options.times import clock, read_instant, seconds_of
 from rota.cli.render.show import Show
 from rota.cli.schedules.find import ScheduleId, opened
 from rota.client.client import Client
+from rota.domain.activity import Breaker
 from rota.domain.intake import Options, Timed
 from rota.domain.policy import Lost, Retry
 from rota.domain.schedule import CatchUp, Overlap, Schedule
@@ -50,12 +51,16 @@ def put(
     *values: Annotated[str, Parameter(help="The task's arguments as name=value, as with rota submit.")],
     args: Document = None,
     overlap: Annotated[
-        Overlap | None, Parameter(help="Beside an unfinished run: none, one behind it, any, or one instead.")
+        Overlap | None,
+        Parameter(help="Beside an unfinished run: none, one behind, any, one instead, many behind."),
     ] = None,
     catch_up: Annotated[CatchUp, Parameter(help="Of missed ticks, make up for the latest, all or none.")] = "latest",
     grace: Annotated[str | None, Parameter(help="Start no run later than this after its tick: 600 or 10m.")] = None,
     start: Annotated[str | None, Parameter(help="Nothing fires before, as 2026-11-15T09:00 in its zone.")] = None,
     end: Annotated[str | None, Parameter(help="Nothing fires after.")] = None,
+    buffer: Annotated[int | None, Parameter(help="With --overlap buffer: how many runs may wait; 100.")] = None,
+    times: Annotated[int | None, Parameter(help="End after so many runs.")] = None,
+    breaker: Annotated[int | None, Parameter(help="After so many failed runs in a row, make none for a day.")] = None,
     expect: Annotated[str | None, Parameter(help="It is late unless a run has succeeded by then: 07:00.")] = None,
     tz: Annotated[str | None, Parameter(help="The zone, if the trigger names none.")] = None,
     key: Annotated[str | None, Parameter(help="What its runs are about, instead of the task's own key.")] = None,
@@ -83,6 +88,9 @@ def put(
         start=_instant(start, "--start", wall),
         end=_instant(end, "--end", wall),
         queue=queue,
+        buffer=buffer,
+        times=times,
+        breaker=None if breaker is None else Breaker(breaker),
         timeout=seconds_of(timeout, "--timeout"),
         retry=None if retry is None else Retry(retry),
         lost=lost,

@@ -17,12 +17,13 @@ from rota.client.tick_outcomes import TickOutcome
 from rota.domain.decision import DecisionCount, Reason
 from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.schedule import CATCH_UP_CAP, Schedule
-from rota.views.schedules import Facts, about_of, args_of, coming, policy_of, words_of
+from rota.views.schedules import Facts, about_of, args_of, breaker_of, coming, policy_of, words_of
 
 OVERLAP = {
     "skip": "skip: a tick makes no run while an earlier one is unfinished",
     "queue": "queue: at most one run waits behind the one that runs",
     "replace": "replace: a tick cancels the earlier run, and its own run starts when that has ended",
+    "buffer": "buffer: runs wait for each other, in order",
     "allow": "allow: runs may go on side by side",
 }
 STYLE = {"paused": "magenta", "ended": "bright_black", "active": "green"}
@@ -158,7 +159,20 @@ def _own_rows(schedule: Schedule) -> list[tuple[str, str]]:
         ("overlap", overlap_words(schedule)),
         ("catch-up", catch_up_words(schedule)),
         ("grace", grace_words(schedule)),
+        *_counted_rows(schedule),
     ]
+
+
+def _counted_rows(schedule: Schedule) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if schedule.overlap == "buffer":
+        rows.append(("buffer", f"at most {schedule.buffer:,} runs wait"))
+    if schedule.times is not None:
+        rows.append(("times", f"{schedule.made:,} of {schedule.times:,} runs made"))
+    if (breaker := breaker_of(schedule)) is not None:
+        resting = span(breaker["cool_down"])
+        rows.append(("breaker", f"after {breaker['failures']} failed runs in a row, none for {resting}"))
+    return rows
 
 
 def overlap_words(schedule: Schedule) -> str:

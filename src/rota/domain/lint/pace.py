@@ -21,9 +21,9 @@ def overrun(view: View) -> Iterator[Finding]:
     facts = f"A run usually takes {worded(duration)}, but fires can be {worded(interval)} apart"
     slower = f"Fire at most every {worded(duration)}, or make the task faster"
     match view.target.overlap:
-        case "queue" if duration > (view.mean_interval or 0):
+        case "queue" | "buffer" if duration > (view.mean_interval or 0):
             yield Finding("overrun", "warning", f"{facts}: waiting runs pile up without end.", f"{slower}.")
-        case "queue":
+        case "queue" | "buffer":
             yield Finding("overrun", "note", f"{facts}: some runs start late, behind the one before.", f"{slower}.")
         case "replace":
             more = f'{slower}, or write overlap="queue" to let a run end.'
@@ -116,7 +116,11 @@ def timeout_interval(view: View) -> Iterator[Finding]:
     if interval is not None and timeout is not None and timeout > interval:
         if view.target.overlap == "replace":
             return  # the next fire ends it
-        outcome = {"queue": "makes the next ones wait", "allow": "goes on beside the next ones"}
+        outcome = {
+            "queue": "makes the next ones wait",
+            "buffer": "makes the next ones wait",
+            "allow": "goes on beside the next ones",
+        }
         yield Finding(
             "timeout-interval",
             "note",

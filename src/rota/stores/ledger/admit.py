@@ -131,7 +131,8 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
             if guards.join not in ("wait", "replace") or holder.fence == 0:
                 return _join_holder(book, holder, new)
         if holders and guards.unique != "queued":
-            return Decision(holders[0].id, Reason.ALREADY_RUNNING)
+            full = guards.join == "full"
+            return Decision(holders[0].id, Reason.BUFFER_FULL if full else Reason.ALREADY_RUNNING)
     if not guards.reads_marks and guards.max_pending is None:
         return None
     mark = book.mark(new.task, new.unique_key or new.key or "")
@@ -169,6 +170,8 @@ def _join_holder(book: Book, holder: RunHead, new: NewRun) -> Decision:
     the run starts afresh. If `new` belongs to a group, its needs replace those of the holder."""
     if new.guards.join == "refuse":
         return Decision(holder.id, Reason.ALREADY_QUEUED)
+    if new.guards.join == "full":
+        return Decision(holder.id, Reason.BUFFER_FULL)
     run = joined(holder, new, book.now)
     wanted = [need for need in new.needs if need != holder.id]  # a run that waited for itself would never start
     needs = holder.needs if new.group is None else holds.unmet(book, wanted)

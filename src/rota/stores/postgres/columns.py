@@ -99,6 +99,7 @@ def of_ticks(ticks: Sequence[Tick]) -> list[Column]:
         _thin([tick.missed and tick.missed.count for tick in ticks]),
         _thin([tick.missed and tick.missed.reason.value for tick in ticks]),
         _thin([tick.missed and tick.missed.words for tick in ticks]),
+        _thin([tick.left for tick in ticks]),
         [place for place, tick in enumerate(ticks, 1) for _ in tick.runs],
         [nominal for tick in ticks for nominal in tick.nominals],
         *of_runs(runs),
@@ -155,7 +156,7 @@ def of_notes(notes: Sequence[Note | None]) -> list[Column]:
     ]
 
 
-SCHEDULE_STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "recent")
+SCHEDULE_STATE = ("anchor", "next_at", "fires_at", "version", "since", "paused", "note", "made", "recent")
 """The fields of a schedule that the store keeps beside the declaration, in the order of the function `as_json`."""
 
 
@@ -167,7 +168,7 @@ def _declared(schedule: Schedule) -> str:
 
 def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
     columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
-    return [list(column) for column in columns] if columns else [[] for _ in range(24)]
+    return [list(column) for column in columns] if columns else [[] for _ in range(25)]
 
 
 def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
@@ -184,7 +185,7 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
         rate.per_key if rate else None,
         mark_memory(spec),
         "\n".join(f"{LIMIT_ROW}{limit.name}" for limit in spec.limits) or None,
-        *(None,) * 13,
+        *(None,) * 14,
     )
 
 
@@ -196,7 +197,7 @@ def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
         schedule.key,
         schedule.owner,
         _declared(schedule),
-        to_json((schedule.trigger, schedule.start, schedule.end)),
+        to_json(schedule.when),
         schedule.anchor,
         schedule.next_at,
         schedule.fires_at,
@@ -204,6 +205,7 @@ def _of_schedule(schedule: Schedule) -> tuple[Any, ...]:
         schedule.since,
         schedule.paused,
         clean(schedule.note),
+        schedule.made,
         to_json(schedule.recent),
     )
 

@@ -27,7 +27,7 @@ _events = msgspec.json.Decoder(list[tuple[int, EventRow]])
 _states = {state.value: state for state in State}
 _ORIGIN, _POLICY = Origin(), Policy()
 
-_ScheduleState = tuple[float | None, float | None, float | None, int, float, bool, str | None]
+_ScheduleState = tuple[float | None, float | None, float | None, int, float, bool, str | None, int]
 _schedule = msgspec.json.Decoder(tuple[Schedule, _ScheduleState, tuple[Firing, ...]])
 
 RUN_COLUMNS = ", ".join(words.RUN_COLUMNS)

@@ -44,6 +44,7 @@ class TickRow(Struct, frozen=True, array_like=True):
     missed: int | None
     reason: Reason | None
     words: str | None
+    left: int | None
     runs: list[list[Any]]
     """Each as `records.new_item` has it."""
 
@@ -63,6 +64,7 @@ class ScheduleRow(Struct, frozen=True, array_like=True):
     paused: bool = False
     note: Text = False
     recent: tuple[Firing, ...] | bool = False
+    made: int = 0
 
 
 class MarkFields(Struct, frozen=True, array_like=True):
@@ -115,15 +117,24 @@ def schedule_item(schedule: Schedule) -> list[Any]:
     """A schedule to declare: the declaration as JSON, then the state. A schedule with a version comes from another
     store, and keeps the state that it had there."""
     declaration = msgspec.structs.replace(
-        schedule, anchor=None, next_at=None, fires_at=None, version=0, since=0.0, paused=False, note=None, recent=()
+        schedule,
+        anchor=None,
+        next_at=None,
+        fires_at=None,
+        version=0,
+        since=0.0,
+        paused=False,
+        note=None,
+        made=0,
+        recent=(),
     )
     text = to_json(_schedules.decode(to_json(declaration))).decode()  # decoded once: 30 and 30.0 are the same
-    times = to_json((declaration.trigger, declaration.start, declaration.end)).decode()
+    times = to_json(declaration.when).decode()
     ticks = [False if value is None else value for value in (schedule.anchor, schedule.next_at, schedule.fires_at)]
-    state: list[Any] = [0, 0, False, False, False]
+    state: list[Any] = [0, 0, False, False, False, 0]
     if schedule.version:
         recent = schedule.recent or False
-        state = [schedule.version, schedule.since, schedule.paused, or_false(schedule.note), recent]
+        state = [schedule.version, schedule.since, schedule.paused, or_false(schedule.note), recent, schedule.made]
     return [schedule.id, text, times, schedule.owner, schedule.task, schedule.key, *ticks, *state]
 
 
@@ -139,6 +150,7 @@ def read_schedule(text: bytes) -> Schedule:
         paused=row.paused,
         note=text_or_none(row.note),
         recent=() if isinstance(row.recent, bool) else row.recent,
+        made=row.made,
     )
 
 

@@ -269,6 +269,7 @@ def _tick_item(tick: Tick) -> TickRow:
         missed=missed.count if missed else None,
         reason=missed.reason if missed else None,
         words=missed.words if missed else None,
+        left=tick.left,
         runs=[new_item(run) for run in tick.runs],
     )
 

@@ -147,14 +147,14 @@ CREATE OR REPLACE FUNCTION replace_holders(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     words text := 'replaced by ' || new.id;
-    asked text[] := ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key
+    requested text[] := ARRAY(SELECT l.id::text FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key
                           AND NOT l.cancel_requested ORDER BY l.id);
     called text[] := ARRAY(SELECT q.id::text FROM queue q WHERE q.task = new.task AND q.unique_key = new.unique_key
                            AND q.fence > 0 ORDER BY q.id FOR UPDATE NOWAIT);
     which text;
 BEGIN
     cancelled := '{}'; keys := '{}'; tasks := '{}'; dues := '{}';
-    FOREACH which IN ARRAY asked LOOP
+    FOREACH which IN ARRAY requested LOOP
         PERFORM lock_late_lease(which);
         UPDATE leases l SET cancel_requested = true, pause_requested = false, note = words WHERE l.id = which
         RETURNING cancelled || l.id::text, keys || l.key::text INTO cancelled, keys;
@@ -223,8 +223,8 @@ BEGIN
                 UPDATE queue SET ahead = true WHERE id = holder.id AND NOT ahead;
             ELSIF FOUND THEN
                 run := holder.id;
-                IF new.meeting = 'refuse' THEN
-                    reason := 'already_queued';
+                IF new.meeting IN ('refuse', 'full') THEN
+                    reason := CASE new.meeting WHEN 'full' THEN 'buffer_full' ELSE 'already_queued' END;
                 ELSE
                     reason := 'joined';
                     dues := join_holder(holder, new, now);
@@ -235,7 +235,7 @@ BEGIN
                 SELECT l.id INTO run FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key
                 ORDER BY l.seq LIMIT 1;
                 IF FOUND THEN
-                    reason := 'already_running';
+                    reason := CASE new.meeting WHEN 'full' THEN 'buffer_full' ELSE 'already_running' END;
                     RETURN;
                 END IF;
                 run := new.id;
@@ -274,7 +274,7 @@ BEGIN
         SELECT l.id INTO holder.id FROM leases l WHERE l.task = new.task AND l.unique_key = new.unique_key LIMIT 1;
         IF FOUND THEN
             DELETE FROM queue WHERE id = new.id;
-            run := holder.id; reason := 'already_running';
+            run := holder.id; reason := CASE new.meeting WHEN 'full' THEN 'buffer_full' ELSE 'already_running' END;
             RETURN;
         END IF;
         IF new.uniqueness = 'done' AND refusal(new, now) = 'already_done' THEN

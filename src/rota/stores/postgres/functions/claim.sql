@@ -4,7 +4,7 @@
 -- A schedule as JSON: what was declared, its state, its last firings. `read_schedule` in rows.py reads it.
 CREATE OR REPLACE FUNCTION as_json(s schedules) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT '[' || s.declared || ',' || json_build_array(s.anchor, s.next_at, s.fires_at, s.version, s.since, s.paused,
-        s.note)::text || ',[' || array_to_string(s.recent, ',') || ']]'
+        s.note, s.made)::text || ',[' || array_to_string(s.recent, ',') || ']]'
 $$;
 
 -- When the worker `who` should claim again: at the first coming time (of a run, a schedule or a rate) for which too few other

@@ -50,7 +50,7 @@ DECLARE
     known schedules;
 BEGIN
     IF new.version = 0 THEN
-        new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.recent := '{}'; new.last_at := NULL;
+        new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.made := 0; new.recent := '{}'; new.last_at := NULL;
     END IF;
     IF NOT new.paused AND new.fires_at IS NOT NULL THEN new.look_at := greatest(new.fires_at, now); END IF;
     INSERT INTO schedules SELECT new.* ON CONFLICT DO NOTHING;
@@ -71,7 +71,7 @@ BEGIN
     ELSE
         answer := 'changed';
         UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, times = new.times,
-            anchor = new.anchor, next_at = new.next_at, fires_at = new.fires_at, version = known.version + 1, since = now,
+            anchor = new.anchor, next_at = new.next_at, fires_at = new.fires_at, version = known.version + 1, since = now, made = 0,
             look_at = CASE WHEN NOT paused AND new.fires_at IS NOT NULL THEN greatest(new.fires_at, now) END
         WHERE id = new.id RETURNING look_at INTO due;
     END IF;
@@ -82,7 +82,8 @@ CREATE OR REPLACE FUNCTION declare(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
     totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[], limits_ text[],
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
-    fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], recents text[],
+    fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], mades integer[],
+    recents text[],
     OUT now float8, OUT hinted text[], OUT answers text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -99,12 +100,12 @@ BEGIN
     now := now_of(skew, seen, true);
     answers := array_fill(NULL::text, ARRAY[cardinality(names)]);
     FOR item IN SELECT * FROM unnest(names, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions,
-            sinces, pauseds, notes, recents) WITH ORDINALITY
-            AS i (name, task, key, owner, declared, times, anchor, next_at, fires_at, version, since, paused, note, recent,
-                  place) WHERE i.declared IS NOT NULL ORDER BY i.name COLLATE "C", i.place LOOP
+            sinces, pauseds, notes, mades, recents) WITH ORDINALITY
+            AS i (name, task, key, owner, declared, times, anchor, next_at, fires_at, version, since, paused, note, made,
+                  recent, place) WHERE i.declared IS NOT NULL ORDER BY i.name COLLATE "C", i.place LOOP
         SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
             item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
-            ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
+            item.made, ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
             (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
         IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
         answers[item.place] := got.answer;

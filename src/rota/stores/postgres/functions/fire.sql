@@ -8,7 +8,7 @@
 CREATE OR REPLACE FUNCTION fire(
     me text, skew float8, seen float8,
     ids text[], versions integer[], nexts float8[], thens float8[], fires float8[], missed_at float8[],
-    missed_count bigint[], missed_reasons text[], missed_words text[],
+    missed_count bigint[], missed_reasons text[], missed_words text[], lefts integer[],
     r_tick integer[], r_nominal float8[], {put_parameters},
     OUT now float8, OUT hinted text[], OUT touched text[], OUT runs text[], OUT reasons text[], OUT applied integer[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
@@ -67,10 +67,15 @@ BEGIN
     ), outcomes AS (
         SELECT f.id, array_agg('[' || f.nominal || ',"' || f.reason || '"' || coalesce(',' || to_json(f.other)::text, '')
                                || ']' ORDER BY f.tick, f.place) AS firings,
-               (array_agg(f.nominal ORDER BY f.tick DESC, f.place DESC))[1] AS last_at
+               (array_agg(f.nominal ORDER BY f.tick DESC, f.place DESC))[1] AS last_at, min(lefts[f.tick]) AS remaining,
+               count(*) FILTER (WHERE f.place > 0 AND f.reason = 'accepted')::integer AS made
         FROM firing f GROUP BY f.id
     )
     UPDATE schedules s SET last_at = outcomes.last_at,
+        made = s.made + CASE WHEN outcomes.remaining IS NULL THEN 0 ELSE outcomes.made END,
+        next_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.next_at END,
+        fires_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.fires_at END,
+        look_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.look_at END,
         recent = (s.recent || outcomes.firings)[
             greatest(1, cardinality(s.recent) + cardinality(outcomes.firings) + 1 - {FIRINGS_KEPT}):]
     FROM (SELECT o.*, w.ctid AS place FROM outcomes o CROSS JOIN LATERAL (

@@ -313,6 +313,7 @@ CREATE TABLE schedules (
     since    float8  NOT NULL,
     paused   boolean NOT NULL,
     note     text,
+    made     integer NOT NULL,                     -- runs that it made, if somebody counts them: see Schedule.left
     recent   text[]  NOT NULL DEFAULT '{}',        -- JSON pairs, the last 30
     last_at  float8,                               -- the nominal time of the last pair
     look_at  float8                                -- when a claim offers it next; NULL: it is paused, or no tick is left

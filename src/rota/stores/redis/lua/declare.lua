@@ -31,8 +31,9 @@ local function declare_schedule(schedule)
   else
     if before[SCHED_TEXT] == schedule[SCHED_TEXT] then return "unchanged" end
     if before[SCHED_TIMES] ~= schedule[SCHED_TIMES] then
-      schedule[SCHED_SINCE] = now
+      schedule[SCHED_SINCE], schedule[SCHED_MADE] = now, 0
     else
+      schedule[SCHED_MADE] = before[SCHED_MADE]
       schedule[SCHED_ANCHOR], schedule[SCHED_SINCE] = before[SCHED_ANCHOR], before[SCHED_SINCE]
       schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = before[SCHED_NEXT_AT], before[SCHED_FIRES_AT]
     end

@@ -24,12 +24,18 @@ local function fire(tick)
   local fired, recent = { 1 }, schedule[SCHED_RECENT] or {}
   if tick[T_MISSED] then remember(recent, tick[T_LAST_MISSED], tick[T_REASON]) end
   local ids, reasons = admit.admit_all(tick[T_RUNS])
+  local made = 0
   for i, id in ipairs(ids) do
     remember(recent, tick[T_NOMINALS][i], reasons[i], id ~= tick[T_RUNS][i][I_ID] and id or nil)
     fired[#fired + 1] = id
     fired[#fired + 1] = reasons[i]
+    if reasons[i] == "accepted" then made = made + 1 end
   end
   schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = tick[T_THEN] or false, tick[T_FIRES_AT] or false
+  if tick[T_LEFT] then
+    schedule[SCHED_MADE] = schedule[SCHED_MADE] + made
+    if made >= tick[T_LEFT] then schedule[SCHED_NEXT_AT], schedule[SCHED_FIRES_AT] = false, false end
+  end
   schedule[SCHED_RECENT] = #recent > 0 and recent
   schedules.put_schedule(schedule)
   record_fired(schedule, tick, reasons)

@@ -56,6 +56,7 @@ end
 function admit.join_holder(run, item)
   local how = item[I_JOIN] or "keep"
   if how == "refuse" then return run.id, "already_queued" end
+  if how == "full" then return run.id, "buffer_full" end
   local state, before, priority = run.state, run[DUE_AT], run[PRIORITY]
   local due, wanted = before, admit.due_of(item)
   if how == "push" then
@@ -102,7 +103,9 @@ function admit.refusal(item)
     end
     local spares_tried = item[I_JOIN] == "wait" or item[I_JOIN] == "replace"
     if waiting and not (spares_tried and waiting[FENCE] > 0) then return admit.join_holder(waiting, item) end
-    if found[1] and unique ~= "queued" then return found[1].id, "already_running" end
+    if found[1] and unique ~= "queued" then
+      return found[1].id, item[I_JOIN] == "full" and "buffer_full" or "already_running"
+    end
   end
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
   if unique == "done" or cooldowns then
