@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from rota import Activity, Context, DailyAt, Limit, Period, Rate, Retry, Rota, Task
+from rota import Activity, Breaker, Context, DailyAt, Limit, Period, Rate, Retry, Rota, Task
 from rota.domain.intake import Options
-from rota.domain.schedule import Schedule
 from rota.engine.middleware import CallNext
 from rota.settings import TaskOverride
 from rota.settings.overrides import CODE_ONLY
@@ -27,8 +26,8 @@ def spec(field: str) -> Callable[[Definition], object]:
 
 def schedule(field: str) -> Callable[[Definition], object]:
     def read(task: Definition) -> object:
-        made = task.schedule("UTC", "shop")
-        return getattr(made, field) if isinstance(made, Schedule) else None
+        made = task.schedules("UTC", "shop")
+        return getattr(made[0], field) if made else None
 
     return read
 
@@ -67,6 +66,9 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "grace": (60, schedule("grace"), {"schedule": DailyAt(9)}),
     "start": (DAY, schedule("start"), {"schedule": DailyAt(9)}),
     "end": (DAY, schedule("end"), {"schedule": DailyAt(9)}),
+    "buffer": (5, schedule("buffer"), {"schedule": DailyAt(9), "overlap": "buffer"}),
+    "times": (5, schedule("times"), {"schedule": DailyAt(9)}),
+    "breaker": (Breaker(3), schedule("guards"), {"schedule": DailyAt(9)}),
     "activity": (Activity(60), spec("activity"), {}),
     "once": (Period.day(), spec("once"), {}),
     "expect": (DailyAt(9), lambda task: (task.expect, task.spec.guards), {}),

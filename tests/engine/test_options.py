@@ -64,6 +64,9 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("priority", "high", "a whole number from"),
     ("queue", "two words", "a name without spaces"),
     ("overlap", 1, "choose skip"),
+    ("buffer", 0, "a whole number from 1"),
+    ("times", "3", "a whole number from 1"),
+    ("breaker", 3, r"write breaker=Breaker\("),
     ("catch_up", None, "choose latest"),
 ]
 

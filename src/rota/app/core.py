@@ -117,6 +117,9 @@ class Core:
     async def declare_schedules(self) -> dict[str, Declared]:
         """Write the schedules and deadlines of the code into the store, as a start of the engine does."""
         renamed = {task.name: list(task.aliases) for task in self.registry.tasks.values()}
+        for task in self.registry.tasks.values():
+            for id in definition_of(task).triggers:
+                renamed[id] = [f"{old}{id.removeprefix(task.name)}" for old in task.aliases]
         renamed |= {deadline_id(name): [deadline_id(old) for old in former] for name, former in renamed.items()}
         return await self.schedules.declare(self.registry.declared(), renamed)
 

@@ -124,7 +124,7 @@ class Registry:
         except ValueError as error:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
         self._name_limits(definition)
-        definition.schedule(settings.tz, settings.name)  # raises if the schedule cannot be made
+        definition.schedules(settings.tz, settings.name)  # raises if a schedule cannot be made
         self.tasks[task.name] = task
         return task
 
@@ -155,8 +155,7 @@ class Registry:
     def declared(self) -> list[Schedule]:
         """Return the schedules and deadlines that the code declares, without their next ticks."""
         tz, owner = self._settings.tz, self._settings.name
-        found = (definition_of(task).schedule(tz, owner) for task in self.tasks.values())
-        declared = [schedule for schedule in found if schedule is not None]
+        declared = [each for task in self.tasks.values() for each in definition_of(task).schedules(tz, owner)]
         return [*declared, *deadlines(self.tasks.values(), self.flows.values(), tz, owner)]
 
     def specs(self) -> list[TaskSpec]:

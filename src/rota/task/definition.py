@@ -1,8 +1,8 @@
 """Definition: a task as its code defines it, with every option checked. For rota's own packages, not for users."""
 
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rota.task.task import Bound, Task
 
 DESCRIPTION_LIMIT = 200
+SCHEDULES_LIMIT = 100
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -83,7 +84,7 @@ class Definition:
             self._key = _key_of(options.get("key"), self.signature)
             own_key = None if self.activity is None else self.activity.key
             self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
-            self.trigger = trigger_of(options.get("schedule"))
+            self.triggers = triggers_of(self.name, options.get("schedule"))
             check_together(options, fn)
             self.middleware = (*middleware, *check_middleware(options.get("middleware", ())))
         except (TypeError, ValueError) as error:
@@ -169,10 +170,10 @@ class Definition:
         """Return the handle of the run that a submit of this task made or joined."""
         return RunHandle(self.submitter.client(), decision.run, self.signature.decode_result, decision)
 
-    def schedule(self, tz: str, owner: str) -> Schedule | None:
-        """Return the schedule that the code declares for the task, or None. Its id is the task's name."""
-        if self.trigger is None:
-            return None
+    def schedules(self, tz: str, owner: str) -> list[Schedule]:
+        """Return the schedules that the code declares for the task. The id of the first one is the task's name."""
+        if not self.triggers:
+            return []
         try:
             call = self.call((), {})
         except InvalidArguments as error:
@@ -180,7 +181,7 @@ class Definition:
                 f"task {self.name}: its schedule calls it without arguments ({error}); give them defaults, "
                 "or use app.schedules.put with a bound call"
             ) from None
-        return call.to_schedule(self.name, self.trigger.in_zone(tz), self.timed, owner)
+        return [call.to_schedule(id, trigger.in_zone(tz), self.timed, owner) for id, trigger in self.triggers.items()]
 
     def handler(self) -> Handler:
         """Return what the engine needs in order to call the task."""
@@ -210,6 +211,26 @@ def callback_of(state: State, option: str, task: object) -> Callback:
         raise ValueError(f"{option}={task!r}: it is called with one argument, Ended; give the others defaults")
     spec = definition.spec
     return Callback(state, spec.name, spec.policy, spec.priority, spec.queue)
+
+
+def triggers_of(task: str, schedule: object) -> dict[str, Trigger]:
+    """Return the triggers of `schedule=` by the ids of their schedules.
+
+    A lone trigger, and the first of a list, has the name of the task; the second of a list is `report:2`. A trigger
+    with a name of its own is `report:name`.
+    """
+    if isinstance(schedule, Mapping):
+        named = cast("Mapping[object, object]", schedule)
+        found = {f"{task}:{name}": trigger for name, trigger in named.items()}
+    elif isinstance(schedule, list | tuple):
+        listed = cast("Sequence[object]", schedule)
+        found = {task if place == 1 else f"{task}:{place}": each for place, each in enumerate(listed, 1)}
+    else:
+        found = {} if schedule is None else {task: schedule}
+    if len(found) > SCHEDULES_LIMIT:
+        raise ValueError(f"schedule= has {len(found)} triggers; at most {SCHEDULES_LIMIT} are allowed")
+    triggers = {id: trigger_of(trigger) for id, trigger in found.items()}
+    return {id: trigger for id, trigger in triggers.items() if trigger is not None}
 
 
 def trigger_of(schedule: object) -> Trigger | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import cast
 
 from rota.domain.activity import Activity, Breaker
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
@@ -28,6 +29,14 @@ def _are_names(value: object) -> bool:
 
 def _are_limits(value: object) -> bool:
     return _is_list(value) and all(isinstance(each, Limit) for each in members(value))
+
+
+def _are_triggers(value: object) -> bool:
+    """Return whether `value` is a list of triggers, or triggers by name."""
+    if isinstance(value, Mapping):
+        named = cast("Mapping[object, object]", value)
+        return all(map(is_text, named)) and _are_triggers(list(named.values()))
+    return _is_list(value) and all(isinstance(each, Trigger | str) for each in members(value))
 
 
 def _is_count(value: object) -> bool:
@@ -68,10 +77,15 @@ TASK: dict[str, Kind] = {
         FLAG.fits, 'True or False; an environment variable is a text: write os.environ.get("NAME") != "off"'
     ),
     "aliases": Kind(_are_names, 'the former names of the task, e.g. aliases=["old_name"]'),
-    "schedule": TRIGGER,
+    "schedule": Kind(
+        lambda value: TRIGGER.fits(value) or _are_triggers(value),
+        f"{TRIGGER.words}; or a list of triggers, or triggers by name",
+    ),
     "grace": Kind(optional(_is_span), f"{SPAN}; None for no bound"),
     "start": INSTANT,
     "end": INSTANT,
+    "buffer": Kind(optional(_is_count), "a whole number from 1"),
+    "times": Kind(optional(_is_count), "a whole number from 1, or None"),
     "breaker": Kind(optional(instance_of(Breaker)), "write breaker=Breaker(3), or None"),
     "activity": Kind(optional(instance_of(Activity)), "write activity=Activity(after=60), or None"),
     "expect": Kind(TRIGGER.fits, "a time of day such as '07:00', or a trigger such as DailyAt(7)"),
@@ -92,8 +106,6 @@ ELSEWHERE = (
     "catch_up",
     "once",
     "queue",
-    "buffer",
-    "times",
 )
 """The options whose values the domain checks, against a list of choices or a range."""
 

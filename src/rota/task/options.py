@@ -1,7 +1,7 @@
 """The options of `@app.task(...)`, and the checks of options that exclude or need each other."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -77,8 +77,8 @@ class TaskOptions(TypedDict, total=False):
     """A function of the returned value that says whether the run has failed."""
     aliases: Sequence[str]
     """Former names of the task: runs and schedules with such a name are this task's."""
-    schedule: Trigger | str | None
-    """When the task runs by itself."""
+    schedule: Trigger | str | Sequence[Trigger | str] | Mapping[str, Trigger | str] | None
+    """When the task runs by itself: a trigger, or several, in a list or by name."""
     overlap: Overlap | None
     """What a tick does while an earlier run is unfinished: `skip`, `queue`, `allow`, `replace` or `buffer`."""
     catch_up: CatchUp
