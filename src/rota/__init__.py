@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         RunEnded,
         RunFailed,
         RunNotFound,
+        ScheduleChanged,
         ScheduleNotFound,
         ScheduleTaken,
         SchemaTooNew,
@@ -87,10 +88,10 @@ __all__ = [
     "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
     "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
     "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
-    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status", "StatusReport",
-    "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError",
-    "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError",
-    "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status",
+    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task",
+    "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable",
+    "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -128,8 +129,8 @@ _MODULES = {
     "rota.errors": (
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "
         "MissingExtra NoStore NotRunning NotSimulated QueueFull Refused RetryAfter RotaError RunCancelled RunEnded "
-        "RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt StoreError "
-        "StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
+        "RunFailed RunNotFound ScheduleChanged ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt "
+        "StoreError StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
     "rota.schedules.plans": "PlanOptions PlanReport",

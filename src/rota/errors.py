@@ -121,6 +121,10 @@ class ScheduleTaken(UsageError, ValueError):
     """Another app owns the schedule with this id."""
 
 
+class ScheduleChanged(RotaError):
+    """A schedule no longer has the version for which it was put, or changes all the time."""
+
+
 class RunEnded(RotaError):
     """`result()` was called on a run that ended without a result; `run` is that run."""
 

@@ -82,14 +82,15 @@ class Story(RunStory):
         if not rows:
             return await self.declare_schedules(dice)
         ticks: list[Tick] = []
-        for id in [dice.choice(sorted(rows)) for _ in range(dice.randint(1, 2))]:
+        ids = [dice.choice(sorted(rows)) for _ in range(dice.randint(1, 2))]
+        for id in ids:
             fields = rows[id].fields
             version = fields["version"] - dice.rarely(6)
             then = dice.choice([None, *[(fields["next_at"] or 0.0) + step for step in (5.0, 5.0, 60.0)]])
             runs = await self.newcomers(dice, dice.randint(0, 2))
             nominals = tuple(float(place) for place in range(len(runs)))
             missed = dice.choice(drawing.MISSES)
-            left = dice.choice([None, None, 1, 3])
+            left = dice.choice([None, None, 1, 3]) if ids.count(id) == 1 else None
             ticks.append(Tick(id, version, fields["next_at"], then, then, tuple(runs), nominals, missed, left))
         self.ticks += ticks
         return await self.send_ticks(ticks)

@@ -114,6 +114,7 @@ from storekit.contract.replacing import CountedScheduleContract, ReplaceContract
 from storekit.contract.settling import SettleContract  # noqa: E402
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
+from storekit.contract.terms import TermsContract  # noqa: E402
 from storekit.contract.waiting import WaitingRunContract  # noqa: E402
 from storekit.contract.waking import WakeContract  # noqa: E402
 
@@ -175,6 +176,7 @@ class StoreContract(
     ScheduleDeclareContract,
     ScheduleControlContract,
     ClaimAloneContract,
+    TermsContract,
     OfferContract,
     ScheduleWakeContract,
     ScheduleHintContract,

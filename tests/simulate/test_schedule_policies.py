@@ -145,10 +145,11 @@ def test_a_task_has_several_schedules() -> None:
 
 def test_a_list_of_schedules_holds_triggers_only() -> None:
     app = Rota("memory://")
-    for wrong in ([60], {"early": 60}, {1: "daily 09:00"}):
+    wrongs: list[Any] = [[60], {"early": 60}, {1: "daily 09:00"}]
+    for wrong in wrongs:
         with pytest.raises(InvalidOptions, match="or a list of triggers, or triggers by name"):
 
-            @app.task(schedule=wrong)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+            @app.task(schedule=wrong)
             async def report() -> None: ...
 
     with pytest.raises(InvalidOptions, match="101 triggers; at most 100"):

@@ -20,7 +20,7 @@ State Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Back
 UserParts DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout
 QueueFull Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew
 StoreCorrupt StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
-IdConflict Failure Retention
+IdConflict Failure Retention ScheduleChanged
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 
@@ -78,7 +78,9 @@ ATTRIBUTES = {
         events explain fire mark news now pages patience portal prepared put refusal rows run runs stats store submit
         touch
     """,
-    "Schedules": "backfill declare delete get list pause prune put put_many resume run_now seen ticks",
+    "Schedules": """
+        backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks
+    """,
 }
 """What a user's editor offers on these objects. rota's own packages reach the rest by `core_of`, `definition_of` and
 `call_of`, so a new name in this list is one that users are meant to call."""

@@ -183,7 +183,8 @@ def test_a_page_runs_as_written(page: str, played: str, said: list[str], tmp_pat
 
 def test_every_command_in_the_docs_exists(capsys: pytest.CaptureFixture[str]) -> None:
     commands = re.findall(
-        r"^rota (?:-A \S+ )?([a-z]+(?: (?:ls|show|why|retry|put|pause|start|rerun|reset|backfill|run-now|set|clear))?)",
+        r"^rota (?:-A \S+ )?"
+        r"([a-z]+(?: (?:ls|show|why|retry|put|pause|start|rerun|reset|backfill|run-now|set-next|set|clear))?)",
         shell(),
         re.MULTILINE,
     )

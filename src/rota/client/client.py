@@ -42,6 +42,7 @@ from rota.store import (
     Scope,
     Stat,
     Store,
+    Terms,
     paging,
 )
 from rota.store.paging import Named
@@ -148,8 +149,8 @@ class Client:
     async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
         return await self._send(lambda store: store.edit(edits, note, by))
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
-        return await self._send(lambda store: store.declare(items))
+    async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:
+        return await self._send(lambda store: store.declare(items, terms))
 
     async def direct(
         self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False

@@ -17,6 +17,7 @@ from rota.domain.guards import Cooldown, Guards, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
 from rota.domain.keys import check_key, check_queue, digest
+from rota.domain.kinds import is_whole
 from rota.domain.once import NO_ARGUMENTS
 from rota.domain.period import Period
 from rota.domain.policy import FAR, Lost, Policy, Retry
@@ -250,7 +251,7 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
 def check_counts(timed: Timed) -> None:
     """Raise ValueError for wrong numbers of a schedule, and for options that need another one."""
     for name, value, most in (("buffer", timed.buffer, BUFFER_LIMIT), ("times", timed.times, TIMES_LIMIT)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most):
+        if value is not None and not (is_whole(value) and 0 < value <= most):
             raise ValueError(f"{name}={value!r}: a whole number from 1 to {most:,}")
     if timed.buffer is not None and timed.overlap != "buffer":
         raise ValueError(f"buffer={timed.buffer} bounds the runs that wait: say overlap='buffer' as well")

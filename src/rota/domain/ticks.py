@@ -93,6 +93,25 @@ def moved_tick(schedule: Schedule) -> Tick | None:
     return None if settled == schedule.next_at else _tick(schedule, timing, settled)
 
 
+def next_from(schedule: Schedule, at: float) -> Tick | None:
+    """Return a tick that makes no run and moves the next nominal time to the first one at or after `at`; None if there
+    is none."""
+    timing = Timing.of(schedule)
+    then = timing.next_after(at - GRAIN)
+    return None if then is None else _tick(schedule, timing, then)
+
+
+def is_postponed(schedule: Schedule, now: float) -> bool:
+    """Return whether the next tick is later than the next one of the trigger: somebody has moved it."""
+    if schedule.next_at is None or schedule.deadline is not None:
+        return False
+    try:
+        natural = Timing.of(schedule).next_after(now)
+    except ValueError:
+        return False
+    return natural is not None and natural < schedule.next_at
+
+
 def backfill(schedule: Schedule, ticks: Mapping[float, str], behind: Sequence[str]) -> list[NewRun]:
     """Return a run, due at once, for each nominal time in `ticks`; the values are the ids of the runs.
 

@@ -1,49 +1,42 @@
 """Schedules at run time: `app.schedules.put("report", DailyAt(9), greet.bind("Ada"))`, and what code declares."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from rota.client.client import Client
 from rota.client.handle import RunHandle, accept
 from rota.client.tick_outcomes import TickOutcome, outcomes_of
 from rota.domain.activity import Breaker
 from rota.domain.deadline import deadline_id
 from rota.domain.decision import Decision, Reason
 from rota.domain.ids import retry_id
-from rota.domain.intake import Span, Timed, instant
+from rota.domain.intake import Span, Timed, instant, seconds
 from rota.domain.policy import Lost, Retry
 from rota.domain.run import State
-from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule, Tick
-from rota.domain.ticks import backfill, passed_tick, run_now, tick_id, ticks_between, with_first_tick
+from rota.domain.schedule import FIRINGS_KEPT, CatchUp, Overlap, Schedule
+from rota.domain.ticks import backfill, run_now, tick_id, ticks_between
 from rota.domain.timing import shown
 from rota.domain.triggers import Trigger
-from rota.errors import InvalidOptions, ScheduleNotFound, ScheduleTaken
+from rota.errors import InvalidOptions, ScheduleChanged, ScheduleTaken
 from rota.schedules.deadlines import expecting
-from rota.store import Command, Declared, Reply, RowQuery, RunQuery, Scope
+from rota.schedules.stored import TRIES, StoredSchedules, absent_only, check_names
+from rota.store import Command, Declared, RowQuery, RunQuery, Scope, Terms
 from rota.task import Bound, call_of, new_id, trigger_of
 
 log = logging.getLogger("rota")
+R = TypeVar("R")
 
 PAGE = 1000
-SEEN = 10_000
-"""Schedules that a process remembers for its status."""
+RECONCILED = 10_000
+"""The most schedules that one `reconcile` keeps."""
 BAD_ENDS = (State.FAILED, State.CANCELLED)
 
 
-class Schedules:
+class Schedules(StoredSchedules):
     """The durable schedules of all apps on one store. Running workers notice every change at once."""
-
-    def __init__(self, client: Callable[[], Client], tz: str) -> None:
-        self._client = client
-        self._tz = tz
-        self.seen: dict[str, Schedule] = {}
-        """The schedules as this process last read them. A status uses them, because it does not wait for the store."""
 
     async def put(
         self,
@@ -65,6 +58,8 @@ class Schedules:
         timeout: Span | str | None = None,
         retry: Retry | None = None,
         lost: Lost | None = None,
+        if_absent: bool = False,
+        if_version: int | None = None,
     ) -> Schedule:
         """Add a schedule, or change the schedule named `id`: the change holds from its next tick on.
 
@@ -79,9 +74,13 @@ class Schedules:
         fires nothing until it is resumed. Without `paused`, an existing schedule keeps its pause. `queue`,
         `timeout`, `retry` and `lost` of its runs go before those of the task; what `call` was bound with by `using`
         goes before both.
+
+        With `if_absent`, a schedule that exists already is returned as it is. With `if_version`, ScheduleChanged is
+        raised unless the schedule still has that `version`; its ticks do not change it.
         """
-        put = self.put_many(
-            [(id, trigger, call)],
+        if if_absent and if_version is not None:
+            raise InvalidOptions(f"schedule {id}: if_absent=True says already that there is no version")
+        timed = Timed(
             overlap=overlap,
             catch_up=catch_up,
             grace=grace,
@@ -90,14 +89,15 @@ class Schedules:
             buffer=buffer,
             times=times,
             breaker=breaker,
-            expect=expect,
-            paused=paused,
             queue=queue,
             timeout=timeout,
             retry=retry,
             lost=lost,
         )
-        return (await put)[0]
+        made = call_of(call).to_schedule(id, self._zoned(id, trigger), timed)
+        expected = 0 if if_absent else if_version
+        terms = None if expected is None else Terms({id: expected})
+        return (await self._put_made([made], expect, paused, terms))[0]
 
     async def put_many(
         self,
@@ -137,15 +137,56 @@ class Schedules:
         made = [call_of(call).to_schedule(id, self._zoned(id, trigger), timed) for id, trigger, call in items]
         return await self._put_made(made, expect, paused)
 
+    async def reconcile(
+        self,
+        name: str,
+        rows: Iterable[R],
+        *,
+        key: Callable[[R], object],
+        trigger: Callable[[R], Trigger | str],
+        call: Callable[[R], Bound[Any]],
+        overlap: Overlap | None = None,
+        catch_up: CatchUp = "latest",
+        grace: Span | None = None,
+    ) -> Mapping[str, Declared]:
+        """Make the schedules `name/…` those of `rows`, in one step: a schedule `name/key` for each row, and no other.
+
+        Rows that stay the same keep their next ticks. Returns what became of each schedule: added, changed, unchanged
+        or dropped. If somebody changes one of them at the same time, the step is tried again on what is there then.
+        """
+        timed = Timed(overlap=overlap, catch_up=catch_up, grace=grace)
+        ids = [(f"{name}/{key(row)}", row) for row in rows]
+        if len(ids) > RECONCILED:
+            raise InvalidOptions(f"reconcile {name}: {len(ids):,} rows; at most {RECONCILED:,}")
+        wanted = [call_of(call(row)).to_schedule(id, self._zoned(id, trigger(row)), timed) for id, row in ids]
+        check_names(wanted)
+        for _ in range(TRIES):
+            known = {each.id: each for each in await self.list() if each.id.startswith(f"{name}/") and not each.owner}
+            versions = {each.id: known[each.id].version if each.id in known else 0 for each in wanted}
+            gone = tuple(id for id in known if id not in versions)
+            prepared, passed = await self._prepare(wanted)
+            terms = Terms(versions | {id: known[id].version for id in gone}, gone)
+            answers = await self._declare(prepared, passed, terms)
+            if Declared.TAKEN in answers:
+                raise ScheduleTaken(f"reconcile {name}: the code of an app declares one of these schedules")
+            if Declared.CONFLICT not in answers:
+                return dict(zip([*versions, *gone], answers, strict=True))
+        raise ScheduleChanged(f"reconcile {name}: its schedules change all the time; try again")
+
     async def _put_made(
-        self, schedules: Sequence[Schedule], expect: Trigger | str | None = None, paused: bool = False
+        self,
+        schedules: Sequence[Schedule],
+        expect: Trigger | str | None = None,
+        paused: bool = False,
+        terms: Terms | None = None,
     ) -> Sequence[Schedule]:
         """Put schedules that are made already. A schedule that is put without `expect` loses its deadline."""
         both = schedules if expect is None else [row for each in schedules for row in expecting(each, expect, self._tz)]
         ids = [schedule.id for schedule in schedules]
-        if paused:
+        if paused and terms is None:
             await self._pause(ids)  # existing schedules: they must not fire before the put
-        await self._put(both, paused)
+        if not await self._put(both, paused, terms):
+            return await self._read(ids)
         if paused:
             await self._pause(ids)  # schedules that somebody else has added meanwhile
         if expect is None:
@@ -155,21 +196,23 @@ class Schedules:
     async def _pause(self, ids: Sequence[str]) -> None:
         await self._client().control(Command.PAUSE, ids, of=Scope.SCHEDULES)
 
-    async def _put(self, schedules: Sequence[Schedule], paused: bool = False) -> None:
-        names = Counter(schedule.id for schedule in schedules)
-        if twice := [name for name, count in names.items() if count > 1]:
-            raise InvalidOptions(f"schedule {twice[0]} is put twice at once; give each a name of its own")
+    async def _put(self, schedules: Sequence[Schedule], paused: bool = False, terms: Terms | None = None) -> bool:
+        """Return False if `terms` want no schedule, and there is one."""
+        check_names(schedules)
         prepared, passed = await self._prepare(schedules, paused)
         for schedule in prepared:
             if schedule.next_at is None:
                 raise InvalidOptions(f"schedule {schedule.id}: '{schedule.trigger}' does not fire any more")
-        answers = await self._declare(prepared, passed)
+        answers = await self._declare(prepared, [] if terms else passed, terms)
         taken = [schedule.id for schedule, answer in zip(prepared, answers, strict=True) if answer is Declared.TAKEN]
+        if terms and Declared.CONFLICT in answers:
+            return absent_only(terms)
         if taken:
             raise ScheduleTaken(
                 f"{', '.join(taken[:5])}: declared by the code of an app, which would change it back; "
                 "choose another name, or change the code"
             )
+        return True
 
     async def _drop_deadlines(self, of: Sequence[str]) -> None:
         """Drop the deadlines that were put with the schedules `of`. Deadlines that code declares stay."""
@@ -223,13 +266,28 @@ class Schedules:
         self._saw(found, [id for id, known in self.seen.items() if task is None or known.task == task])
         return found
 
-    async def pause(self, id: str, note: str | None = None, by: str | None = None) -> bool:
-        """Let no tick fire until the schedule is resumed. Returns False if it was paused already."""
-        return await self._control(Command.PAUSE, id, note, by)
+    async def pause(
+        self, id: str, note: str | None = None, by: str | None = None, *, until: datetime | Span | None = None
+    ) -> bool:
+        """Let no tick fire until the schedule is resumed. Returns False if it was paused already.
+
+        With `until`, an instant or seconds from now, the next tick is the first one from then on, by the store's clock:
+        nobody has to resume the schedule. Other times, which a put or the code may give it, end such a pause.
+        """
+        if until is None:
+            return await self._control(Command.PAUSE, id, note, by)
+        before = await self._found(id)
+        at = instant(until, "until") if isinstance(until, datetime) else before.now + seconds(until, "until")
+        return (await self._move(id, at)).next_at != before.items[0].next_at
 
     async def resume(self, id: str, note: str | None = None, by: str | None = None) -> bool:
         """Let ticks fire again from now on. Ticks missed during the pause are not made up."""
-        return await self._control(Command.RESUME, id, note, by)
+        if await self._control(Command.RESUME, id, note, by):
+            return True
+        if not await self._is_postponed(id):
+            return False
+        await self._move(id, 0.0)
+        return True
 
     async def delete(self, id: str, note: str | None = None, by: str | None = None) -> None:
         """Delete a schedule, and the deadline that was put with it. Its runs stay."""
@@ -314,56 +372,6 @@ class Schedules:
                 await self._client().declare([replace(schedule.with_state_of(old), version=old.version + 1)])
             log.info("schedule %s goes on as %s", old.id, schedule.id)
 
-    async def _prepare(
-        self, schedules: Sequence[Schedule], paused: bool = False
-    ) -> tuple[Sequence[Schedule], Sequence[Tick]]:
-        """Return the schedules with their first ticks by the store's clock, which alone decides what is past.
-
-        If the times of a stored schedule change, its overdue ticks are not made up: they are returned as ticks that
-        record them as missed. A new schedule is `paused` by giving it a version: a store takes a schedule with a
-        version as it is.
-        """
-        reply = await self._rows([schedule.id for schedule in schedules])
-        stored = {row.id: row for row in reply.items}
-        prepared: list[Schedule] = []
-        passed: list[Tick] = []
-        for schedule in schedules:
-            known = stored.get(schedule.id)
-            try:
-                first = with_first_tick(schedule, reply.now, known)
-                pausing = paused and known is None and schedule.deadline is None
-                prepared.append(replace(first, version=1, since=reply.now, paused=True) if pausing else first)
-            except ValueError as error:
-                raise InvalidOptions(f"schedule {schedule.id}: {error}") from None
-            if known is not None and known.owner == schedule.owner and not schedule.same_times(known):
-                passed.extend(_passing(known, reply.now))
-        return prepared, passed
-
-    async def _declare(self, schedules: Sequence[Schedule], passed: Sequence[Tick]) -> Sequence[Declared]:
-        if passed:
-            await self._client().fire(passed)
-        return (await self._client().declare(schedules)).items
-
-    async def _rows(self, ids: Sequence[str]) -> Reply[Schedule]:
-        return await self._client().rows(Schedule, RowQuery(names=ids, limit=max(1, len(ids))))
-
-    async def _read(self, ids: Sequence[str]) -> Sequence[Schedule]:
-        found = {row.id: row for row in (await self._rows(ids)).items}
-        self._saw(found.values(), ids)
-        return [found[id] for id in ids if id in found]
-
-    async def _found(self, id: str) -> Reply[Schedule]:
-        reply = await self._rows([id])
-        if not reply.items:
-            raise ScheduleNotFound(f"no schedule {id}; `rota schedules ls` shows those there are")
-        return reply
-
-    async def _working(self, id: str) -> Reply[Schedule]:
-        """Return the schedule `id`, which must make runs."""
-        reply = await self._found(id)
-        check_working(reply.items[0])
-        return reply
-
     async def _control(self, command: Command, id: str, note: str | None, by: str | None) -> bool:
         reply = await self._client().control(command, [id], note, by, Scope.SCHEDULES)
         if reply.items[0]:
@@ -372,33 +380,13 @@ class Schedules:
         await self._found(id)
         return False
 
-    def _saw(self, found: Iterable[Schedule], asked: Sequence[str]) -> None:
-        """Remember the schedules `found`; forget those of `asked` that are not among them."""
-        for id in asked:
-            self.seen.pop(id, None)
-        for schedule in found:
-            if schedule.id in self.seen or len(self.seen) < SEEN:
-                self.seen[schedule.id] = schedule
-
     def _handle(self, decision: Decision) -> RunHandle[Any]:
         return RunHandle(self._client(), decision.run, decision=decision)
 
 
 async def put_made(
-    schedules: Schedules, made: Sequence[Schedule], expect: Trigger | str | None, paused: bool
-) -> Sequence[Schedule]:
-    """Put schedules that a caller made of calls by name."""
-    return await schedules._put_made(made, expect, paused)  # pyright: ignore[reportPrivateUsage]
-
-
-def check_working(schedule: Schedule) -> None:
-    if schedule.deadline is not None:
-        raise InvalidOptions(
-            f"{schedule.id} is a deadline: it makes no runs, it looks whether {schedule.task} has succeeded"
-        )
-
-
-def _passing(known: Schedule, now: float) -> Iterator[Tick]:
-    with suppress(ValueError):  # the trigger cannot be read by this version
-        if (tick := passed_tick(known, now)) is not None:
-            yield tick
+    schedules: Schedules, made: Schedule, expect: Trigger | str | None, paused: bool, expected: int | None = None
+) -> Schedule:
+    """Put a schedule that a caller made of a call by name, if it has the version `expected`; 0: if there is none."""
+    terms = None if expected is None else Terms({made.id: expected})
+    return (await schedules._put_made([made], expect, paused, terms))[0]  # pyright: ignore[reportPrivateUsage]

@@ -66,3 +66,4 @@ from rota.store.values import Plan as Plan
 from rota.store.values import Reply as Reply
 from rota.store.values import Scope as Scope
 from rota.store.values import Swept as Swept
+from rota.store.values import Terms as Terms

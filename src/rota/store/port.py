@@ -37,6 +37,7 @@ from rota.store.values import (
     Reply,
     Scope,
     Swept,
+    Terms,
 )
 
 T = TypeVar("T")
@@ -84,7 +85,8 @@ class Store(Reads, Protocol):
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
         """Advance the schedule of each tick and put the runs of the tick, in one transaction per tick.
 
-        A tick is applied only if its schedule still has the version and next time for which the tick was made.
+        A tick is applied only if its schedule still has the version and next time for which the tick was made. A tick
+        with `left` is the only one of its schedule in a call.
         """
         ...
 
@@ -156,10 +158,12 @@ class Store(Reads, Protocol):
         """
         ...
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> Reply[Declared]:
+    async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:
         """Publish what the code says about tasks and schedules. The last declaration wins; a pause stays.
 
-        A schedule that is declared unchanged keeps its next tick. A declaration never removes anything.
+        A schedule that is declared unchanged keeps its next tick. A declaration without `terms` removes nothing. With
+        `terms`, the declaration is one transaction, and an answer for each schedule of `terms.drop` follows the answers
+        for `items`.
         """
         ...
 

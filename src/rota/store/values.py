@@ -1,6 +1,6 @@
 """The values that the verbs of a store take and answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -45,6 +45,22 @@ class Declared(StrEnum):
     UNCHANGED = "unchanged"
     TAKEN = "taken"
     """The schedule of that id belongs to another app; nothing was changed."""
+    CONFLICT = "conflict"
+    """The terms of the declaration do not hold; nothing was changed."""
+    DROPPED = "dropped"
+    """The schedule was deleted, as the terms say."""
+
+
+class Terms(Struct, frozen=True):
+    """The terms of a declaration of schedules: all of it is carried out, or nothing.
+
+    `versions` are the versions that schedules must have; 0: no schedule of that id exists. The schedules `drop` are
+    deleted. If the store already has all that is declared, and none of `drop`, the answers are `unchanged` whatever the
+    versions: so the same declaration can be sent again.
+    """
+
+    versions: Mapping[str, int] = {}
+    drop: tuple[str, ...] = ()
 
 
 class Command(StrEnum):

@@ -39,6 +39,10 @@ def _are_triggers(value: object) -> bool:
     return _is_list(value) and all(isinstance(each, Trigger | str) for each in members(value))
 
 
+def _is_schedule(value: object) -> bool:
+    return value is None or isinstance(value, Trigger | str) or _are_triggers(value)
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and is_whole(value) and value >= 1
 
@@ -78,7 +82,7 @@ TASK: dict[str, Kind] = {
     ),
     "aliases": Kind(_are_names, 'the former names of the task, e.g. aliases=["old_name"]'),
     "schedule": Kind(
-        lambda value: TRIGGER.fits(value) or _are_triggers(value),
+        _is_schedule,
         f"{TRIGGER.words}; or a list of triggers, or triggers by name",
     ),
     "grace": Kind(optional(_is_span), f"{SPAN}; None for no bound"),

@@ -6,7 +6,7 @@ from rota.cli.options.parameters import LOOK, OnlyTask, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
 from rota.cli.render.text import plural
-from rota.cli.schedules.control import backfill, delete, pause, resume, run_now
+from rota.cli.schedules.control import backfill, delete, pause, resume, run_now, set_next
 from rota.cli.schedules.find import ScheduleId, find_schedule, opened
 from rota.cli.schedules.put import put
 from rota.cli.schedules.view import schedule_columns, schedule_page
@@ -18,7 +18,7 @@ from rota.views.schedules import Facts, facts_of, schedule_detail, schedule_view
 from rota.views.values import record
 
 schedules = App(name="schedules", help="Look at schedules; put, pause, resume, delete and run them.", group=LOOK)
-for command in (put, pause, resume, delete, run_now, backfill):
+for command in (put, pause, resume, set_next, delete, run_now, backfill):
     schedules.command(command)
 
 

@@ -1,4 +1,4 @@
-"""`rota schedules pause|resume|delete|run-now|backfill`: change a schedule, or make its runs."""
+"""`rota schedules pause|resume|set-next|delete|run-now|backfill`: change a schedule, or make its runs."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -17,8 +17,10 @@ from rota.client.handle import RunHandle
 from rota.domain.intake import instant
 from rota.domain.schedule import Schedule
 from rota.domain.ticks import ticks_between
+from rota.domain.timing import shown
 from rota.errors import InvalidOptions
-from rota.schedules.schedules import Schedules, check_working
+from rota.schedules.schedules import Schedules
+from rota.schedules.stored import check_working
 from rota.views.schedules import zone_of
 
 UNASKED = 20
@@ -27,10 +29,34 @@ UNASKED = 20
 Why = Annotated[str | None, Parameter(help="Why; kept with the schedule and in its history.")]
 
 
-def pause(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
+def pause(
+    id: ScheduleId,
+    /,
+    *,
+    until: Annotated[str | None, Parameter(help="Fire again from then on: 2026-11-20T09:00 in its zone.")] = None,
+    note: Why = None,
+    target: Shared[Target],
+    show: Shared[Show],
+) -> None:
     """Fire no tick of a schedule until it is resumed; runs that were made before go on."""
+    if until is not None:
+        schedule = target.run(_moved(target, id, until, "--until"))
+        _show_change(show, schedule, True, f"fires again {_when(schedule)}")
+        return
     changed, schedule = target.run(_changed(target, id, lambda stored: stored.pause(id, note, who())))
     _show_change(show, schedule, changed, "is paused" if changed else f"was paused already{_because(schedule)}")
+
+
+def set_next(id: ScheduleId, at: str, /, *, target: Shared[Target], show: Shared[Show]) -> None:
+    """Let the next tick be the first one at or after a time; ticks before it are left out.
+
+    Parameters
+    ----------
+    at
+        The time, such as 2026-11-20T09:00 in the schedule's zone.
+    """
+    schedule = target.run(_moved(target, id, at, "the time"))
+    _show_change(show, schedule, True, f"fires next {_when(schedule)}")
 
 
 def resume(id: ScheduleId, /, *, note: Why = None, target: Shared[Target], show: Shared[Show]) -> None:
@@ -121,6 +147,17 @@ def _nominals(schedule: Schedule, first: datetime, last: datetime) -> list[float
         return ticks_between(schedule, instant(first, "--from"), instant(last, "--to"))
     except ValueError as error:
         raise InvalidOptions(f"{schedule.id}: {error}") from None
+
+
+async def _moved(target: Target, id: str, at: str, name: str) -> Schedule:
+    async with opened(target) as (stored, _):
+        schedule = await find_schedule(stored, id)
+        zone = zone_of(schedule.trigger, target.tz())
+        return await stored.set_next(id, read_instant(at, name, zone))
+
+
+def _when(schedule: Schedule) -> str:
+    return shown(schedule.next_at)
 
 
 async def _changed(target: Target, id: str, change: Callable[[Schedules], Awaitable[bool]]) -> tuple[bool, Schedule]:

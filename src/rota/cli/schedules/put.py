@@ -70,6 +70,8 @@ def put(
     retry: Annotated[int | None, Parameter(help="Retry a failed call so often, instead of the task's.")] = None,
     lost: Annotated[Lost | None, Parameter(help="If its worker dies: retry, or fail; instead of the task's.")] = None,
     paused: Annotated[bool, Flag, Parameter(help="Fire nothing until it is resumed.")] = False,
+    if_absent: Annotated[bool, Flag, Parameter(help="Leave a schedule of this name as it is.")] = False,
+    if_version: Annotated[int | None, Parameter(help="Only if the schedule still has this version.")] = None,
     unknown_ok: Annotated[bool, Flag, Parameter(help="Take a task that neither app nor workers know.")] = False,
     target: Shared[Target],
     show: Shared[Show],
@@ -96,7 +98,8 @@ def put(
         lost=lost,
     )
     call = Call(task, values, args, Options(key=key, priority=priority), unknown_ok)
-    made = target.run(_put(target, app, id, when, timed, call, expect, paused))
+    expected = 0 if if_absent else if_version
+    made = target.run(_put(target, app, id, when, timed, call, expect, paused, expected))
     if show.json:
         show.value(record(schedule_detail(made)))
     else:
@@ -115,11 +118,12 @@ async def _put(
     call: Call,
     expect: str | None,
     paused: bool,
+    expected: int | None,
 ) -> Facts:
     check_shared(target.backend())
     async with opened(target) as (stored, client):
         schedule = await _made(app, client, id, trigger, timed, call)
-        (kept,) = await put_made(stored, [schedule], expect, paused)
+        kept = await put_made(stored, schedule, expect, paused, expected)
         now = (await client.rows(Schedule, RowQuery(names=[id]))).now
         (facts,) = await facts_of(client, [kept], target.tz(), now, most=1)
         return facts

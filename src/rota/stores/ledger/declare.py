@@ -4,19 +4,44 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rota.domain.decision import Reason
 from rota.domain.schedule import Schedule, declared
 from rota.domain.spec import TaskSpec
-from rota.store import Declared
-from rota.stores.book import Book
+from rota.store import Declared, Terms
+from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record_other
 from rota.stores.idle import Arrival
 from rota.stores.ledger.holds import announce
 
 
-def declare(book: Book, items: Sequence[TaskSpec | Schedule]) -> list[Declared]:
+def declare(book: Book, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> list[Declared]:
     """Store specs and schedules of the code. A paused task or schedule stays paused."""
-    book.load_schedules([item.id for item in items if isinstance(item, Schedule)])
-    return [_declare(book, item) for item in items]
+    schedules = [item for item in items if isinstance(item, Schedule)]
+    book.load_schedules([item.id for item in schedules] + ([*terms.versions, *terms.drop] if terms else []))
+    if terms is not None and (answer := refused_terms(book, schedules, terms)) is not None:
+        return [answer] * (len(items) + len(terms.drop))
+    answers = [_declare(book, item) for item in items]
+    for id in terms.drop if terms else ():
+        known = book.schedule(id)
+        answers.append(Declared.UNCHANGED if known is None else Declared.DROPPED)
+        if known is not None:
+            book.drop_schedule(id)
+            record_other(book, "removed", "schedules", id, known.task, known.key)
+            book.count_decision(CountedDecision(known.task, known.key, Reason.DROPPED))
+    return answers
+
+
+def refused_terms(book: Book, schedules: Sequence[Schedule], terms: Terms) -> Declared | None:
+    """Return the answer of a declaration that changes nothing, because it was carried out before or its terms do not
+    hold; None if it is to be carried out."""
+    known = {item.id: book.schedule(item.id) for item in schedules}
+    done = all((row := known[item.id]) is not None and declared(item, row, book.now) is row for item in schedules)
+    if done and not any(book.schedule(id) for id in terms.drop):
+        return Declared.UNCHANGED
+    if any((row := known[item.id]) is not None and row.owner != item.owner for item in schedules):
+        return Declared.TAKEN
+    kept = all((row.version if (row := book.schedule(id)) else 0) == version for id, version in terms.versions.items())
+    return None if kept else Declared.CONFLICT
 
 
 def _declare(book: Book, item: TaskSpec | Schedule) -> Declared:

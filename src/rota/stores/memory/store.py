@@ -106,8 +106,10 @@ class MemoryStore:
         possible = [possible_edit(one) for one in edits]
         return self._transact(lambda book: edit.edit(book, possible, storable(note), storable(by)))
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        return self._transact(lambda book: declare.declare(book, items))
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+    ) -> port.Reply[port.Declared]:
+        return self._transact(lambda book: declare.declare(book, items, terms))
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         return self._transact(lambda book: mark.mark(book, edits))

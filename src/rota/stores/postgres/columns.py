@@ -12,7 +12,7 @@ from rota.domain.run import Failure, Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement
 from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import ENDINGS, MarkRow, Plan, Tally
+from rota.store import ENDINGS, MarkRow, Plan, Tally, Terms
 from rota.stores.fields import PUT, SETTLEMENT_FIELDS, PutField, SettlementField
 from rota.stores.retention import mark_memory
 
@@ -169,6 +169,12 @@ def _declared(schedule: Schedule) -> str:
 def of_declarations(items: Iterable[TaskSpec | Schedule]) -> list[Column]:
     columns = list(zip(*(_of_spec(i) if isinstance(i, TaskSpec) else _of_schedule(i) for i in items), strict=True))
     return [list(column) for column in columns] if columns else [[] for _ in range(25)]
+
+
+def of_terms(terms: Terms | None) -> list[Any]:
+    if terms is None:
+        return [None, [], []]
+    return [list(terms.versions), list(terms.versions.values()), list(terms.drop)]
 
 
 def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:

@@ -233,8 +233,10 @@ class PostgresStore:
         row = await self._verb("edit", *columns.of_edits([possible_edit(one) for one in edits]), note, by)
         return port.Reply(row["now"], [port.Edited(answer) for answer in row["answers"]])
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        row = await self._verb("declare", *columns.of_declarations(items))
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+    ) -> port.Reply[port.Declared]:
+        row = await self._verb("declare", *columns.of_declarations(items), *columns.of_terms(terms))
         return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"]])
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:

@@ -190,7 +190,9 @@ class RedisStore:
 
         return await _in_parts(send, edits)
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+    ) -> port.Reply[port.Declared]:
         requests = [
             ("schedule", item.id, schedule_item(item))
             if isinstance(item, Schedule)
@@ -198,7 +200,10 @@ class RedisStore:
             for item in items
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
-        now, *answers = await self.run("schedule" if by_hand else "declare", pack(requests))
+        words = (
+            [pack(requests)] if terms is None else [pack(requests), pack([list(terms.versions.items()), terms.drop])]
+        )
+        now, *answers = await self.run("schedule" if by_hand else "declare", *words)
         return port.Reply(now, [port.Declared(answer.decode()) for answer in answers])
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:

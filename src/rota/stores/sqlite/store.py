@@ -83,8 +83,10 @@ class SqliteStore:
         possible = [possible_edit(one) for one in edits]
         return await self._reply(lambda book: edit.edit(book, possible, storable(note), storable(by)))
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule]) -> port.Reply[port.Declared]:
-        return await self._reply(lambda book: declare.declare(book, items))
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+    ) -> port.Reply[port.Declared]:
+        return await self._reply(lambda book: declare.declare(book, items, terms))
 
     async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
         return await self._reply(lambda book: mark.mark(book, edits))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 
 from rota.domain.ticks import ticks_between
-from rota.schedules.schedules import check_working
+from rota.schedules.stored import check_working
 from rota.views.shapes import listing, shape_of
 from rota.views.ticks import BackfillView, TickView, backfill_views, tick_views
 from rota.views.values import iso, record

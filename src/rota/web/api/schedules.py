@@ -153,7 +153,7 @@ async def put(call: Call[NoQuery, ScheduleBody]) -> Answer:
     wrong = [Flaw("/trigger", f"{each.message} {each.hint}") for each in findings if each.level == "error"]
     if wrong:
         raise Problem(422, f"the schedule: {wrong[0].detail}", errors=wrong)
-    (kept,) = await put_made(call.app.schedules, [made], call.body.expect, call.body.paused)
+    kept = await put_made(call.app.schedules, made, call.body.expect, call.body.paused)
     shown = await detail(call, kept, now) | {"findings": [record(each) for each in findings]}
     return Answer(shown, 201 if known is None else 200, {"ETag": tag(kept.version)})
 

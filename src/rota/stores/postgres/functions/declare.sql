@@ -77,13 +77,39 @@ BEGIN
     END IF;
 END $$;
 
+-- Return the answer of a declaration that changes nothing, because it was carried out before or its terms do not hold; NULL if
+-- it is to be carried out. The caller has locked the schedules. Race: a schedule that another declaration adds at the same time
+-- cannot be locked. The insert in declare_schedule waits for it and finds it; then `declare` is rolled back and sent again.
+CREATE OR REPLACE FUNCTION refused_terms(
+    names text[], owners text[], declareds text[], times_ text[], versioned text[], expected integer[], dropped text[]
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    item record;
+    known schedules;
+    done boolean := true; taken boolean := false;
+BEGIN
+    FOR item IN SELECT * FROM unnest(names, owners, declareds, times_) AS i (name, owner, declared, times)
+                WHERE i.declared IS NOT NULL LOOP
+        SELECT * INTO known FROM schedules s WHERE s.id = item.name;
+        done := done AND FOUND AND known.owner = item.owner AND known.declared = item.declared AND known.times = item.times;
+        taken := taken OR (known.id IS NOT NULL AND known.owner <> item.owner);
+    END LOOP;
+    IF done AND NOT EXISTS (SELECT FROM schedules s WHERE s.id = ANY(dropped)) THEN RETURN 'unchanged'; END IF;
+    IF taken THEN RETURN 'taken'; END IF;
+    FOR item IN SELECT * FROM unnest(versioned, expected) AS i (name, version) LOOP
+        SELECT * INTO known FROM schedules s WHERE s.id = item.name;
+        IF coalesce(known.version, 0) <> item.version THEN RETURN 'conflict'; END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+
 -- Declare tasks and schedules. Each array has a place for each item: `declareds` is NULL for a task, `specs_` for a schedule.
 CREATE OR REPLACE FUNCTION declare(
     me text, skew float8, seen float8, names text[], specs_ text[], enableds boolean[], gateds boolean[],
     totals integer[], per_keys integer[], intervals float8[], bursts integer[], by_key boolean[], memories float8[], limits_ text[],
     of_task text[], of_key text[], owners text[], declareds text[], times_ text[], anchors float8[], nexts float8[],
     fires float8[], versions integer[], sinces float8[], pauseds boolean[], notes text[], mades integer[],
-    recents text[],
+    recents text[], versioned text[], expected integer[], dropped text[],
     OUT now float8, OUT hinted text[], OUT answers text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -92,12 +118,23 @@ DECLARE
     got record;
     added text[];
     gating text[];
+    refused text;
+    which text;
+    gone text[] := '{}'; gone_tasks text[] := '{}'; gone_keys text[] := '{}';
     tasks text[] := '{}'; dues float8[] := '{}';
 BEGIN
     -- Lock order: schedules (2) by id, then specs (3) by name, then leases (4) by id. Two apps that start at the same time add
     -- the same rows, so new rows are added in that order too. An item that is declared twice is declared in the order given.
-    PERFORM FROM schedules s WHERE s.id = ANY(names) ORDER BY s.id FOR UPDATE;
+    PERFORM FROM schedules s WHERE s.id = ANY(names || versioned || dropped) ORDER BY s.id FOR UPDATE;
     now := now_of(skew, seen, true);
+    IF versioned IS NOT NULL THEN
+        refused := refused_terms(names, owners, declareds, times_, versioned, expected, dropped);
+        IF refused IS NOT NULL THEN
+            answers := array_fill(refused, ARRAY[cardinality(names) + cardinality(dropped)]);
+            hinted := '{}';
+            RETURN;
+        END IF;
+    END IF;
     answers := array_fill(NULL::text, ARRAY[cardinality(names)]);
     FOR item IN SELECT * FROM unnest(names, of_task, of_key, owners, declareds, times_, anchors, nexts, fires, versions,
             sinces, pauseds, notes, mades, recents) WITH ORDINALITY
@@ -109,6 +146,10 @@ BEGIN
             (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
         IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
         answers[item.place] := got.answer;
+        IF got.answer <> 'added' AND EXISTS (SELECT FROM unnest(versioned, expected) AS v (id, version)
+                                             WHERE v.id = item.name AND v.version = 0) THEN
+            RAISE EXCEPTION 'schedule % was added meanwhile', item.name USING ERRCODE = 'serialization_failure';
+        END IF;
     END LOOP;
     WITH new AS (
         INSERT INTO specs
@@ -140,9 +181,20 @@ BEGIN
         answers[item.place] := got.answer;
     END LOOP;
     IF gating <> '{}' THEN PERFORM recount_running(gating, now); END IF;
+    FOREACH which IN ARRAY dropped LOOP
+        SELECT * INTO got FROM control_schedule('drop', which, NULL, now);
+        answers := answers || CASE WHEN got.changed > 0 THEN 'dropped' ELSE 'unchanged' END;
+        IF got.changed > 0 THEN
+            PERFORM count_decisions(ARRAY[got.of_task], ARRAY[got.of_key], ARRAY['dropped'], ARRAY[1]::bigint[],
+                                    ARRAY[NULL]::text[], NULL, NULL, now);
+            gone := gone || which; gone_tasks := gone_tasks || got.of_task; gone_keys := gone_keys || got.of_key;
+        END IF;
+    END LOOP;
     hinted := to_hint(tasks, dues, now);
     IF (SELECT r.last_value FROM record_until r) > now * {PER_SECOND} THEN
         PERFORM record_declared(me, names, specs_, of_task, of_key, answers, now);
+        PERFORM record_events(me, 'schedules', array_fill('removed'::text, ARRAY[cardinality(gone)]), gone, gone_tasks,
+                              gone_keys, NULL, NULL, now);
     END IF;
     PERFORM send_hints(me, hinted, NULL);
 END $$;

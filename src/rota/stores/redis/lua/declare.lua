@@ -1,6 +1,7 @@
 -- with: clock book events policies holds hints schedules
 -- twin: rota/stores/ledger/declare.py
--- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed.
+-- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed but
+-- what the terms say.
 local function forget_rates(task)
   local name = ROOT .. "rate:" .. task
   for _, key in ipairs(call("ZRANGE", name, 0, -1)) do book.zput(OPENINGS, pair(task, key), false) end
@@ -45,15 +46,44 @@ local function declare_schedule(schedule)
   return before and "changed" or "added"
 end
 
-local answer = { instant(now) }
-for i, item in ipairs(cmsgpack.unpack(ARGV[3])) do
+-- The answer of a declaration that changes nothing, because it was carried out before or its terms do not hold; nothing if
+-- it is to be carried out.
+local function refused_terms(items, versions, drop)
+  local done, taken, held = true, false, true
+  for _, item in ipairs(items) do
+    local before = schedules.schedule_of(item[2])
+    done = done and before and before[SCHED_TEXT] == item[3][SCHED_TEXT] and before[SCHED_OWNER] == item[3][SCHED_OWNER]
+    taken = taken or (before and before[SCHED_OWNER] ~= item[3][SCHED_OWNER])
+  end
+  for _, id in ipairs(drop) do done = done and not schedules.schedule_of(id) end
+  for _, pair_of in ipairs(versions) do
+    local before = schedules.schedule_of(pair_of[1])
+    held = held and (before and before[SCHED_VERSION] or 0) == pair_of[2]
+  end
+  return (done and "unchanged") or (taken and "taken") or (not held and "conflict") or nil
+end
+
+local function drop_schedule(id)
+  local before = schedules.schedule_of(id)
+  if not before then return "unchanged" end
+  schedules.drop_schedule(id)
+  events.record("removed", "schedules", id, before[SCHED_TASK], before[SCHED_KEY])
+  policies.count_decision(before[SCHED_TASK], before[SCHED_KEY], "dropped", 1)
+  return "dropped"
+end
+
+local answer, items = { instant(now) }, cmsgpack.unpack(ARGV[3])
+local terms = ARGV[4] and cmsgpack.unpack(ARGV[4]) or { {}, {} }
+local refused = ARGV[4] and refused_terms(items, terms[1], terms[2])
+for i, item in ipairs(items) do
   local task = item[1] == "task"
-  local declared = task and declare_task(item[2], item[3]) or declare_schedule(item[3])
+  local declared = refused or (task and declare_task(item[2], item[3])) or declare_schedule(item[3])
   if declared == "added" or declared == "changed" then
     local about = task and item[2] or item[3][SCHED_TASK]
     events.record("declared", item[1] .. "s", item[2], about, not task and item[3][SCHED_KEY], false, declared)
   end
   answer[i + 1] = declared
 end
+for _, id in ipairs(terms[2]) do answer[#answer + 1] = refused or drop_schedule(id) end
 hints.conclude()
 return answer
