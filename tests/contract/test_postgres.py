@@ -20,6 +20,7 @@ from storekit.contract.limiting import LimitContract
 from storekit.contract.needing import BehindContract
 from storekit.contract.planning import PlanContract
 from storekit.contract.putting import PutContract
+from storekit.contract.recording import EventContract
 from storekit.contract.settling import SettleContract
 from storekit.servers import postgres_kinds
 from tests.postgres_schemas import NEWEST, Schemas
@@ -48,6 +49,7 @@ class TestElsewhere(
     FlowContract,
     GroupContract,
     PlanContract,
+    EventContract,
 ):
     """The verbs that work is made of, on each other version and pooler that this machine has."""
 

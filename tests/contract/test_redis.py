@@ -23,6 +23,7 @@ from storekit.contract.marking import MarkContract
 from storekit.contract.needing import BehindContract
 from storekit.contract.planning import PlanContract
 from storekit.contract.putting import PutContract
+from storekit.contract.recording import EventContract, EventMemoryContract
 from storekit.contract.settling import SettleContract
 from storekit.servers import redis_kinds
 from tests.server_fixtures import Servers
@@ -43,7 +44,14 @@ class TestValkey(StoreContract):
 
 
 class TestElsewhere(
-    PutContract, UniqueContract, ClaimContract, LimitContract, LeaseContract, SettleContract, HintContract
+    PutContract,
+    UniqueContract,
+    ClaimContract,
+    LimitContract,
+    LeaseContract,
+    SettleContract,
+    HintContract,
+    EventContract,
 ):
     """The verbs that work is made of, on a Cluster, behind Sentinels, and on what else this machine has."""
 
@@ -77,6 +85,8 @@ class TestRedis62(
     FlowContract,
     GroupContract,
     PlanContract,
+    EventContract,
+    EventMemoryContract,
 ):
     """The oldest server: every verb."""
 

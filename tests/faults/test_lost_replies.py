@@ -25,6 +25,7 @@ from rota.store import (
     Command,
     Declared,
     Edited,
+    EventQuery,
     Fired,
     MarkRow,
     Report,
@@ -133,6 +134,7 @@ VERBS = {
     ),
     "mark": Verb(now(lambda store: store.mark([KEYED, MarkRow(GREET, "x", None)])), [False, False]),
     "sweep": Verb(now(lambda store: store.sweep(TINY)), {"expired": 0, "forgotten": 0, "more": False, "ended": []}),
+    "events": Verb(now(lambda store: store.events(EventQuery()))),
     "runs": Verb(now(lambda store: store.runs(RunQuery())), is_read=True),
     "rows": Verb(now(lambda store: store.rows(Schedule)), is_read=True),
     "stats": Verb(now(lambda store: store.stats()), is_read=True),
@@ -155,11 +157,13 @@ def plainly(value: object) -> Any:
     return timeless(msgspec.to_builtins(value, builtin_types=(bytes,)))
 
 
-async def everything(store: Store) -> dict[str, Any]:
-    """All that can be read of a store."""
+async def everything(store: Store, cursor: str) -> dict[str, Any]:
+    """All that can be read of a store, and the events after `cursor`."""
     rows = {kind.__name__: await store.rows(kind) for kind in (TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount)}
     runs, stats, depths = await store.runs(RunQuery(limit=1000)), await store.stats(), await store.depths()
-    return {name: plainly(part) for name, part in {**rows, "runs": runs, "stats": stats, "depths": depths}.items()}
+    events = await store.events(EventQuery(after=cursor))
+    parts = {**rows, "runs": runs, "stats": stats, "depths": depths, "events": events}
+    return {name: plainly(part) for name, part in parts.items()}
 
 
 class Place:
@@ -189,12 +193,14 @@ def place(request: pytest.FixtureRequest, schemas: Schemas, namespace: str) -> P
 
 
 @asynccontextmanager
-async def prepared(backend: Backend) -> AsyncGenerator[Stage]:
+async def prepared(backend: Backend) -> AsyncGenerator[tuple[Stage, str]]:
+    """A store in which something is there to be done, and where its events begin."""
     async with backend.open() as store:
         stage = Stage(backend, store)
         await one_of_each(stage)
-        await everything(store)  # so that the connection knows every question: the next request is its asking
-        yield stage
+        cursor = (await store.events(EventQuery())).cursor
+        await everything(store, cursor)  # so that the connection knows every question: the next request is its asking
+        yield stage, cursor
 
 
 def its_request(backend: Backend, verb: Verb) -> bytes:
@@ -209,18 +215,19 @@ def its_request(backend: Backend, verb: Verb) -> bytes:
 @pytest.mark.parametrize("name", VERBS)
 async def test_a_verb_whose_request_or_reply_is_lost_is_done_once(place: Place, name: str, fault: Fault) -> None:
     verb = VERBS[name]
-    async with prepared(await place.straight()) as twin:
+    async with prepared(await place.straight()) as (twin, cursor):
         do = await verb.plan(twin)
-        answer, state = plainly(await do(twin.store)), await everything(twin.store)
+        answer, state = plainly(await do(twin.store)), await everything(twin.store, cursor)
     async with FaultProxy(place.server.address) as proxy:
         backend = await place.through(proxy)
-        async with prepared(backend) as stage:
+        async with prepared(backend) as (stage, cursor):
             do = await verb.plan(stage)
             proxy.fail_next(fault, match=its_request(backend, verb))
             given = plainly(await do(stage.store))
             assert proxy.struck == [fault]
-            after = await everything(stage.store)
+            after = await everything(stage.store, cursor)
     if fault == "cut after" and verb.is_refusal:
+        state["events"]["events"] *= 2
         for decided in state["DecisionCount"]["items"]:
             decided["count"] += decided["run"] == "no"
     assert after == state

@@ -35,8 +35,8 @@ def claim(book: Book, request: ClaimRequest) -> Claim:
     ended = holds.expire_due(book)
     taken = _take(book, request)
     runs = book.taken(request.worker, request.n)
-    fresh = {run.id for run in taken.chosen}
-    for run in runs:
+    fresh = {run.id for run in taken.chosen} if book.recording else set[str]()
+    for run in runs if fresh else ():
         if run.id in fresh:
             record(book, "started", run)
     due = book.offer_schedules() if request.offers and (request.tasks or request.free) else []

@@ -27,7 +27,8 @@ def _settle_one(book: Book, settlement: Settlement) -> Verdict:
         ended = _give_way(book, ended)
     book.save(ended)
     book.touched.add(ended.id)
-    _record_settled(book, ended, settlement)
+    if book.recording:
+        _record_settled(book, ended, settlement)
     if ended.state is State.QUEUED:
         book.arrivals.append(Arrival(ended.task, ended.due_at, ended.queue))
     if ended.writes_mark and settlement.mark and ended.state.final:

@@ -98,7 +98,8 @@ class MemoryBook(OwnIds, MemoryGates):
         if new.group is not None:
             self._groups.setdefault(new.group, {})[new.id] = None
         self.save(run)
-        record(self, "queued", run, Reason.ACCEPTED.value)
+        if self.recording:
+            record(self, "queued", run, Reason.ACCEPTED.value)
 
     def rewrite(self, id: str, body: bytes | None, priority: int, joined: bool = True) -> bool:
         if body is None or self.runs[id].body == body:

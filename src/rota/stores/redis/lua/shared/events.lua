@@ -19,13 +19,24 @@ function events.record_run(name, run, reason, lease)
   events.record(name, "runs", run.id, run[TASK], run[KEY], run.state, reason or run[REASON], fence, worker)
 end
 
--- Write the events. Return whether there are any. MAXLEN bounds what they take of a full server.
+-- Add an event to the stream. MAXLEN bounds what events take of a full server. An event never makes a verb fail: a stream that
+-- does not fit to the number, because somebody deleted keys, begins anew, and its readers get a gap.
+function events.add(number, text)
+  local words = { "XADD", ROOT .. "events", "MAXLEN", "~", EVENTS_KEPT, string.format("%.0f-0", number), "e", text }
+  local reply = redis.pcall(unpack(words))
+  if type(reply) == "table" and reply.err then
+    call("UNLINK", ROOT .. "events")
+    call(unpack(words))
+  end
+end
+
+-- Write the events. Return whether there are any.
 function events.write()
   if #recorded == 0 then return false end
   local first = call("INCRBY", ROOT .. "event", #recorded) - #recorded
   for i, row in ipairs(recorded) do
     row[#row + 1] = row[3] == "runs" and call("HGET", GROUPED, row[4])
-    call("XADD", ROOT .. "events", "MAXLEN", "~", EVENTS_KEPT, string.format("%.0f-0", first + i), "e", cmsgpack.pack(row))
+    events.add(first + i, cmsgpack.pack(row))
   end
   return true
 end
