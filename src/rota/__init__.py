@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rota.domain.event import Event
     from rota.domain.failure import Failure
     from rota.domain.period import Period
-    from rota.domain.policy import Limit, Rate, Retry
+    from rota.domain.policy import Limit, Rate, Retry, Share
     from rota.domain.results import StatusReport, status_dict
     from rota.domain.run import Note, Run, State
     from rota.domain.schedule import Schedule
@@ -88,7 +88,8 @@ __all__ = [
     "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
     "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
     "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
-    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Snooze", "State", "Status",
+    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Share", "Snooze", "State",
+    "Status",
     "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task",
     "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable",
     "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
@@ -116,7 +117,7 @@ _MODULES = {
     "rota.domain.ended": "Ended",
     "rota.domain.failure": "Failure",
     "rota.domain.period": "Period",
-    "rota.domain.policy": "Limit Rate Retry",
+    "rota.domain.policy": "Limit Rate Retry Share",
     "rota.domain.results": "StatusReport status_dict",
     "rota.domain.run": "Note Run State",
     "rota.domain.schedule": "Schedule",

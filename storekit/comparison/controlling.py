@@ -35,7 +35,8 @@ class Story(RunStory):
         now = await self.now()
         waiting = [run.id for run in self.seen.values() if run.state == "queued"]
         bodies = {id: row.body for id, row in self.book.rows.items()}
-        some = dice.some([*self.ids, *waiting])
+        rows = self.book.rows  # runs that take turns keep their priority: see drawing.IN_TURNS
+        some = [id for id in dice.some([*self.ids, *waiting]) if id not in rows or rows[id].new.share is None]
         edits = [drawing.new_edit(dice, id, bodies.get(id), now) for id in some]
         reply = await self.store.edit(edits)
         self.book.now = reply.now

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rota.domain import codec, lifecycle, needs
 from rota.domain.decision import Reason
 from rota.domain.guards import Cooldown, Guards, Mark
-from rota.domain.policy import Limit, Policy, Rate, Retry
+from rota.domain.policy import Limit, Policy, Rate, Retry, Share
 from rota.domain.run import DEFAULT_QUEUE, Failure, Member, NewRun, Note, Origin, Progress
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
@@ -48,6 +48,10 @@ SPECS: dict[str, tuple[TaskSpec, ...]] = {
         TaskSpec("paced", rate=Rate(2, per=31.4, burst=3)),
         TaskSpec("paced"),
     ),
+    "turns": (
+        TaskSpec("turns", share=Share("{s}")),
+        TaskSpec("turns", share=Share("{s}", {"x": 2, "y": 3})),
+    ),
     "pacedkeys": (
         TaskSpec("pacedkeys", rate=Rate(1, per=7.3, per_key=True)),
         TaskSpec("pacedkeys", rate=Rate(3, per=31.4, burst=2, per_key=True)),
@@ -55,9 +59,14 @@ SPECS: dict[str, tuple[TaskSpec, ...]] = {
     ),
 }
 """The tasks and their possible declarations. The first declaration is in force from the start."""
-INNOCENT = ("keyed", "pacedkeys")
+INNOCENT = ("keyed", "pacedkeys", "turns")
 """Tasks whose runs never have losses. A store has only the best runs of a saturated key in its lanes, so the model
 could not say what a worker gets that may not have the first of them."""
+
+SHARES = ("x", "y", "z")
+IN_TURNS = "turns"
+"""The task whose runs take turns. They have a priority and a queue of their own, because stores may choose how they go
+together with runs that are due at the same time."""
 
 MOST_PENDING = {"other": 2}
 """Tasks with a `max_pending`."""
@@ -149,6 +158,7 @@ def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
     policy = Policy(retry=RETRYING, lost="fail") if task in INNOCENT else dice.choice(POLICIES)
     group = dice.choice(GROUPS) if dice.rarely(4) else None
     member = None if group is None else Member(group, stops=dice.rarely(2))
+    in_turns = task == IN_TURNS
     return NewRun(
         id=id,
         task=task,
@@ -156,13 +166,14 @@ def new_run(dice: Dice, tasks: Sequence[str], id: str, now: float) -> NewRun:
         key=dice.choice([None, *KEYS]),
         unique_key=dice.choice(UNIQUE_KEYS) if guards.unique else None,
         guards=guards,
-        priority=dice.choice([-1, 0, 0, 1]),
+        priority=2 if in_turns else dice.choice([-1, 0, 0, 1]),
         delay=dice.choice([0.0, 0.0, 0.0, 0.0, 5.0, 50.0]),
         at=now + dice.choice([-40.0, 20.0]) if dice.rarely(8) else None,
         expires_after=dice.choice([0.0, 20.0, 20.0]) if dice.rarely(6) else None,
         expires_at=now + 25.0 if dice.rarely(20) else None,
         group=group,
-        queue=dice.choice(QUEUES),
+        queue=DEFAULT_QUEUE if in_turns else dice.choice(QUEUES),
+        share=dice.choice(SHARES) if in_turns else None,
     )
 
 

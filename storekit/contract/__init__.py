@@ -52,6 +52,7 @@ _PARTS = (
     "recording",
     "cooling_down",
     "settling",
+    "sharing",
     "suspecting",
     "waiting",
     "waking",
@@ -112,6 +113,7 @@ from storekit.contract.reading import ReadContract  # noqa: E402
 from storekit.contract.recording import EventContract, EventMemoryContract  # noqa: E402
 from storekit.contract.replacing import CountedScheduleContract, ReplaceContract  # noqa: E402
 from storekit.contract.settling import SettleContract  # noqa: E402
+from storekit.contract.sharing import ShareContract  # noqa: E402
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
 from storekit.contract.terms import TermsContract  # noqa: E402
@@ -191,6 +193,7 @@ class StoreContract(
     QueueHintContract,
     EventContract,
     EventMemoryContract,
+    ShareContract,
     CrowdContract,
 ):
     """The whole contract."""

@@ -60,6 +60,7 @@ def new_run(
     member: Member | None = None,
     headers: dict[str, str] | None = None,
     queue: str = DEFAULT_QUEUE,
+    share: str | None = None,
 ) -> NewRun:
     return NewRun(
         id=id or next(_ids),
@@ -76,6 +77,7 @@ def new_run(
         needs=tuple(needs),
         group=None if member is None else member.group,
         queue=queue,
+        share=share,
     )
 
 

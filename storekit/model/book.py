@@ -101,6 +101,8 @@ class Task:
     interval: float | None = None
     burst: int = 1
     rate_per_key: bool = False
+    weights: dict[str, int] | None = None
+    """The weights of the shares; None: the runs take no turns."""
 
     @property
     def gated(self) -> bool:
@@ -138,6 +140,10 @@ class Book:
     tasks: dict[str, Task] = field(default_factory=dict[str, Task])
     full_at: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """When the rate bucket of a (task, key) is full again. The bucket of a whole task has the empty key."""
+    turns: dict[tuple[str, str, int], tuple[str, int]] = field(
+        default_factory=dict[tuple[str, str, int], tuple[str, int]]
+    )
+    """Whose turn it is in a (task, queue, priority), and how many runs it has got."""
     batches: dict[str, list[tuple[str, int]]] = field(default_factory=dict[str, list[tuple[str, int]]])
     """The runs of the last claim of each worker: (run, fence)."""
     ready: dict[str, ClaimRequest] = field(default_factory=dict[str, ClaimRequest])
@@ -166,6 +172,11 @@ class Book:
     def in_group(self, group: str) -> list[Row]:
         """Return the waiting runs of a group."""
         return [row for row in self.rows.values() if row.new.group == group and row.waiting]
+
+    def forget_turns(self) -> None:
+        """A sweep forgets the turns of tasks that have no waiting runs."""
+        waiting = {row.new.task for row in self.rows.values() if row.waiting}
+        self.turns = {name: turn for name, turn in self.turns.items() if name[0] in waiting}
 
     def count_decision(self, row: Row, reason: str, run: str | None = None, note: str | None = None) -> None:
         self.decisions.add(row.new.task, row.new.key, reason, self.now, run=run, note=note)

@@ -1,5 +1,8 @@
 """claim: which worker gets which runs; and hand-overs."""
 
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
 from rota.domain.run import after
 from rota.store import ClaimRequest
 from storekit.model import holds
@@ -28,14 +31,46 @@ def take(book: Book, request: ClaimRequest, free: int) -> list[Row]:
     taken: list[Row] = []
     suspicious = any(row.holder == worker and row.losses for row in book.running())
     coming = [row for row in book.rows.values() if serves(request, row) and is_due(book, row)]
-    for row in sorted(coming, key=lambda row: (-row.priority, row.due, row.order)):
+    plain = [row for row in coming if row.new.share is None]
+    for row in chain(in_turns(book, coming), sorted(plain, key=lambda row: (-row.priority, row.due, row.order))):
         if len(taken) >= free or (taken and taken[0].losses):
             break
         if (row.losses and (taken or suspicious)) or not may_start(book, row):
             continue
         start(book, row, worker, after(book.now, lease))
         taken.append(row)
+        if row.new.share is not None:
+            book.turns[turn_of(row)] = whose_turn(book, row)
     return taken
+
+
+def in_turns(book: Book, coming: Sequence[Row]) -> Iterator[Row]:
+    """Yield the runs that have a share, each after it was decided whether the one before starts. In a story, runs with
+    shares are of one task, queue and priority, which is the highest."""
+    left = sorted((row for row in coming if row.new.share is not None), key=lambda row: (row.due, row.order))
+    while left:
+        share, got = book.turns.get(turn_of(left[0]), ("", 0))
+        shares = sorted({row.new.share or "" for row in left})
+        if share not in shares or got >= weight(book, left[0], share):
+            share = next((other for other in shares if other > share), shares[0])
+        row = next(row for row in left if row.new.share == share)
+        left.remove(row)
+        yield row
+
+
+def whose_turn(book: Book, row: Row) -> tuple[str, int]:
+    """Return whose turn it is after `row` has started."""
+    share, got = book.turns.get(turn_of(row), ("", 0))
+    more = share == row.new.share and got < weight(book, row, share)
+    return row.new.share or "", got + 1 if more else 1
+
+
+def turn_of(row: Row) -> tuple[str, str, int]:
+    return row.new.task, row.new.queue, row.priority
+
+
+def weight(book: Book, row: Row, share: str) -> int:
+    return (book.task(row.new.task).weights or {}).get(share, 1)
 
 
 def serves(request: ClaimRequest, row: Row) -> bool:

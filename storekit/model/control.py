@@ -120,6 +120,7 @@ def declare(book: Book, item: TaskSpec | Schedule) -> str:
         interval=rate.per / rate.n if rate else None,
         burst=rate.burst if rate else 1,
         rate_per_key=bool(rate and rate.per_key),
+        weights=item.share.weights if item.share else None,
     )
     if known == task:
         return "unchanged"

@@ -45,6 +45,7 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "max_losses": (2, spec("policy"), {}),
     "priority": (7, spec("priority"), {}),
     "queue": ("images", spec("queue"), {}),
+    "share": ("{path}", spec("share"), {}),
     "executor": ("process", lambda task: task.handler().executor, {}),
     "key": ("{path}", spec("key"), {}),
     "unique": ("queued", spec("guards"), {}),

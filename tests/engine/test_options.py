@@ -63,6 +63,7 @@ SLIPS: list[tuple[str, Any, str]] = [
     ("lost", True, "choose 'retry'"),
     ("priority", "high", "a whole number from"),
     ("queue", "two words", "a name without spaces"),
+    ("share", 5, "a template such as share="),
     ("overlap", 1, "choose skip"),
     ("buffer", 0, "a whole number from 1"),
     ("times", "3", "a whole number from 1"),

@@ -35,6 +35,7 @@ def test_tasks_are_told_with_their_policies_and_depths(project: Project) -> None
         "activity": None,
         "priority": 0,
         "queue": "default",
+        "share": None,
         "max_pending": None,
         "queued": 1,
         "running": 0,

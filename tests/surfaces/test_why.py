@@ -308,3 +308,16 @@ async def test_a_run_in_a_queue_that_nobody_serves(scene: Scene) -> None:
     assert (await scene.app.why("boom")).answer == words
     await store.claim(ClaimRequest("cyd", 1, ["boom"], 0, 30, queues=["images"]))
     assert "workers: 1 live worker knows boom and serves queue images" in str(await scene.app.why(run.id))
+
+
+async def test_a_run_that_takes_turns_says_where_it_stands(scene: Scene) -> None:
+    @scene.app.task(share="{tenant}")
+    async def export(tenant: str) -> None: ...
+
+    *_, last = await scene.app.submit_many([export.bind(tenant) for tenant in ("big", "big", "big", "small")])
+    (fourth,) = await scene.app.submit_many([export.bind("big")])
+    await scene.work(free=0)
+    assert "share: it is the next of 'small', and 1 other share takes turns with it" in str(
+        await scene.app.why(last.id)
+    )
+    assert "share: 3 due runs of 'big' before it, and 1 other share takes" in str(await scene.app.why(fourth.id))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota import Context, Retry, Rota, RunCancelled, RunFailed, State
+from rota.testing import drain
 
 
 async def test_a_failed_call_is_tried_again_as_often_as_retry_says() -> None:
@@ -168,6 +169,21 @@ async def test_a_queue_says_which_workers_take_a_run() -> None:
         assert await (await resize.submit("a.png")).result(timeout=10) == "small a.png"
         assert (await elsewhere.refresh()).state is State.QUEUED
         assert "no live worker serves queue gpu" in str(await app.why(elsewhere.id))
+
+
+async def test_shares_take_turns() -> None:
+    app = Rota("memory://", concurrency=1)
+    called: list[str] = []
+
+    @app.task(share="{tenant}")
+    async def export(tenant: str) -> None:
+        called.append(tenant)
+
+    async with app.client():
+        await app.submit_many([export.bind("big") for _ in range(100)])
+        await export.submit("small")
+        await drain(app)
+    assert called[:3] == ["big", "small", "big"], "small waits for one run, not for a hundred"
 
 
 async def test_many_runs_go_in_one_step() -> None:

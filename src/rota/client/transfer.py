@@ -166,6 +166,7 @@ def _again(run: Run) -> NewRun:
         guards=Guards(unique="queued" if run.unique_key else None, join="refuse", marks=run.writes_mark),
         priority=run.priority,
         queue=run.queue,
+        share=run.share,
         at=run.due_at,
         expires_at=run.expires_at,
         needs=run.needs,

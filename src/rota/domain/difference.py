@@ -22,6 +22,7 @@ DECLARED = (
     "key",
     "priority",
     "queue",
+    "share",
     "guards",
     "overlap",
     "catch_up",

@@ -68,9 +68,10 @@ def new_run(
     priority: int = 0,
     guards: Guards | None = None,
     queue: str = DEFAULT_QUEUE,
+    share: str | None = None,
 ) -> NewRun:
     """Return the run of a submit. `policy`, `priority`, `guards` and `queue` are those of the task; `options` can
-    override them, and the `id`."""
+    override them, and the `id`. `share` is filled already."""
     if len(args) > codec.ARGS_LIMIT:
         raise ValueError(
             f"the arguments of {task} take {len(args):,} bytes, more than the {codec.ARGS_LIMIT:,} a run may carry; "
@@ -80,7 +81,9 @@ def new_run(
     # the usual submit, without the checks below: they have nothing to check
     if options == _NONE and guards.unique is None:
         body = codec.encode(args, _SUBMIT, policy)
-        return NewRun(id=id, task=check_name(task), body=body, guards=guards, priority=priority, queue=queue)
+        return NewRun(
+            id=id, task=check_name(task), body=body, guards=guards, priority=priority, queue=queue, share=share
+        )
     expires = options.expires
     policy = policy.overridden(timeout_of(options.timeout), options.retry, options.lost)
     headers = None if options.headers is None else check_headers(options.headers)
@@ -97,6 +100,7 @@ def new_run(
         guards=guards,
         priority=check_priority(priority if options.priority is None else options.priority),
         queue=check_queue(queue if options.queue is None else options.queue),
+        share=share,
         delay=0.0 if options.delay is None else seconds(options.delay, "delay"),
         at=_start(options),
         expires_at=instant(expires, "expires") if isinstance(expires, datetime) else None,
@@ -117,6 +121,7 @@ def retry_of(run: Run) -> NewRun:
         guards=_guards_of(run),
         priority=run.priority,
         queue=run.queue,
+        share=run.share,
         body=codec.amend(run.body, replace(run.origin, kind="retry", of=run.id)),
         group=None if run.member is None else run.member.group,
         needs=run.needs,
@@ -162,6 +167,7 @@ def new_schedule(
     guards: Guards,
     owner: str = "",
     queue: str = DEFAULT_QUEUE,
+    share: str | None = None,
 ) -> Schedule:
     """Return the schedule of a declaration. `policy`, `priority`, `guards` and `queue` are those of the task. For the
     queue, the timeout, the retry and `lost` of its runs, `options` (of the call) goes before `timed`, and `timed`
@@ -192,6 +198,7 @@ def new_schedule(
         key=_about(run, id, args, timed),
         priority=run.priority,
         queue=check_queue(run.queue),
+        share=share,
         guards=_broken(timed.breaker, run.guards if timed.once else _overlapping(run.guards, timed.overlap, overlap)),
         overlap=overlap,
         catch_up=timed.catch_up,

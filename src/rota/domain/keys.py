@@ -11,23 +11,25 @@ QUEUE_LIMIT = 100
 class KeyTemplate:
     """A key template: checked when the task is defined, filled when a run is submitted."""
 
-    def __init__(self, template: str, parameters: Collection[str]) -> None:
+    def __init__(self, template: str, parameters: Collection[str], name: str = "key") -> None:
+        """`name` is the option that has the template, for errors."""
         self._template = template
+        self._written = f"{name}={template!r}"
         try:
             fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
         except ValueError as error:
-            raise ValueError(f"key={template!r}: {error}") from None
+            raise ValueError(f"{self._written}: {error}") from None
         for field in fields:
-            name = field.split(".")[0].split("[")[0]
-            if name not in parameters:
+            parameter = field.split(".")[0].split("[")[0]
+            if parameter not in parameters:
                 known = ", ".join(parameters) or "none"
-                raise ValueError(f"key={template!r}: there is no parameter {name!r}; there are: {known}")
+                raise ValueError(f"{self._written}: there is no parameter {parameter!r}; there are: {known}")
 
     def fill(self, arguments: Mapping[str, object]) -> str:
         try:
             return check_key(self._template.format_map(arguments))
         except (KeyError, AttributeError, IndexError, TypeError) as error:
-            raise ValueError(f"key={self._template!r} cannot be filled in: {type(error).__name__} {error}") from None
+            raise ValueError(f"{self._written} cannot be filled in: {type(error).__name__} {error}") from None
 
 
 def check_key(key: str) -> str:

@@ -24,6 +24,10 @@ LEAST_SILENCE = 1.0
 silence, healthy workers would lose their leases."""
 
 
+MOST_WEIGHT, MOST_WEIGHTS = 100, 1000
+"""The largest weight in a Share, and the most of them."""
+
+
 class Retry(Struct, frozen=True, omit_defaults=True):
     """How often a failed call is repeated, and after how many seconds; `Retry(5)` is five *re*tries, `Retry(None)` any
     number.
@@ -170,6 +174,36 @@ def _check_limit_name(limit: Limit) -> None:
         raise ValueError(f"Limit(name={name!r}): 1 to 100 printable characters without spaces")
     if limit.total is None or limit.per_key is not None:
         raise ValueError(f"Limit(name={name!r}): a named limit has a total and no per_key")
+
+
+class Share(Struct, frozen=True, omit_defaults=True):
+    """Waiting runs of a task take turns by the text that `template` makes of their arguments: `Share("{tenant}")`.
+
+    In each turn, `weights[text]` runs of that text start, if so many are due; one for a text that has no weight.
+    """
+
+    template: str
+    weights: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        if not _is_text(self.template):
+            raise ValueError(f'Share({self.template!r}): a template such as Share("{{tenant}}")')
+        if not _is_table(self.weights) or len(self.weights) > MOST_WEIGHTS:
+            raise ValueError(f"Share(weights={self.weights!r:.80}): at most {MOST_WEIGHTS:,} texts with their weights")
+        for text, weight in self.weights.items():
+            if not _is_text(text) or not is_whole(weight) or not 1 <= weight <= MOST_WEIGHT:
+                raise ValueError(f"Share(weights={{{text!r}: {weight!r}}}): a whole number from 1 to {MOST_WEIGHT}")
+
+    def weight(self, text: str) -> int:
+        return self.weights.get(text, 1)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 class Rate(Struct, frozen=True, omit_defaults=True):

@@ -142,7 +142,8 @@ class RunHead(Struct, frozen=True, gc=False):
     `needs` names what the run waits for (`domain.needs`). `awaited`: other runs wait for the end of this run.
     `cooldowns` are the rules that are checked when a run that waited behind another run of its key may start.
     `touches` counts the submits, touches and ticks that the run answers: the first one and those that joined it.
-    `touched_at` is the time of the last of them. `queue` says which workers may claim the run.
+    `touched_at` is the time of the last of them. `queue` says which workers may claim the run. `share` is the text by
+    which waiting runs of the task take turns (`policy.Share`).
 
     `gc=False`: a frozen struct of plain values is in no reference cycle, and a store or a worker has many of them.
     """
@@ -178,6 +179,7 @@ class RunHead(Struct, frozen=True, gc=False):
     touches: int = 1
     touched_at: float = 0.0
     queue: str = DEFAULT_QUEUE
+    share: str | None = None
     result: bytes | None = None
     saved: bytes | None = None
 
@@ -242,6 +244,7 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     needs: tuple[str, ...] = ()
     group: str | None = None
     queue: str = DEFAULT_QUEUE
+    share: str | None = None
     fingerprint: str | None = None
     """Of a run whose submitter gave it its id (`domain.ids`): a put with the same id answers this run."""
     callbacks: tuple[CallbackRun, ...] = ()

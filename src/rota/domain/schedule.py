@@ -92,6 +92,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str = DEFAULT_QUEUE
     buffer: int = BUFFER
     times: int | None = None
+    share: str | None = None
 
     anchor: float | None = None
     next_at: float | None = None

@@ -8,7 +8,7 @@ from msgspec import Struct
 from rota.domain.activity import Activity
 from rota.domain.guards import Guards
 from rota.domain.period import Period
-from rota.domain.policy import Limit, Policy, Rate
+from rota.domain.policy import Limit, Policy, Rate, Share
 from rota.domain.run import DEFAULT_QUEUE, Callback
 from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
@@ -57,6 +57,7 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     memory: float = 0.0
     """Additional seconds for which the marks of the task are kept."""
     queue: str = DEFAULT_QUEUE
+    share: Share | None = None
     keep: Retention | None = None
     """How long the ended runs of the task are kept; None: as the settings say."""
     limits: tuple[Limit, ...] = ()

@@ -251,6 +251,7 @@ def _run(schedule: Schedule, id: str, origin: Origin) -> NewRun:
         guards=guards,
         priority=schedule.priority,
         queue=schedule.queue,
+        share=schedule.share,
     )
     # most schedules have no callbacks: their bodies are not read here
     on_end = codec.decode_or_blank(schedule.body).on_end if '"on_end"' in schedule.body else ()

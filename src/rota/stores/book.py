@@ -20,12 +20,14 @@ from rota.stores.idle import Arrival, Idle
 
 
 class Lane(Struct, frozen=True, array_like=True):
-    """The due runs of one task, queue and priority. `head` is the due time of the first run."""
+    """The due runs of one task, queue, priority and share. `head` is the due time of the first run."""
 
     task: str
     priority: int
     head: float
     queue: str = DEFAULT_QUEUE
+    share: str = ""
+    """Empty: its runs have no share."""
 
 
 class Candidate(Struct, frozen=True, order=True, array_like=True):
@@ -38,6 +40,15 @@ class Candidate(Struct, frozen=True, order=True, array_like=True):
     task: str
     key: str | None
     losses: int
+    queue: str = DEFAULT_QUEUE
+    share: str = ""
+
+
+class Turn(Struct, frozen=True):
+    """Whose turn it is among the shares of a task, queue and priority, and how many runs it has got in this turn."""
+
+    share: str = ""
+    got: int = 0
 
 
 class CountedDecision(Struct, frozen=True):
@@ -146,6 +157,9 @@ class Book(Records, Protocol):
         ...
 
     def put_orders(self, worker: str, orders: Orders) -> None: ...
+
+    def turn(self, task: str, queue: str, priority: int) -> Turn: ...
+    def put_turn(self, task: str, queue: str, priority: int, turn: Turn) -> None: ...
 
     # schedules
     def load_schedules(self, ids: Sequence[str]) -> None: ...

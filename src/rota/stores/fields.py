@@ -95,6 +95,7 @@ RUN = (
     Field("cancel_requested", "flag", tables="lf", written="save"),
     Field("pause_requested", "flag", tables="lf", written="save"),
     Field("queue", "text", "d", "false", carried=True),
+    Field("share", "text", "d", "false", carried=True),
 )
 
 
@@ -155,6 +156,7 @@ PUT = (
     PutField("queue", "text", attrgetter("queue"), DEFAULT_QUEUE, plain=True),
     PutField("fingerprint", "text", attrgetter("fingerprint")),
     PutField("callbacks", "list", attrgetter("callbacks"), ()),
+    PutField("share", "text", attrgetter("share"), plain=True),
 )
 
 KEPT = tuple(

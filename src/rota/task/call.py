@@ -31,6 +31,8 @@ class Call(Struct, frozen=True):
     args: bytes
     options: Options = Options()
     once: Once | NamedByCode | None = None
+    share: str | None = None
+    """What the share of the task makes of the arguments."""
 
     def to_run(self) -> NewRun:
         """Return a new run of this call, in no period; every `to_run` makes another run. In a handler, the new run gets
@@ -39,7 +41,8 @@ class Call(Struct, frozen=True):
         if here is not None and here.headers:
             options = replace(options, headers=merged(here.headers, options.headers))
         try:
-            run = new_run(new_id(), spec.name, self.args, spec.policy, options, spec.priority, spec.guards, spec.queue)
+            terms = spec.policy, options, spec.priority, spec.guards, spec.queue
+            run = new_run(new_id(), spec.name, self.args, *terms, self.share)
             return with_callbacks(run, spec.on_end) if spec.on_end else run
         except TypeError as error:
             raise InvalidArguments(str(error)) from None
@@ -80,7 +83,7 @@ class Call(Struct, frozen=True):
             if self.once is not None:
                 timed = replace(timed, once=check_storable(self.once))
             terms = spec.policy, self.options, spec.priority, spec.guards
-            made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue)
+            made = new_schedule(id, trigger, timed, spec.name, self.args, *terms, owner, spec.queue, self.share)
             if spec.on_end:
                 return replace(made, body=codec.with_on_end(made.body.encode(), spec.on_end).decode())
             return made

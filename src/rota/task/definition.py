@@ -13,7 +13,7 @@ from rota.domain.intake import Options, check_name, check_priority, retention_of
 from rota.domain.keys import KeyTemplate, check_queue
 from rota.domain.once import Once, memory_of
 from rota.domain.period import Period
-from rota.domain.policy import Policy, Retry
+from rota.domain.policy import Policy, Retry, Share
 from rota.domain.results import FailOn, chosen
 from rota.domain.run import DEFAULT_QUEUE, Callback, State
 from rota.domain.schedule import Schedule
@@ -82,6 +82,7 @@ class Definition:
             self.once: Once | None = _in_zone(options.get("once"), tz)
             self.spec = self._spec(options)
             self._key = _key_of(options.get("key"), self.signature)
+            self._share = _share_template(self.spec.share, self.signature)
             own_key = None if self.activity is None else self.activity.key
             self._touch_key = self._key if own_key is None else _key_of(own_key, self.signature)
             self.triggers = triggers_of(self.name, options.get("schedule"))
@@ -112,6 +113,7 @@ class Definition:
             key=options.get("key"),
             priority=check_priority(options.get("priority", 0)),
             queue=check_queue(options.get("queue", DEFAULT_QUEUE)),
+            share=_share_of(options.get("share")),
             policy=policy.frozen(),
             guards=guards_of(options),
             activity=self.activity,
@@ -140,7 +142,8 @@ class Definition:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Call:  # noqa: B008
         """Return a call with these arguments, which are checked here. Without `options.key`, the arguments make the
         key."""
-        return Call(self.spec, self.encode(args, kwargs), self._keyed(self._key, args, kwargs, options), self.once)
+        keyed = self._keyed(self._key, args, kwargs, options)
+        return Call(self.spec, self.encode(args, kwargs), keyed, self.once, self._shared(args, kwargs))
 
     def partial_call(self, given: dict[str, Any]) -> Call:
         """Return a call that has some of its arguments; a flow adds the others before the run starts."""
@@ -154,7 +157,8 @@ class Definition:
         if self.activity is None:
             return None
         spec, options = touch_terms(self.spec, self.activity)
-        return Call(spec, self.encode(args, kwargs), self._keyed(self._touch_key, args, kwargs, options))
+        keyed = self._keyed(self._touch_key, args, kwargs, options)
+        return Call(spec, self.encode(args, kwargs), keyed, share=self._shared(args, kwargs))
 
     def _keyed(
         self, key: KeyTemplate | UserKey | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
@@ -163,6 +167,14 @@ class Definition:
             return options
         try:
             return replace(options, key=key.fill(self.signature.all_arguments(args, kwargs)))
+        except ValueError as error:
+            raise InvalidArguments(f"{self.name}: {error}") from None
+
+    def _shared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        if self._share is None:
+            return None
+        try:
+            return self._share.fill(self.signature.all_arguments(args, kwargs))
         except ValueError as error:
             raise InvalidArguments(f"{self.name}: {error}") from None
 
@@ -298,3 +310,11 @@ def _check_function(fn: Callable[..., Any], name: str) -> None:
         ) from None
     if inspect.ismethod(fn) or (parameters and parameters[0] in ("self", "cls")):
         raise InvalidOptions(f"{name} is a method; a task is a function, so that any worker can call it")
+
+
+def _share_of(share: str | Share | None) -> Share | None:
+    return Share(share) if isinstance(share, str) else share
+
+
+def _share_template(share: Share | None, signature: Signature) -> KeyTemplate | None:
+    return None if share is None else KeyTemplate(share.template, signature.parameters.parameters, "share")

@@ -6,7 +6,7 @@ from typing import cast
 
 from rota.domain.activity import Activity, Breaker
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
-from rota.domain.policy import Limit, Rate, Retry
+from rota.domain.policy import Limit, Rate, Retry, Share
 from rota.domain.text import did_you_mean
 from rota.domain.triggers import Trigger
 from rota.domain.tuning import Retention
@@ -73,6 +73,10 @@ TASK: dict[str, Kind] = {
         'write limit=Limit(3) for 3 at once, a list such as [Limit(5), Limit(2, name="gpu")], or None for no limit',
     ),
     "rate": Kind(optional(instance_of(Rate)), "write rate=Rate(100, per=60), or None for no rate"),
+    "share": Kind(
+        optional(instance_of(str, Share)),
+        'a template such as share="{tenant}", a Share("{tenant}", weights={"gold": 3}), or None',
+    ),
     "keep": Kind(
         optional(lambda value: _is_span(value) or is_text(value) or isinstance(value, Retention)),
         'a number of seconds, a timedelta, a text such as "7d", or a Retention; None for the settings',

@@ -9,7 +9,7 @@ from rota.domain.activity import Activity, Breaker
 from rota.domain.guards import Guards, Join, Unique
 from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique
 from rota.domain.once import Once, check_once
-from rota.domain.policy import Limit, Lost, Rate, Retry
+from rota.domain.policy import Limit, Lost, Rate, Retry, Share
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import CatchUp, Overlap
 from rota.domain.triggers import Trigger
@@ -51,6 +51,8 @@ class TaskOptions(TypedDict, total=False):
     """Where the function runs: `loop`, `thread` or `process`."""
     key: str | UserKey | None
     """What a run is about, as a template of arguments: `"{path}"`."""
+    share: str | Share | None
+    """By what waiting runs take turns, as a template of arguments: `"{tenant}"`."""
     unique: Unique | None
     """Which other run of the same key a new run may not stand beside: `queued`, `active` or `done`."""
     join: Join

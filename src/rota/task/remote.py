@@ -52,7 +52,10 @@ def call_by_spec(
         if spec.key is not None and options.key is None:
             key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
             options = replace(options, key=key.fill({**spec.defaults, **named}))
-        return Call(spec, encode_result(named), options, spec.once)
+        given = {**spec.defaults, **named}
+        template = spec.share and KeyTemplate(spec.share.template, spec.parameters, "share")
+        share = template.fill(given) if template else None
+        return Call(spec, encode_result(named), options, spec.once, share)
     except (TypeError, ValueError) as error:
         raise InvalidArguments(f"{spec.name}: {error}") from None
 

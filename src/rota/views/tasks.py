@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain.activity import Activity
-from rota.domain.policy import Limit, Rate
+from rota.domain.policy import Limit, Rate, Share
 from rota.domain.spec import TaskSpec
 from rota.domain.text import one_line
 from rota.domain.tuning import Retention
@@ -46,6 +46,7 @@ class TaskView(Struct, frozen=True):
     activity: Activity | None
     priority: int
     queue: str
+    share: Share | None
     max_pending: int | None
     keep: Retention | None
     queued: int
@@ -85,6 +86,7 @@ def task_view(name: str, task: AnyTask | None, row: TaskRow | None, flow: Flow |
         activity=spec.activity,
         priority=spec.priority,
         queue=spec.queue,
+        share=spec.share,
         max_pending=spec.guards.max_pending,
         keep=spec.keep,
         queued=depth.queued,

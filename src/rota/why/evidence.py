@@ -19,6 +19,8 @@ T = TypeVar("T")
 DECISIONS_SHOWN = 5
 ENDED = 20
 """Ended runs that are read to find the one that ended last: stores list runs by their creation."""
+BESIDE = 1000
+"""Queued runs that are read to say where a run stands among the shares of its task."""
 WAITING = (State.QUEUED, State.RUNNING, State.PAUSED)
 STARTED = tuple(state for state in State if state.final or state is State.RUNNING)
 
@@ -56,6 +58,8 @@ class Evidence(Struct, frozen=True):
     trail: Sequence[Awaited] = ()
     done: Mapping[tuple[Reason, str], MarkRow] = {}
     shared: Sequence[Shared] = ()
+    beside: Sequence[Run] = ()
+    """If `first` has a share: the queued runs of the task that are due for longest, of all shares."""
 
     @property
     def queue(self) -> str:
@@ -155,7 +159,15 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         trail=[] if first is None else await follow(store, first),
         done=await _done(store, decisions),
         shared=await _shared(store, specs[0], depths) if specs else [],
+        beside=await _beside(store, first),
     )
+
+
+async def _beside(store: Reads, first: Run | None) -> Sequence[Run]:
+    if first is None or first.share is None or first.state is not State.QUEUED:
+        return ()
+    query = RunQuery(task=first.task, state=State.QUEUED, order="due", limit=BESIDE)
+    return (await store.runs(query)).runs
 
 
 async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:

@@ -82,6 +82,7 @@ async def _of_run(store: Reads, run: Run) -> Why:
     else:
         found = [
             *facts.about_waiting(run, seen),
+            *facts.about_share(run, seen),
             *facts.about_origin(run),
             facts.about_workers(seen),
             *facts.about_task(seen),

@@ -12,7 +12,7 @@ from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.text import plural
 from rota.store import MarkRow
 from rota.why.answer import Fact, at, away, quoted
-from rota.why.evidence import DECISIONS_SHOWN, Evidence
+from rota.why.evidence import BESIDE, DECISIONS_SHOWN, Evidence
 from rota.why.needs import about_needs
 
 SOON = 1.0
@@ -148,6 +148,21 @@ def about_waiting(run: Run, seen: Evidence) -> Iterator[Fact]:
         yield Fact("run", f"{name} was due {at(run.due_at, seen.now)}{_tried(run)}")
     if run.expires_at is not None:
         yield Fact("run", f"{name} expires {at(run.expires_at, seen.now)}: it never starts after that")
+
+
+def about_share(run: Run, seen: Evidence) -> Iterator[Fact]:
+    """Report where a due run stands among the runs of its task that take turns."""
+    if run.share is None or not _ready(run) or run.due_at > seen.now:
+        return
+    due = [each for each in seen.beside if _ready(each) and each.due_at <= seen.now and each.share is not None]
+    level = [each for each in due if (each.queue, each.priority) == (run.queue, run.priority)]
+    ahead = sum(each.share == run.share and (each.due_at, each.id) < (run.due_at, run.id) for each in level)
+    others = len({each.share for each in level} - {run.share})
+    least = "at least " if len(seen.beside) == BESIDE else ""
+    before = f"{least}{plural(ahead, 'due run')} of {run.share!r} before it"
+    place = before if ahead else f"it is the next of {run.share!r}"
+    turns = f"{plural(others, 'other share')} {'takes' if others == 1 else 'take'} turns with it"
+    yield Fact("share", f"{place}, and {turns if others else 'no other share waits'}")
 
 
 def unbindable(run: Run) -> list[str]:

@@ -153,6 +153,7 @@ def _facts(run: "Run", now: float) -> Table:
     others = (
         ("key", run.key),
         ("priority", str(run.priority)),
+        ("share", run.share),
         ("queue", None if run.queue == DEFAULT_QUEUE else run.queue),
         ("counters", f"claims {run.fence}, failures {run.failures}, losses {run.losses}"),
         ("touches", f"{run.touches}: made once, joined {run.touches - 1:,} times" if run.touches > 1 else None),

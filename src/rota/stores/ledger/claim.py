@@ -15,6 +15,7 @@ from rota.stores.events import record
 from rota.stores.idle import Arrival, Idle, others_wake, wake_for
 from rota.stores.ledger import holds
 from rota.stores.ledger.gates import count_named, gate_of, keep_rates, try_run, unpark_opened
+from rota.stores.ledger.shares import Turns
 
 
 class Taken(Struct):
@@ -61,22 +62,29 @@ def _take(book: Book, request: ClaimRequest) -> Taken:
     named: dict[str, NamedRoom] = {}
     gates = {lane.task: gate for lane in due if (gate := gate_of(book, lane.task, named))}
     alone = not book.has_suspect(worker)
-    taken = Taken([], [])
-    _choose(book, _streams(book, due, gates, free, alone), gates, free, taken)
+    taken, turns = Taken([], []), Turns(book)
+    _choose(book, _streams(book, due, gates, turns, free, alone), gates, turns, free, taken)
     if taken.passed_over and not taken.chosen[-1].losses and len(taken.chosen) < free and not taken.again:
-        _choose(book, _streams(book, due, gates, free, False), gates, free, taken)  # the runs behind the suspects
+        # the runs behind the suspects
+        _choose(book, _streams(book, due, gates, turns, free, False), gates, turns, free, taken)
     book.park(taken.parked)
     book.lease(worker, request.n, taken.chosen, request.lease)
     if named:
         count_named(book, taken.chosen, gates)
     for task, gate in gates.items():
         keep_rates(book, task, gate)
+    turns.keep()
     taken.passed_over = taken.passed_over or not alone
     return taken
 
 
 def _choose(
-    book: Book, streams: Sequence[Iterator[Candidate]], gates: dict[str, Gate], free: int, taken: Taken
+    book: Book,
+    streams: Sequence[Iterator[Candidate]],
+    gates: dict[str, Gate],
+    turns: Turns,
+    free: int,
+    taken: Taken,
 ) -> None:
     known = {run.id for run in (*taken.chosen, *taken.parked)}
     for run in heapq.merge(*streams):
@@ -96,6 +104,7 @@ def _choose(
                 continue
             gate.take(run.key, book.now)
         taken.chosen.append(run)
+        turns.take(run)
         if run.losses:
             taken.passed_over = True  # a suspect is claimed alone, so that it endangers no other run
             break
@@ -104,15 +113,17 @@ def _choose(
 
 
 def _streams(
-    book: Book, due: Sequence[Lane], gates: dict[str, Gate], free: int, suspects: bool
+    book: Book, due: Sequence[Lane], gates: dict[str, Gate], turns: Turns, free: int, suspects: bool
 ) -> list[Iterator[Candidate]]:
-    """Return iterators of candidates: one read for all lanes without a gate, and one walk per gated task, which stops
-    when its gate is shut."""
-    plain = [lane for lane in due if lane.task not in gates]
+    """Return iterators of candidates: one read for all lanes without a gate and a share, and one walk per task with a
+    gate or a share. A walk stops when its gate is shut."""
+    shared = {lane.task for lane in due if lane.share}
+    plain = [lane for lane in due if lane.task not in gates and lane.task not in shared]
     streams = [book.pick(plain, free, suspects)] if plain else []
-    for task, gate in gates.items():
+    for task in [*gates, *sorted(shared - gates.keys())]:
         lanes = [lane for lane in due if lane.task == task]
-        streams.append(_while_open(book, gate, book.walk(lanes, suspects)))
+        walk = turns.walk(lanes, suspects) if task in shared else book.walk(lanes, suspects)
+        streams.append(_while_open(book, gates[task], walk) if task in gates else walk)
     return streams
 
 

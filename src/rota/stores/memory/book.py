@@ -15,7 +15,7 @@ from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
-from rota.stores.book import Candidate, CountedDecision, Lane
+from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.events import EventRow, record
@@ -59,7 +59,8 @@ class MemoryBook(OwnIds, MemoryGates):
         self._arrived = 0
         self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
         self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
-        self._queues: dict[str, dict[str, None]] = {}  # task -> the queues of its runs
+        self._places: dict[str, dict[tuple[str, str], None]] = {}  # task -> the queues and shares of its runs
+        self._turns: dict[tuple[str, str, int], Turn] = {}
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
         self._idle: dict[str, Idle] = {}
@@ -86,6 +87,7 @@ class MemoryBook(OwnIds, MemoryGates):
             parked=parked,
             priority=new.priority,
             queue=new.queue,
+            share=new.share,
             created_at=self.now,
             touched_at=self.now,
             due_at=new.due_at(self.now),
@@ -158,8 +160,8 @@ class MemoryBook(OwnIds, MemoryGates):
             elif run.parked:
                 self._parked.push(key_lane(run.task, run.queue, run.key), entry)
             else:
-                self._due.push(lane_name(run.task, run.queue), entry)
-            self._queues.setdefault(run.task, {})[run.queue] = None
+                self._due.push(lane_name(run.task, run.queue, run.share or ""), entry)
+            self._places.setdefault(run.task, {})[run.queue, run.share or ""] = None
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -188,7 +190,8 @@ class MemoryBook(OwnIds, MemoryGates):
         return min(most, self.count["ready", task])
 
     def best_parked(self, task: str, key: str) -> Sequence[Run]:
-        lanes = [key_lane(task, queue, key) for queue in self._queues.get(task, ())]
+        queues = dict.fromkeys(queue for queue, _ in self._places.get(task, ()))
+        lanes = [key_lane(task, queue, key) for queue in queues]
         best = [next(self._parked.due([lane], self.now), None) for lane in lanes]
         return [self.runs[entry[2]] for entry in best if entry is not None]
 
@@ -229,21 +232,27 @@ class MemoryBook(OwnIds, MemoryGates):
 
     def lanes(self, tasks: Sequence[str], queues: Sequence[str]) -> Sequence[Lane]:
         heads = self._due.heads(self._lane_names(tasks, queues), self.now)
-        return [Lane(lane_of(name)[0], priority, head, lane_of(name)[1]) for name, priority, head in heads]
+        found = [(lane_of(name), priority, head) for name, priority, head in heads]
+        return [Lane(task, priority, head, queue, share) for (task, queue, share), priority, head in found]
 
     def _lane_names(self, tasks: Sequence[str], queues: Sequence[str]) -> list[str]:
-        known = ((task, queue) for task in tasks for queue in self._queues.get(task, ()))
-        return [lane_name(task, queue) for task, queue in known if not queues or queue in queues]
+        known = ((task, *place) for task in tasks for place in self._places.get(task, ()))
+        return [lane_name(task, queue, share) for task, queue, share in known if not queues or queue in queues]
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         return islice(self.walk(lanes, suspects), most)
 
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
-        for entry in self._due.due(list(dict.fromkeys(lane_name(lane.task, lane.queue) for lane in lanes)), self.now):
+        for entry in self._due.due(
+            list(dict.fromkeys(lane_name(lane.task, lane.queue, lane.share) for lane in lanes)), self.now
+        ):
             run = self.runs[entry[2]]
             expired = run.expires_at is not None and run.expires_at <= self.now
             if not expired and (suspects or not run.losses):
-                yield Candidate(-run.priority, run.due_at, entry[1], run.id, run.task, run.key, run.losses)
+                yield Candidate(
+                    *(-run.priority, run.due_at, entry[1], run.id, run.task, run.key, run.losses),
+                    *(run.queue, run.share or ""),
+                )
 
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
         leases: list[Lease] = []
@@ -309,6 +318,12 @@ class MemoryBook(OwnIds, MemoryGates):
     def put_orders(self, worker: str, orders: Orders) -> None:
         self.workers[worker] = replace(self.workers[worker], orders=orders)
 
+    def turn(self, task: str, queue: str, priority: int) -> Turn:
+        return self._turns.get((task, queue, priority), Turn())
+
+    def put_turn(self, task: str, queue: str, priority: int, turn: Turn) -> None:
+        self._turns[task, queue, priority] = turn
+
     # -- schedules -------------------------------------------------------------------------------------------------
 
     def load_schedules(self, ids: Sequence[str]) -> None: ...
@@ -361,10 +376,12 @@ class MemoryBook(OwnIds, MemoryGates):
             del self.runs[id], self.order[id]
         self.forget_stubs(self.now)
         waiting = sum(run.state is State.QUEUED for run in self.runs.values())
-        self._queues = {}
+        self._places = {}
         for run in self.runs.values():
             if run.state is State.QUEUED:
-                self._queues.setdefault(run.task, {})[run.queue] = None
+                self._places.setdefault(run.task, {})[run.queue, run.share or ""] = None
+        waiting_tasks = {run.task for run in self.runs.values() if run.state in (State.QUEUED, State.PAUSED)}
+        self._turns = {name: turn for name, turn in self._turns.items() if name[0] in waiting_tasks}
         for lanes in (self._due, self._parked):
             if lanes.entries > 2 * waiting + 1000:
                 lanes.prune()

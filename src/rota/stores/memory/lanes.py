@@ -106,15 +106,18 @@ def _heap(entries: set[Entry]) -> list[Entry]:
     return found
 
 
-def lane_name(task: str, queue: str) -> str:
-    """Return the name of the lanes of a task in a queue. No task has a NUL in its name."""
+def lane_name(task: str, queue: str, share: str = "") -> str:
+    """Return the name of the lanes of a task in a queue. No task, queue and share has a NUL in its name."""
+    if share:
+        return f"{task}\x00{queue}\x00{share}"
     return task if queue == DEFAULT_QUEUE else f"{task}\x00{queue}"
 
 
-def lane_of(name: str) -> tuple[str, str]:
-    """Return the task and the queue of `lane_name`."""
-    task, _, queue = name.partition("\x00")
-    return task, queue or DEFAULT_QUEUE
+def lane_of(name: str) -> tuple[str, str, str]:
+    """Return the task, the queue and the share of `lane_name`."""
+    task, _, rest = name.partition("\x00")
+    queue, _, share = rest.partition("\x00")
+    return task, queue or DEFAULT_QUEUE, share
 
 
 def key_lane(task: str, queue: str, key: str | None) -> str:

@@ -183,7 +183,7 @@ def _of_spec(spec: TaskSpec) -> tuple[Any, ...]:
         spec.name,
         to_json(msgspec.structs.replace(spec, paused=False)),
         spec.enabled,
-        spec.gated,
+        spec.gated or spec.share is not None,
         limit.total if limit else None,
         limit.per_key if limit else None,
         rate.interval if rate else None,

@@ -271,7 +271,8 @@ def new_item(new: NewRun) -> list[Any]:
     item.insert(_TAIL, opaque(pack(tail)[1:]))
     item[_DELAY], item[_NEEDS] = new.delay or None, new.needs or None
     kept = fields.KEPT and any(field.get(new) is not None for field in fields.KEPT)
-    given = new.guards != _UNGUARDED or new.queue != DEFAULT_QUEUE or new.fingerprint is not None or bool(new.callbacks)
+    routed = new.queue != DEFAULT_QUEUE or new.share is not None
+    given = new.guards != _UNGUARDED or routed or new.fingerprint is not None or bool(new.callbacks)
     if apart or given or kept:
         item += [None if (value := get(new)) == default else value for get, default in _REST]
         if new.guards.cooldowns:  # in full: msgspec would leave out a reason that is the default

@@ -31,6 +31,7 @@ class SpecRow(Struct, frozen=True, array_like=True):
     memory: float
     limits: Sequence[str | int] | bool = False
     """The row and the number of each named limit, one after the other."""
+    weights: dict[str, int] | bool = False
 
 
 class TickRow(Struct, frozen=True, array_like=True):
@@ -110,6 +111,7 @@ def spec_item(spec: TaskSpec) -> SpecRow:
         rate=json_text(rate) or "",
         memory=mark_memory(spec),
         limits=[word for limit in spec.limits for word in (f"{LIMIT_ROW}{limit.name}", limit.total or 0)] or False,
+        weights=(spec.share and spec.share.weights) or False,
     )
 
 

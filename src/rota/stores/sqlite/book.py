@@ -14,7 +14,7 @@ from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
 from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
-from rota.stores.book import Candidate, CountedDecision, Lane
+from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
 from rota.stores.events import EventRow
@@ -237,7 +237,7 @@ class SqliteBook(SqliteGates):
     def _walk_lane(self, lane: Lane, suspects: bool) -> Iterator[Candidate]:
         due_at, seq = -1.0, 0
         while True:
-            place = (lane.task, lane.priority, self.now, due_at, seq, suspects, STRIDE, lane.queue)
+            place = (lane.task, lane.priority, self.now, due_at, seq, suspects, STRIDE, lane.queue, lane.share)
             found = _candidates.decode(self._tx.one(sql.WALK, *place))
             yield from found
             if len(found) < STRIDE:
@@ -316,6 +316,14 @@ class SqliteBook(SqliteGates):
         for tally in tallies:
             known[tally.task] = merged(known.get(tally.task), tally)
             self._tx.execute(sql.CHART, minute, tally.task, to_json(known[tally.task]))
+
+    def turn(self, task: str, queue: str, priority: int) -> Turn:
+        query = "SELECT json_array(share, got) FROM turns WHERE task = ? AND queue = ? AND priority = ?"
+        found = self._tx.one(query, task, queue, priority)
+        return Turn() if found is None else Turn(*msgspec.json.decode(found))
+
+    def put_turn(self, task: str, queue: str, priority: int, turn: Turn) -> None:
+        self._tx.execute(sql.PUT_TURN, task, queue, priority, turn.share, turn.got)
 
     # -- schedules -------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ _BY_KIND = {"flag": "json(iif({0}, 'true', 'false'))", "json": "json({0})", "lis
 _BY_NAME = {
     "parked": "json(iif(hold = 1, 'true', 'false'))",
     "touched_at": "coalesce(touched_at, created_at)",
+    "share": "nullif(share, '')",
     "queue": f"iif(queue = '', '{DEFAULT_QUEUE}', queue)",
     "result": "NULL",
     "saved": "NULL",
@@ -125,6 +126,7 @@ _COMPUTED = [
     *(
         "writes_mark",
         "queue",
+        "share",
         "priority",
         "created_at",
         "due_at",
@@ -145,6 +147,7 @@ def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
         *(_written(field.kind, field.get(new)) for field in _STORED),
         new.writes_mark,
         kept_queue(new.queue),
+        new.share or "",
         new.priority,
         now,
         new.due_at(now),

@@ -70,39 +70,44 @@ SELECT {HEADS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
-# A lane is one (task, queue, priority) of the due index; its head is its first run. The recursion takes one look-up in
-# the index per lane, however many runs the lane has.
+# A lane is one (task, queue, priority, share) of the due index; its head is its first run. The recursion takes one to
+# three look-ups in the index per lane, however many runs the lane has: the next share, else the next priority, else the
+# next queue. A comparison of row values would not do: SQLite begins at the equal rows, which are the whole lane.
 LANES = """
 WITH RECURSIVE lane (seq) AS (
     SELECT (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value
-            ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+            ORDER BY queue DESC, priority DESC, share DESC, due_at, seq LIMIT 1)
     FROM json_each(?1) AS known
     UNION ALL
-    SELECT (SELECT runs.seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task
-            AND (queue, priority) < (head.queue, head.priority)
-            ORDER BY queue DESC, priority DESC, due_at, seq LIMIT 1)
+    SELECT coalesce(
+        (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue = head.queue
+            AND priority = head.priority AND share < head.share ORDER BY share DESC, due_at, seq LIMIT 1),
+        (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue = head.queue
+            AND priority < head.priority ORDER BY priority DESC, share DESC, due_at, seq LIMIT 1),
+        (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue < head.queue
+            ORDER BY queue DESC, priority DESC, share DESC, due_at, seq LIMIT 1))
     FROM lane JOIN runs AS head ON head.seq = lane.seq
 )
-SELECT json_group_array(json_array(head.task, head.priority, head.due_at, head.queue))
+SELECT json_group_array(json_array(head.task, head.priority, head.due_at, head.queue, head.share))
 FROM lane JOIN runs AS head ON head.seq = lane.seq
 WHERE ?2 = '[]' OR head.queue IN (SELECT value FROM json_each(?2))
 """
 
 PICK = """
-SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
+SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses, queue, share)) FROM (
     SELECT picked.* FROM json_each(:lanes) AS lane CROSS JOIN runs AS picked ON picked.seq IN (
         SELECT seq FROM runs
         WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
-          AND priority = lane.value ->> 1 AND due_at <= :now
+          AND priority = lane.value ->> 1 AND share = lane.value ->> 4 AND due_at <= :now
           AND (expires_at IS NULL OR expires_at > :now) AND (:suspects OR losses = 0)
         ORDER BY due_at, seq LIMIT :free)
     ORDER BY picked.priority DESC, picked.due_at, picked.seq LIMIT :free)
 """
 
 WALK = """
-SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses)) FROM (
+SELECT json_group_array(json_array(-priority, due_at, seq, id, task, key, losses, queue, share)) FROM (
     SELECT * FROM runs
-    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND queue = ?8 AND priority = ?2 AND due_at <= ?3
+    WHERE state = 'queued' AND hold = 0 AND task = ?1 AND queue = ?8 AND priority = ?2 AND share = ?9 AND due_at <= ?3
       AND (due_at, seq) > (?4, ?5) AND (expires_at IS NULL OR expires_at > ?3) AND (?6 OR losses = 0)
     ORDER BY due_at, seq LIMIT ?7)
 """
@@ -139,7 +144,7 @@ SELECT json_group_array(due_at) FROM (
     SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
         SELECT seq FROM runs
         WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
-          AND priority = lane.value ->> 1 AND due_at > :now
+          AND priority = lane.value ->> 1 AND share = lane.value ->> 4 AND due_at > :now
         ORDER BY due_at LIMIT :k)
     ORDER BY soon.due_at LIMIT :k)
 """
@@ -204,6 +209,11 @@ ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failu
 PUT_RATE = """
 INSERT INTO rates (task, key, full_at, opens_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (task, key) DO UPDATE SET full_at = ?3, opens_at = ?4
+"""
+
+PUT_TURN = """
+INSERT INTO turns (task, queue, priority, share, got) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (task, queue, priority) DO UPDATE SET share = ?4, got = ?5
 """
 
 NEXT_OPENING = """

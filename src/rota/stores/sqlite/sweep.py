@@ -55,9 +55,19 @@ SELECT json_group_array(json_array(id, schedule)) FROM (
 """
 
 
+IDLE_TURNS = """
+DELETE FROM turns WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.task = turns.task AND state = 'queued' AND hold = 0)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.task = turns.task AND state = 'queued' AND hold = 1)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.task = turns.task AND state = 'queued' AND hold = 2)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.task = turns.task AND state = 'paused')
+"""
+"""The turns of tasks that have no waiting runs."""
+
+
 def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     """Delete what `retention` no longer keeps. Return how many runs were deleted, and whether more are left."""
     tx.execute("DELETE FROM workers WHERE seen_at <= ?", tx.now - WORKER_MEMORY)
+    tx.execute(IDLE_TURNS)
     specs = read_specs(tx.one(ALL_SPECS))
     _forget_marks(tx, specs)
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)

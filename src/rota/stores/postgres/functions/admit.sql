@@ -252,8 +252,8 @@ BEGIN
             remaining := unmet(ARRAY(SELECT json_array_elements_text(new.needs::json))
                 || CASE WHEN new.behind THEN equals_of(new) || tried END);
         END IF;
-        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold, awaited)
-        VALUES ({new.stored}, coalesce(new.queue, ''), arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
+        INSERT INTO queue ({stored}, queue, share, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, cooldowns, hold, awaited)
+        VALUES ({new.stored}, coalesce(new.queue, ''), new.share, arrival, coalesce(new.writes_mark, false), coalesce(new.priority, 0), now, due,
             lane_place(new.task, coalesce(new.queue, ''), coalesce(new.priority, 0)::smallint, due, now),
             noted_expiry(expiry_of(new, now), now), nullif(remaining, '{}'),
             CASE WHEN new.behind AND remaining <> '{}' THEN new.cooldowns END, CASE WHEN remaining <> '{}' THEN 2 ELSE 0 END,

@@ -33,8 +33,8 @@ BEGIN
                   FROM json_array_elements_text(n.needs::json) AS j (need)) AS w) AS remaining
         FROM unnest(news) WITH ORDINALITY AS n
     ), ins AS (
-        INSERT INTO queue ({stored}, queue, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, hold)
-        SELECT {n.stored}, coalesce(n.queue, ''), n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue ({stored}, queue, share, seq, writes_mark, priority, created_at, due_at, lane_at, expires_at, needs, hold)
+        SELECT {n.stored}, coalesce(n.queue, ''), n.share, n.seq, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                lane_place(n.task, coalesce(n.queue, ''), coalesce(n.priority, 0)::smallint, coalesce(n.at, after(now, coalesce(n.delay, 0))), now),
                noted_expiry(CASE WHEN n.expires_after IS NOT NULL

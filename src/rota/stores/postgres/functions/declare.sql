@@ -24,7 +24,7 @@ BEGIN
     answer := 'changed';
     UPDATE specs SET spec = new.spec, enabled = new.enabled, gated = new.gated, total = new.total,
         per_key = new.per_key, rate_interval = new.rate_interval, rate_burst = new.rate_burst,
-        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory, limits = new.limits
+        rate_per_key = new.rate_per_key, mark_memory = new.mark_memory, limits = new.limits, weights = new.weights
     WHERE name = new.name;
     UPDATE leases SET gated = true WHERE new.gated AND task = new.name AND NOT gated;
     repaced := (new.rate_interval, new.rate_burst, new.rate_per_key)
@@ -154,7 +154,7 @@ BEGIN
     WITH new AS (
         INSERT INTO specs
         SELECT DISTINCT ON (i.name COLLATE "C") i.name, i.spec, i.enabled, false, i.gated, i.total, i.per_key, i.pace,
-               i.burst, i.by_key, i.memory, coalesce(string_to_array(i.limits, E'\n'), '{}')
+               i.burst, i.by_key, i.memory, coalesce(string_to_array(i.limits, E'\n'), '{}'), weights_of(i.spec)
         FROM unnest(names, specs_, enableds, gateds, totals, per_keys, intervals, bursts, by_key, memories, limits_)
             WITH ORDINALITY AS i (name, spec, enabled, gated, total, per_key, pace, burst, by_key, memory, limits, place)
         WHERE i.spec IS NOT NULL ORDER BY i.name COLLATE "C", i.place
@@ -173,7 +173,7 @@ BEGIN
             WHERE i.spec IS NOT NULL ORDER BY i.place LOOP
         SELECT * INTO got FROM declare_task(ROW(item.name, item.spec, item.enabled, false, item.gated, item.total,
             item.per_key, item.pace, item.burst, item.by_key, item.memory,
-            coalesce(string_to_array(item.limits, E'\n'), '{}'))::specs, item.name = ANY(added), now);
+            coalesce(string_to_array(item.limits, E'\n'), '{}'), weights_of(item.spec))::specs, item.name = ANY(added), now);
         added := array_remove(added, item.name);
         IF got.dues <> '{}' THEN
             tasks := tasks || array_fill(any_lane(item.name), ARRAY[cardinality(got.dues)]); dues := dues || got.dues;

@@ -34,8 +34,8 @@ BEGIN
             hinted := to_hint(tasks, dues, now);
         END IF;
         IF p_queue <> '{}' THEN PERFORM know_queues(p_task, p_queue); END IF;
-        INSERT INTO queue ({plain_stored}, queue, writes_mark, priority, created_at, due_at, lane_at, expires_at)
-        SELECT {n.plain_stored}, coalesce(n.queue, ''), coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
+        INSERT INTO queue ({plain_stored}, queue, share, writes_mark, priority, created_at, due_at, lane_at, expires_at)
+        SELECT {n.plain_stored}, coalesce(n.queue, ''), n.share, coalesce(n.writes_mark, false), coalesce(n.priority, 0), now,
                coalesce(n.at, after(now, coalesce(n.delay, 0))),
                CASE WHEN n.at < now THEN lane_place(n.task, coalesce(n.queue, ''), coalesce(n.priority, 0)::smallint, n.at, now)
                     ELSE coalesce(n.at, after(now, coalesce(n.delay, 0))) END,

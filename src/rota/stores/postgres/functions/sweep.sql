@@ -96,6 +96,8 @@ BEGIN
           AND coalesce(s.last_at, s.since) <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM rates WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
+    DELETE FROM turns WHERE ctid = ANY(ARRAY(
+        SELECT t.ctid FROM turns t WHERE NOT EXISTS (SELECT FROM queue q WHERE q.task = t.task) FOR UPDATE SKIP LOCKED));
     DELETE FROM running WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM running r WHERE r.n = 0 AND r.changed_at <= now - {ID_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM ids WHERE ctid = ANY(ARRAY(

@@ -42,16 +42,20 @@ $$;
 -- run. `skipped`: another verb has locked some of the runs.
 -- Lock order: the caller has locked the gates, so the numbers that they count do not change. Runs are locked SKIP LOCKED.
 CREATE OR REPLACE FUNCTION take(
-    who text, num bigint, l_tasks text[], l_queues text[], l_priorities smallint[], l_floors float8[], gates text[], most integer,
+    who text, num bigint, l_tasks text[], l_queues text[], l_priorities smallint[], l_heads float8[], l_floors float8[], gates text[], most integer,
     look integer, suspects boolean, seconds float8, now float8,
     OUT taken text[], OUT parked text[], OUT shut text[], OUT losses_of_first integer, OUT skipped boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
     best text[];
     fit record;
+    shared text[] := '{}';
     most_locked integer := CASE WHEN gates = '{}' THEN most ELSE look END;
     named boolean := EXISTS (SELECT FROM unnest(gates) AS g WHERE strpos(g, ' ') > 0);  -- there are rows of named limits
 BEGIN
+    IF gates <> '{}' THEN
+        shared := ARRAY(SELECT s.name FROM specs s WHERE s.name = ANY(gates) AND s.weights IS NOT NULL);
+    END IF;
     best := ARRAY(
         SELECT q.id FROM unnest(l_tasks, l_queues, l_priorities, l_floors) AS lane (task, queue, priority, floor) CROSS JOIN LATERAL (
             SELECT q.id, q.priority, q.due_at, q.seq FROM queue q
@@ -60,20 +64,23 @@ BEGIN
               AND (q.expires_at IS NULL OR q.expires_at > now) AND (suspects OR q.losses = 0)
             ORDER BY q.lane_at, q.due_at, q.seq LIMIT look) AS q
         ORDER BY q.priority DESC, q.due_at, q.seq LIMIT look);
+    IF shared <> '{}' THEN best := mixed(l_tasks, l_queues, l_priorities, l_floors, l_heads, shared, look, suspects, now); END IF;
     -- Lock as many runs as can be used, in their order, and skip the runs that other verbs have locked.
     -- Race: since the look above, a join may have moved a run to a later time or given it another expiry. So the conditions are
     -- checked again on the locked row.
     -- Query plan: no index serves these conditions, on purpose. A plan that is made while the queue is empty would walk the due
     -- index instead of looking up the ids, for as long as the connection lives.
     WITH ours AS MATERIALIZED (
-        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq FROM queue q
+        SELECT q.id, q.task, q.key, q.losses, q.priority, q.due_at, q.seq,
+               CASE WHEN shared <> '{}' THEN array_position(best, q.id::text) END AS turn
+        FROM queue q
         WHERE q.id = ANY(best) AND q.hold + 0 = 0 AND q.due_at + 0 <= now AND coalesce(q.expires_at > now, true)
           AND (suspects OR q.losses + 0 = 0)
-        ORDER BY q.priority DESC, q.due_at, q.seq LIMIT most_locked FOR UPDATE SKIP LOCKED
+        ORDER BY turn, q.priority DESC, q.due_at, q.seq LIMIT most_locked FOR UPDATE SKIP LOCKED
     ), ranked AS (
-        SELECT o.*, row_number() OVER (ORDER BY o.priority DESC, o.due_at, o.seq) AS rank,
-               row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.priority DESC, o.due_at, o.seq) AS key_place,
-               row_number() OVER (PARTITION BY o.task ORDER BY o.priority DESC, o.due_at, o.seq) AS task_rank
+        SELECT o.*, row_number() OVER (ORDER BY o.turn, o.priority DESC, o.due_at, o.seq) AS rank,
+               row_number() OVER (PARTITION BY o.task, o.key ORDER BY o.turn, o.priority DESC, o.due_at, o.seq) AS key_place,
+               row_number() OVER (PARTITION BY o.task ORDER BY o.turn, o.priority DESC, o.due_at, o.seq) AS task_rank
         FROM ours o
     ), roomed AS (  -- one look-up per key and per task: for the first run of each
         SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
@@ -127,6 +134,7 @@ BEGIN
     END IF;
     UPDATE queue SET hold = 1 WHERE id = ANY(parked);
     PERFORM lease(who, num, taken, gates, seconds, now);
+    IF shared <> '{}' THEN PERFORM keep_turns(taken); END IF;
     IF gates <> '{}' THEN
         PERFORM count_running(ARRAY(SELECT l.task::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id),
                               ARRAY(SELECT l.key::text FROM leases l WHERE l.id = ANY(taken) AND l.gated ORDER BY l.id), 1, now);
@@ -160,6 +168,7 @@ DECLARE
     l_queues text[];
     l_priorities smallint[];
     l_floors float8[];
+    l_heads float8[];
     alone boolean;
     suspects boolean;
     got record;
@@ -169,8 +178,8 @@ DECLARE
     locked boolean := false;
 BEGIN
     batch := '{}'; passed_over := false; again := false; skipped := false;
-    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor)
-    INTO l_tasks, l_queues, l_priorities, l_floors FROM lanes(startable, queues) l WHERE l.head <= now;
+    SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor), array_agg(l.head)
+    INTO l_tasks, l_queues, l_priorities, l_floors, l_heads FROM lanes(startable, queues) l WHERE l.head <= now;
     IF l_tasks IS NULL THEN RETURN; END IF;
     alone := NOT EXISTS (SELECT FROM leases l WHERE l.worker = who AND l.losses > 0);
     suspects := EXISTS (SELECT FROM queue q WHERE q.losses > 0 AND q.hold = 0 AND q.task = ANY(l_tasks)
@@ -184,7 +193,7 @@ BEGIN
         RETURN;
     END IF;
     IF suspects AND alone THEN
-        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_floors, gates, 1, 200, true, seconds, now);
+        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_heads, l_floors, gates, 1, 200, true, seconds, now);
         IF got.taken IS NOT NULL THEN
             batch := got.taken; passed_over := true; again := true;
             RETURN;
@@ -194,16 +203,16 @@ BEGIN
     WHILE cardinality(batch) < free AND parked < {PARKED_AT_ONCE} LOOP
         look := CASE WHEN parked = 0 THEN free - cardinality(batch) ELSE free + 200 END + wider * (free + 100);
         IF gates <> '{}' THEN look := least(look, {PARKED_AT_ONCE} - parked); END IF;
-        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_floors, gates, free - cardinality(batch), look,
+        SELECT * INTO got FROM take(who, num, l_tasks, l_queues, l_priorities, l_heads, l_floors, gates, free - cardinality(batch), look,
                                     false, seconds, now);
         EXIT WHEN got.taken IS NULL AND got.parked IS NULL AND got.shut IS NULL AND (NOT got.skipped OR wider > 5);
         wider := wider + got.skipped::integer;  -- other claims are taking the first runs: look at more runs
         batch := batch || got.taken;
         parked := parked + coalesce(cardinality(got.parked), 0);
         IF got.shut IS NOT NULL THEN
-            SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor)
-            INTO l_tasks, l_queues, l_priorities, l_floors
-            FROM unnest(l_tasks, l_queues, l_priorities, l_floors) AS l (task, queue, priority, floor) WHERE l.task <> ALL(got.shut);
+            SELECT array_agg(l.task), array_agg(l.queue), array_agg(l.priority), array_agg(l.floor), array_agg(l.head)
+            INTO l_tasks, l_queues, l_priorities, l_floors, l_heads
+            FROM unnest(l_tasks, l_queues, l_priorities, l_floors, l_heads) AS l (task, queue, priority, floor, head) WHERE l.task <> ALL(got.shut);
             EXIT WHEN l_tasks IS NULL;
         END IF;
     END LOOP;

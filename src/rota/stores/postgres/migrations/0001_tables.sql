@@ -81,6 +81,7 @@ CREATE TABLE queue (
     key        text     COLLATE "C",
     unique_key text     COLLATE "C",               -- NULL: it has no unique key
     queue      text     COLLATE "C" NOT NULL DEFAULT '',  -- '': the default queue
+    share      text     COLLATE "C",               -- by what waiting runs of the task take turns; NULL: it has none
     body       bytea    NOT NULL,                  -- domain.codec: the submitter writes it, a worker never does
     needs      text[],                             -- ids of the runs and names that it waits for: see domain.needs
     cooldowns  text,                               -- JSON: the cooldown rules that apply when its last need is met
@@ -95,6 +96,7 @@ CREATE TABLE queue (
 CREATE INDEX queue_due      ON queue (task, queue, priority DESC, lane_at, due_at, seq) WHERE hold = 0;
 CREATE INDEX queue_parked   ON queue (task, key, queue, priority DESC, due_at, seq) WHERE hold = 1;
 CREATE INDEX queue_held     ON queue (task) WHERE hold > 1;
+CREATE INDEX queue_shared   ON queue (task, queue, priority, share, due_at, seq) WHERE hold = 0 AND share IS NOT NULL;
 CREATE INDEX queue_suspects ON queue (task, priority DESC, due_at, seq) WHERE losses > 0 AND hold = 0;
 CREATE INDEX queue_expiring ON queue (expires_at) WHERE expires_at IS NOT NULL AND hold <> 3;
 CREATE INDEX queue_seq      ON queue (seq);
@@ -142,6 +144,7 @@ CREATE TABLE leases (
     key          text     COLLATE "C",
     unique_key   text     COLLATE "C",
     queue        text     COLLATE "C" NOT NULL,
+    share        text     COLLATE "C",
     worker       text     COLLATE "C" NOT NULL,
     body         bytea    NOT NULL,
     needs        text[],
@@ -179,6 +182,7 @@ CREATE TABLE finished (
     key          text     COLLATE "C",
     unique_key   text     COLLATE "C",
     queue        text     COLLATE "C" NOT NULL,
+    share        text     COLLATE "C",
     state        text     COLLATE "C" NOT NULL,
     reason       text     COLLATE "C",
     body         bytea    NOT NULL,
@@ -246,7 +250,8 @@ CREATE TABLE specs (
     rate_burst    integer,
     rate_per_key  boolean,
     mark_memory   float8,                          -- seconds for which its marks are kept; NULL: the default
-    limits        text[]  NOT NULL DEFAULT '{}'    -- its named limits: the names of the rows in specs that have their numbers
+    limits        text[]  NOT NULL DEFAULT '{}',   -- its named limits: the names of the rows in specs that have their numbers
+    weights       text                             -- JSON: the weights of its shares; NULL: its runs take no turns
 );
 
 -- How many runs of a gated task have leases, and how many leases count against a named limit (its row in specs is the task
@@ -258,6 +263,16 @@ CREATE TABLE running (
     n       integer NOT NULL,
     changed_at float8 NOT NULL,
     PRIMARY KEY (task, key, version)
+);
+
+-- Whose turn it is among the shares of a task, queue and priority: see functions/shares.sql.
+CREATE TABLE turns (
+    task     text     COLLATE "C" NOT NULL,
+    queue    text     COLLATE "C" NOT NULL,
+    priority smallint NOT NULL,
+    share    text     COLLATE "C" NOT NULL,
+    got      integer  NOT NULL,                    -- how many runs it has got in this turn
+    PRIMARY KEY (task, queue, priority)
 );
 
 CREATE TABLE rates (
@@ -366,7 +381,7 @@ CREATE TABLE listeners (
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
-    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text, callbacks text
+    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text, callbacks text, share text
 );
 
 -- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.

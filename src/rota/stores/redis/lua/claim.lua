@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints schedules output gates wakes
+-- with: clock book events policies holds hints schedules output gates wakes shares
 -- twin: rota/stores/ledger/claim.py
 -- claim: lease the best due runs that may start now to one worker; offer it lapsed runs and due schedules.
 local request = cmsgpack.unpack(ARGV[3])
@@ -20,7 +20,7 @@ local gate_of_task, suspects, skipped_suspect = {}, true, false
 
 -- The lanes with due runs, by priority; the lanes of a priority are in the order of their heads.
 local function due_lanes()
-  local levels, priorities = {}, {}
+  local levels, priorities, groups = {}, {}, {}
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
   for i = 1, #heads, 2 do
     local priority, bang, name = heads[i]:match("^(%-?%d+)(!?):(.*)$")
@@ -29,9 +29,12 @@ local function due_lanes()
       levels[priority] = {}
       priorities[#priorities + 1] = priority
     end
-    table.insert(levels[priority], {
+    local lane = {
       name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", served = name, task = book.task_of(name), at = 0,
-    })
+    }
+    local share = bang == "" and name:match("^[^%z]*%z[^%z]*%z(.*)$")
+    if share then lane = shares.join_group(groups, lane, share) end
+    if lane then table.insert(levels[priority], lane) end
   end
   table.sort(priorities, function(a, b) return a > b end)
   return levels, priorities
@@ -82,9 +85,14 @@ local function read_on(lane)
   full = true -- so many runs are too late to start: the next claim reads on
 end
 
-local function peek(lane)
+local function first_of(lane)
   if not lane.queue or lane.next > #lane.queue then read_on(lane) end
   return lane.queue[lane.next]
+end
+
+local function peek(lane)
+  if lane.members then return shares.next_run(lane, first_of) end
+  return first_of(lane)
 end
 
 -- Choose `run`, park it or pass it over. Return true if the claim needs no more candidates.
@@ -105,6 +113,7 @@ local function consider(run)
     gates.take(lane.gate, run.key)
   end
   chosen[#chosen + 1] = run
+  shares.count_taken(lane)
   if lane.suspect then
     passed_over, full = true, true -- a suspect comes alone, so that it ends no other run if it ends its worker
     return true
@@ -123,8 +132,9 @@ local function walk(waiting)
       local head = (suspects or not lane.suspect) and not (lane.gate and gates.is_shut(lane.gate)) and peek(lane)
       if not head then
         table.remove(open, i)
-      elseif not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then
-        best = head
+      else
+        if lane.members then head.due = lane.head end -- a group comes where its oldest run would come
+        if not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then best = head end
       end
     end
     local upnext = waiting[coming]

@@ -47,8 +47,18 @@ local function forget_marks()
   end
 end
 
+-- The turns of tasks that have no runs waiting.
+local function forget_turns()
+  for _, name in ipairs(call("HKEYS", ROOT .. "turns")) do
+    local task = name:match("^%-?%d+:([^%z]*)")
+    local waiting = call("HMGET", COUNTS, "q:" .. task, "p:" .. task)
+    if not waiting[1] and not waiting[2] then call("HDEL", ROOT .. "turns", name) end
+  end
+end
+
 local function forget_others()
   forget_marks()
+  forget_turns()
   forget_rows(DECISIONS, ROOT .. "decided", MARK_MEMORY)
   forget_rows(IDS, IDS_OVER, OWN_ID_MEMORY)
   for _, id in ipairs(oldest(OVER, now - MARK_MEMORY)) do schedules.drop_schedule(id) end

@@ -23,6 +23,7 @@ CREATE TABLE runs (
     grp          TEXT,                         -- the flow, chain or plan that it belongs to
     writes_mark  INTEGER NOT NULL DEFAULT 0,   -- its ending is remembered in marks
     queue        TEXT    NOT NULL DEFAULT '',  -- '': the default queue
+    share        TEXT    NOT NULL DEFAULT '',  -- by what waiting runs take turns; '': it has none
     priority     INTEGER NOT NULL,
     created_at   REAL    NOT NULL,
     touches      INTEGER NOT NULL DEFAULT 1,   -- number of puts, joins included
@@ -58,8 +59,8 @@ CREATE TABLE runs (
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
 
--- The due index: a lane for each task, queue and priority, in the order in which its runs are due.
-CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
+-- The due index: a lane for each task, queue, priority and share, in the order in which its runs are due.
+CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, share DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';
@@ -121,6 +122,16 @@ CREATE TABLE rates (
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
+
+-- Whose turn it is: see rota/stores/ledger/shares.py.
+CREATE TABLE turns (
+    task     TEXT    NOT NULL,
+    queue    TEXT    NOT NULL,
+    priority INTEGER NOT NULL,
+    share    TEXT    NOT NULL,
+    got      INTEGER NOT NULL,                 -- how many runs it has got in this turn
+    PRIMARY KEY (task, queue, priority)
+) WITHOUT ROWID;
 
 CREATE TABLE marks (
     task         TEXT NOT NULL,

@@ -159,17 +159,16 @@ function admit.bring_in(item, needs, parked, due)
   local bucket = math.floor(seq / BUCKET)
   book.hput(ROOT .. "o:" .. bucket, seq, id)
   book.zput(BUCKETS, bucket, bucket)
-  if item[I_QUEUE] then
+  if item[I_QUEUE] or item[I_SHARE] then
     local run = book.get(id)
-    run[QUEUE] = item[I_QUEUE]
+    run[QUEUE], run[SHARE] = item[I_QUEUE] or false, item[I_SHARE] or false
     book.save(run)
   end
   if state == "q" then
-    local name = book.lane_name(task, item[I_QUEUE])
     book.add(COUNTS, "q:" .. task, 1)
-    book.lane_add(item[I_PRIORITY] .. ":" .. name, seq, due)
+    book.lane_add(item[I_PRIORITY] .. ":" .. book.lane_name(task, item[I_QUEUE], item[I_SHARE]), seq, due)
     if expires then book.zput(EXPIRING, id, expires) end
-    book.arrive(name, due)
+    book.arrive(book.lane_name(task, item[I_QUEUE]), due)
     newcomer = id
   else
     book.enter(book.get(id))

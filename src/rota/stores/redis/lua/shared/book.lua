@@ -102,13 +102,16 @@ function book.write_counts()
   added = {}
 end
 
--- The name of the lanes of a task in a queue: the task, and behind a NUL the queue if it is not the default one. An arrival of
--- any queue has the queue "*". %z is NUL in a pattern.
-function book.lane_name(task, queue) return queue and task .. "\0" .. queue or task end
+-- The name of the lanes of a task in a queue: the task, and behind a NUL the queue if it is not the default one, and behind
+-- another NUL the share, if the runs have one. An arrival of any queue has the queue "*". %z is NUL in a pattern.
+function book.lane_name(task, queue, share)
+  if share then return task .. "\0" .. (queue or "") .. "\0" .. share end
+  return queue and task .. "\0" .. queue or task
+end
 function book.task_of(name) return name:match("^[^%z]*") end
 
 function book.lane_of(run)
-  return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. book.lane_name(run[TASK], run[QUEUE])
+  return run[PRIORITY] .. (run[LOSSES] > 0 and "!:" or ":") .. book.lane_name(run[TASK], run[QUEUE], run[SHARE])
 end
 
 -- The set of the parked runs of a key in one queue; `name` is a lane_name.

@@ -22,7 +22,7 @@ function hints.is_bound(crew) return crew:sub(1, 1) == "q" end
 
 -- Whether `crew` may take runs of the lanes `name` (book.lane_name).
 function hints.serves(crew, name)
-  local task, queue = name:match("^([^%z]*)%z?(.*)$")
+  local task, queue = name:match("^([^%z]*)%z?([^%z]*)")
   if not hints.knows(crew, task) then return false end
   if queue == "*" or not hints.is_bound(crew) then return true end
   return call("SISMEMBER", ROOT .. "cq:" .. crew, queue == "" and "default" or queue) == 1
