@@ -27,6 +27,7 @@ _PARTS = (
     "firing",
     "flowing",
     "forgetting",
+    "freezing",
     "guarding",
     "handing",
     "hinting",
@@ -76,6 +77,7 @@ from storekit.contract.filtering import FilterContract  # noqa: E402
 from storekit.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
 from storekit.contract.flowing import FlowContract, GroupContract  # noqa: E402
 from storekit.contract.forgetting import ForgetContract  # noqa: E402
+from storekit.contract.freezing import FreezeContract  # noqa: E402
 from storekit.contract.guarding import SupersedeContract, UniqueContract  # noqa: E402
 from storekit.contract.handing import HandContract  # noqa: E402
 from storekit.contract.hinting import HintContract  # noqa: E402
@@ -151,6 +153,7 @@ class StoreContract(
     ControlContract,
     EditContract,
     DeleteContract,
+    FreezeContract,
     PauseContract,
     TaskCommandContract,
     ExpiryContract,

@@ -120,6 +120,7 @@ VERBS = {
     "renew": Verb(renew),
     "settle": Verb(settle, [Verdict.ALREADY]),
     "cancel": Verb(now(lambda store: store.control(Command.CANCEL, ["queued", "running"], "no", "eve")), [0, 1]),
+    "freeze": Verb(now(lambda store: store.freeze(True, 2e9, "no", "eve")), [False]),
     "edit": Verb(
         now(lambda store: store.edit([RunEdit(run="later", due_at=2e9, priority=3)], "sooner", "eve")),
         [Edited.UNCHANGED],

@@ -71,6 +71,8 @@ ARGUMENTS: dict[str, list[str]] = {
     "events": ["--limit", "1", "--since", "1"],
     "why": ["nightly"],
     "clear": ["nightly", "--yes"],
+    "freeze": ["--until", "5m"],
+    "thaw": [],
     "reset": ["race_day", "--period", "2026-11-15"],
     "preview": [],
     "diff": [],

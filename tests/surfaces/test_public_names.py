@@ -61,9 +61,9 @@ def test_importing_rota_loads_no_module_beside_its_own() -> None:
 
 ATTRIBUTES = {
     "Rota": """
-        backend before_submit bound_to clear client current depths events flow flows handle health lease lease_sync on
-        pause plan plan_sync portal published resume run running runs schedules settings start start_sync status stop
-        stop_sync submit submit_many task tasks touch why workers
+        backend before_submit bound_to clear client current depths events flow flows freeze handle health lease
+        lease_sync on pause plan plan_sync portal published resume run running runs schedules settings start
+        start_sync status stop stop_sync submit submit_many task tasks thaw touch why workers
     """,
     "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
     "Using": "bind submit submit_sync",
@@ -75,8 +75,8 @@ ATTRIBUTES = {
     """,
     "Client": """
         all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here event_news
-        events explain fire mark news now pages patience portal prepared put refusal rows run runs stats store submit
-        touch
+        events explain fire freeze mark news now pages patience portal prepared put refusal rows run runs stats store
+        submit touch
     """,
     "Schedules": """
         backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks

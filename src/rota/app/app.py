@@ -5,11 +5,12 @@ import math
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from datetime import datetime
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from rota.app.core import Core
 from rota.app.engine_lifecycle import AsyncOnly
-from rota.app.finding import Finding
+from rota.app.finding import Finding, unix_time
 from rota.app.leases import Fence, Leases
 from rota.app.registry import AnyTask, Coro, Decorator
 from rota.app.status import Health, Status, health_of, status_of
@@ -382,6 +383,15 @@ class Rota(Finding, Planning, AsyncOnly):
     async def resume(self, task: str, note: str | None = None) -> bool:
         """Let runs of a paused task start again; returns whether the task was paused."""
         return any((await self._core.client.control(Command.RESUME, self._all_names(task), note, of=Scope.TASKS)).items)
+
+    async def freeze(self, until: datetime | None = None, note: str | None = None) -> bool:
+        """Start no more runs of any task in this namespace, until the instant `until` or until `thaw`. Running runs go
+        on; submits and schedules still make runs. Returns whether that changed anything."""
+        return (await self._core.client.freeze(True, unix_time(until, "until"), note)).items[0]
+
+    async def thaw(self) -> bool:
+        """Let runs start again after a `freeze`; returns whether the namespace was frozen."""
+        return (await self._core.client.freeze(False)).items[0]
 
     def _all_names(self, task: str) -> list[str]:
         known = self._core.registry.names().get(task)

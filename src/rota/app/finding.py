@@ -71,8 +71,8 @@ class Finding:
             error=error,
             reason=reason,
             retry_of=retry_of,
-            since=_unix(since, "since"),
-            until=_unix(until, "until"),
+            since=unix_time(since, "since"),
+            until=unix_time(until, "until"),
             by=by,
             q=q,
             order=order,
@@ -93,7 +93,7 @@ class Finding:
         return found[0]
 
 
-def _unix(moment: datetime | float | None, name: str) -> float | None:
+def unix_time(moment: datetime | float | None, name: str) -> float | None:
     """Return an instant as Unix seconds. A number is Unix seconds already."""
     if moment is None or (isinstance(moment, float | int) and not isinstance(moment, bool)):
         return moment

@@ -32,6 +32,7 @@ from rota.cli.serve.token import token
 from rota.cli.tasks.call import call
 from rota.cli.tasks.clear import clear
 from rota.cli.tasks.commands import tasks
+from rota.cli.tasks.freeze import freeze, thaw
 from rota.cli.worker.dev import dev
 from rota.cli.worker.worker import worker
 from rota.cli.worker.workers import workers
@@ -69,6 +70,8 @@ app.command(watch, group=LOOK)
 app.command(events, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
+app.command(freeze, group=LOOK)
+app.command(thaw, group=LOOK)
 app.command(reset, group=LOOK)
 app.command(preview, group=LOOK)
 app.command(cron, group=LOOK)

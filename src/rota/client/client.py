@@ -146,6 +146,11 @@ class Client:
     ) -> Reply[int]:
         return await self._send(lambda store: store.control(command, names, note, by, of))
 
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> Reply[bool]:
+        return await self._send(lambda store: store.freeze(frozen, until, note, by))
+
     async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
         return await self._send(lambda store: store.edit(edits, note, by))
 

@@ -60,6 +60,7 @@ from rota.store.values import Declared as Declared
 from rota.store.values import Depth as Depth
 from rota.store.values import Edited as Edited
 from rota.store.values import Fired as Fired
+from rota.store.values import Freeze as Freeze
 from rota.store.values import Hint as Hint
 from rota.store.values import MarkRow as MarkRow
 from rota.store.values import Plan as Plan

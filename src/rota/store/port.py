@@ -47,7 +47,7 @@ class Reads(Protocol):
     """The verbs that only read. A store has them, and so has a client."""
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow or DecisionCount (the latest count first)."""
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount (latest first) or Freeze."""
         ...
 
     async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
@@ -148,6 +148,17 @@ class Store(Reads, Protocol):
 
         None leaves an order as it is, and so does `stop=False`: a stop cannot be taken back. A worker reads its orders
         in the answers to its claims. They are forgotten together with the worker.
+        """
+        ...
+
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> Reply[bool]:
+        """Let no run start until the instant `until`, or until a thaw (`frozen=False`). Answer whether that changed
+        anything.
+
+        Running runs go on, runs are put and schedules fire as before. Claims take nothing while the store is frozen.
+        A worker that waits looks again within `Backend.poll` seconds after `until`.
         """
         ...
 

@@ -85,6 +85,22 @@ class Edited(StrEnum):
     """The run is not queued, or its arguments have changed since the edit was made."""
 
 
+class Freeze(Struct, frozen=True):
+    """Nothing starts in this store until an instant by its clock; None: until somebody thaws it."""
+
+    since: float
+    until: float | None = None
+    note: str | None = None
+    by: str | None = None
+
+    def same(self, other: "Freeze") -> bool:
+        """Return whether `other` says the same, whenever it began."""
+        return (self.until, self.note, self.by) == (other.until, other.note, other.by)
+
+    def in_force(self, now: float) -> bool:
+        return self.until is None or self.until > now
+
+
 class Scope(StrEnum):
     """What the names of a command name: runs by id, tasks by name, or schedules by id."""
 

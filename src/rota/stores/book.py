@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, CallbackRun, NewRun, Run, RunHead
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import ClaimRequest, Orders
+from rota.store import ClaimRequest, Freeze, Orders
 from rota.stores.events import Records
 from rota.stores.idle import Arrival, Idle
 
@@ -86,6 +86,11 @@ class Book(Records, Protocol):
         drop the checkpoint. `joined`: it counts as a touch."""
         ...
 
+    def frozen(self) -> Freeze | None:
+        """The freeze that is in force."""
+        ...
+
+    def put_freeze(self, freeze: Freeze | None) -> None: ...
     def body_of(self, id: str) -> bytes: ...
     def delete(self, id: str) -> None:
         """Delete an ended run."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from rota.domain.decision import DecisionCount
-from rota.store import MarkRow, WorkerSeen
+from rota.store import Freeze, MarkRow, WorkerSeen
 
 log = logging.getLogger("rota")
 
@@ -27,6 +27,7 @@ CURES: dict[Kind, str] = {
 
 KEYS: dict[type, tuple[str, ...]] = {
     WorkerSeen: ("worker", "name"),
+    Freeze: ("freeze",),
     MarkRow: ("mark", "task", "key"),
     DecisionCount: ("decision", "task", "key", "reason"),
 }

@@ -11,7 +11,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Depth, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
+from rota.store import Depth, Freeze, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.needs import Awaited, follow
 
 T = TypeVar("T")
@@ -53,6 +53,8 @@ class Evidence(Struct, frozen=True):
     unfinished: Sequence[Run]
     ended: Sequence[Run]
     started: Sequence[Run]
+    freeze: Freeze | None = None
+    """Nothing starts in this store."""
     mark: Mark | None = None
     first: Run | None = None
     trail: Sequence[Awaited] = ()
@@ -154,6 +156,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         unfinished=unfinished,
         ended=(await store.runs(RunQuery(task=task, key=key, state=final, limit=ENDED))).runs,
         started=(await store.runs(RunQuery(task=task, state=STARTED, limit=100))).runs,
+        freeze=next(iter((await store.rows(Freeze)).items), None),
         mark=None if key is None else await _mark(store, task, key),
         first=first,
         trail=[] if first is None else await follow(store, first),

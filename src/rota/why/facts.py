@@ -71,7 +71,17 @@ def _ready(run: Run) -> bool:
     return run.state is State.QUEUED and not run.parked and not run.needs
 
 
+def about_freeze(seen: Evidence) -> Iterator[Fact]:
+    freeze = seen.freeze
+    if freeze is None:
+        return
+    by, note = f" by {freeze.by}" if freeze.by else "", f": {quoted(freeze.note)}" if freeze.note else ""
+    end = "`rota thaw` ends it" if freeze.until is None else f"until {at(freeze.until, seen.now)}, or `rota thaw`"
+    yield Fact("freeze", f"nothing starts here: frozen {at(freeze.since, seen.now)}{by}{note}; {end}", True)
+
+
 def about_task(seen: Evidence) -> Iterator[Fact]:
+    yield from about_freeze(seen)
     spec = seen.spec
     if spec is None or not spec.executor:
         yield Fact("task", f"nobody has published {seen.task}: no worker with its code has started here")

@@ -21,7 +21,7 @@ from rota.client.handle import RunHandle
 from rota.client.operations import OPERATION, Action, Operated, Operation, checked, due_at, filter_of, perform
 from rota.domain.run import DEFAULT_QUEUE
 from rota.errors import InvalidOptions, RotaError
-from rota.store import Command, RunQuery, WorkerSeen
+from rota.store import Command, Freeze, RunQuery, WorkerSeen
 from rota.store.paging import count_runs
 from rota.views.runs import find_runs
 
@@ -177,8 +177,10 @@ async def _operate(
 
 
 async def _attended(client: Client) -> bool:
-    """Return whether a live worker takes operations."""
+    """Return whether a live worker takes operations now."""
     seen = await client.rows(WorkerSeen)
+    if (await client.rows(Freeze)).items:
+        return False
     return any(
         OPERATION in worker.tasks
         and is_alive(worker, seen.now)

@@ -133,7 +133,9 @@ def _while_open(book: Book, gate: Gate, runs: Iterator[Candidate]) -> Iterator[C
 
 
 def _startable(book: Book, tasks: Sequence[str]) -> list[str]:
-    """The tasks that are neither paused nor disabled."""
+    """The tasks that are neither paused nor disabled; none while the store is frozen."""
+    if book.frozen() is not None:
+        return []
     return [task for task in tasks if not ((spec := book.spec(task)) and spec.starts_nothing)]
 
 

@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Orders, WorkerSeen
+from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Freeze, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
@@ -53,6 +53,7 @@ class MemoryBook(OwnIds, MemoryGates):
         self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
         self.count: Counter[tuple[str, ...]] = Counter()
+        self._freeze: Freeze | None = None
         self._capacity = capacity
         self._claims: dict[str, int] = {}
         self._taken: dict[str, tuple[int, list[Lease]]] = {}
@@ -108,6 +109,12 @@ class MemoryBook(OwnIds, MemoryGates):
             return False
         self.runs[id] = replace(self.runs[id], **fields_of(body))
         return True
+
+    def frozen(self) -> Freeze | None:
+        return self._freeze if self._freeze is not None and self._freeze.in_force(self.now) else None
+
+    def put_freeze(self, freeze: Freeze | None) -> None:
+        self._freeze = freeze
 
     def body_of(self, id: str) -> bytes:
         return self.runs[id].body

@@ -19,7 +19,7 @@ from rota.stores import forks
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, freeze, holds, mark, renew, settle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -99,6 +99,15 @@ class MemoryStore:
             return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop))
 
         return await direct_possible(workers, send)
+
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> port.Reply[bool]:
+        def work(book: MemoryBook) -> list[bool]:
+            wanted = port.Freeze(book.now, until, storable(note), storable(by)) if frozen else None
+            return freeze.set_freeze(book, wanted)
+
+        return self._transact(work)
 
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
@@ -191,6 +200,8 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     if kind is port.MarkRow:
         marks = [port.MarkRow(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
         return [row for row in marks if _about(row, query)][: query.limit]
+    if kind is port.Freeze:
+        return [frozen] if (frozen := book.frozen()) is not None else []
     kinds: dict[type, dict[str, Any]] = {
         TaskSpec: dict(book.specs),
         port.WorkerSeen: dict(book.workers),

@@ -11,7 +11,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import FINAL, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import MarkRow, Orders, Position, Report, RowQuery, RunQuery, WorkerSeen
+from rota.store import Freeze, MarkRow, Orders, Position, Report, RowQuery, RunQuery, WorkerSeen
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 from rota.stores.unreadable import Kind
@@ -162,5 +162,6 @@ ROWS: dict[type, Rows] = {
         kind="schedule",
     ),
     MarkRow: Rows("marks", "*", "task, key", _mark, task=True),
+    Freeze: Rows("freezes", "since, until, note, by", "since", lambda row: Freeze(*row[1:])),
     DecisionCount: Rows("decisions", "*", "last_at DESC", _decision_count, task=True),
 }

@@ -224,6 +224,12 @@ class PostgresStore:
 
         return await direct_possible(workers, send)
 
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> port.Reply[bool]:
+        row = await self._verb("set_freeze", frozen, until, columns.clean(storable(note)), columns.clean(storable(by)))
+        return port.Reply(row["now"], list(row["answers"]))
+
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
     ) -> port.Reply[port.Edited]:
@@ -247,6 +253,8 @@ class PostgresStore:
         rows = queries.ROWS[kind]
         now, found = await self._read(*rows.query(possible_rows(query)))
         named: Callable[[Any], str] = partial(row_name, kind) if rows.kind == "row" else itemgetter(1)
+        if kind is port.Freeze:
+            found = [row for row in found if row["until"] is None or row["until"] > now]
         items = [legible(rows.kind, named(row), partial(rows.read, row)) for row in found]
         return port.Reply(now, [item for item in items if item is not None])
 

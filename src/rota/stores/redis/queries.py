@@ -14,6 +14,7 @@ from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import (
     Depth,
+    Freeze,
     MarkRow,
     Orders,
     Page,
@@ -209,7 +210,15 @@ def _about(query: RowQuery) -> str:
     return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in tallies.pair(query.task)) + "*"
 
 
+async def _read_freeze(run: RunScript, query: RowQuery) -> tuple[float, list[Freeze]]:
+    now, found = await _rows(run, "freeze", replace(query, names=[""]))
+    each = [msgspec.msgpack.decode(text, type=list[Any]) for text in found.values()]
+    rows = [Freeze(float(since), until or None, note or None, by or None) for since, until, note, by in each]
+    return now, [row for row in rows if row.in_force(now)]
+
+
 _KINDS: dict[type, Any] = {
+    Freeze: _read_freeze,
     TaskSpec: _read_specs,
     WorkerSeen: _read_workers,
     Schedule: _read_schedules,

@@ -180,6 +180,13 @@ class RedisStore:
 
         return await direct_possible(workers, lambda names: _in_parts(send, names))
 
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> port.Reply[bool]:
+        words = (until or False, storable(note) or False, storable(by) or False)
+        now, changed = await self.run("freeze", pack([frozen, *words]))
+        return port.Reply(now, [changed == 1])
+
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
     ) -> port.Reply[port.Edited]:

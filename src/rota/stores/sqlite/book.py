@@ -13,7 +13,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Orders, Tally
+from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Freeze, Orders, Tally
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
@@ -57,6 +57,7 @@ _idle = msgspec.json.Decoder(list[_IdleRow])
 _callbacks = msgspec.json.Decoder(list[CallbackRun])
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 _orders = msgspec.json.Decoder(Orders)
+_freezes = msgspec.json.Decoder(Freeze)
 _instants = msgspec.json.Decoder(list[float])
 
 
@@ -113,6 +114,16 @@ class SqliteBook(SqliteGates):
         else:
             self._tx.execute(sql.REPRIORITIZE, priority, id)
         return body is not None and bool(self._tx.execute(sql.REWRITE, body.decode(), id))
+
+    def frozen(self) -> Freeze | None:
+        found = self._tx.one("SELECT freeze FROM freezes WHERE one = 1")
+        freeze = None if found is None else _freezes.decode(found)
+        return freeze if freeze is not None and freeze.in_force(self.now) else None
+
+    def put_freeze(self, freeze: Freeze | None) -> None:
+        self._tx.execute("DELETE FROM freezes")
+        if freeze is not None:
+            self._tx.execute("INSERT INTO freezes VALUES (1, ?)", to_json(freeze))
 
     def body_of(self, id: str) -> bytes:
         return str(self._tx.one("SELECT body FROM runs WHERE id = ?", id)).encode()

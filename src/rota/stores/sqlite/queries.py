@@ -10,7 +10,7 @@ from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import TOTAL, Depth, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
+from rota.store import TOTAL, Depth, Freeze, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.threads import Transaction
@@ -146,6 +146,8 @@ def depths(tx: Transaction) -> Reply[Depth]:
 
 
 def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
+    if kind is Freeze:
+        return Reply(tx.now, [row for row in _freezes(tx) if row.in_force(tx.now)])  # type: ignore[misc]
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
@@ -158,6 +160,10 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
         return Reply(tx.now, schedules)
     each = [legible("row", row_name(kind, row), partial(_row, kind, row)) for row in msgspec.json.decode(found)]
     return Reply(tx.now, [row for row in each if row is not None])
+
+
+def _freezes(tx: Transaction) -> list[Freeze]:
+    return [msgspec.json.decode(text, type=Freeze) for (text,) in tx.connection.execute("SELECT freeze FROM freezes")]
 
 
 def _row(kind: type[T], row: dict[str, Any]) -> T:

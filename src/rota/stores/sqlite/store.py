@@ -16,7 +16,7 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, freeze, holds, mark, renew, settle
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
@@ -76,6 +76,15 @@ class SqliteStore:
         return await direct_possible(
             workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop))
         )
+
+    async def freeze(
+        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+    ) -> port.Reply[bool]:
+        def work(book: SqliteBook) -> list[bool]:
+            wanted = port.Freeze(book.now, until, storable(note), storable(by)) if frozen else None
+            return freeze.set_freeze(book, wanted)
+
+        return await self._reply(work)
 
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None

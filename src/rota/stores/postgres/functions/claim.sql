@@ -124,6 +124,7 @@ BEGIN
     now := now_of(skew, seen, true);
     startable := ARRAY(SELECT t FROM unnest(known) t
                       WHERE NOT EXISTS (SELECT FROM specs s WHERE s.name = t AND (s.paused OR NOT s.enabled)));
+    IF is_frozen(now) THEN startable := '{}'; END IF;
     SELECT floor_of(1::smallint, '', 0::smallint), floor_of(2::smallint, '', 0::smallint), floor_of(3::smallint, '', 0::smallint)
     INTO expiry_floor, lease_floor, schedule_floor;
     late := ARRAY(SELECT q.id FROM queue q

@@ -275,6 +275,15 @@ CREATE TABLE turns (
     PRIMARY KEY (task, queue, priority)
 );
 
+-- One row while the store is frozen: nothing starts.
+CREATE TABLE freezes (
+    one   boolean PRIMARY KEY CHECK (one),
+    since float8  NOT NULL,
+    until float8,                                  -- NULL: until somebody thaws it
+    note  text,
+    by    text
+);
+
 CREATE TABLE rates (
     task     text   COLLATE "C" NOT NULL,
     key      text   COLLATE "C" NOT NULL,          -- '' for the task's own rate

@@ -114,6 +114,9 @@ CREATE TABLE counted (
 ) WITHOUT ROWID;
 CREATE INDEX counted_limits ON counted (limit_row);
 
+-- One row while the store is frozen: nothing starts.
+CREATE TABLE freezes (one INTEGER PRIMARY KEY, freeze TEXT NOT NULL);
+
 CREATE TABLE rates (
     task     TEXT NOT NULL,
     key      TEXT NOT NULL,                    -- '' for the task's own rate

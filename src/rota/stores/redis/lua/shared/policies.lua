@@ -17,9 +17,21 @@ function policies.spec_of(task)
   return spec
 end
 
--- Whether no run of this task starts now: the task is paused, or its code disables it.
+local freeze
+
+-- The freeze that is in force; false without one.
+function policies.frozen()
+  if freeze == nil then
+    local text = call("HGET", ROOT .. "freeze", "")
+    freeze = text and cmsgpack.unpack(text)
+    if freeze and freeze[2] and freeze[2] <= now then freeze = false end
+  end
+  return freeze
+end
+
+-- Whether no run of this task starts now: the store is frozen, the task is paused, or its code disables it.
 function policies.starts_nothing(spec)
-  return spec and (spec[S_PAUSED] or not spec[S_ENABLED])
+  return policies.frozen() or spec and (spec[S_PAUSED] or not spec[S_ENABLED])
 end
 
 function policies.is_gated(spec)
