@@ -50,7 +50,7 @@ def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
     found: list[Any] = []
     for route in routes:
         for kind in (route.query, route.body, *route.answers.values()):
-            if kind is not None and not isinstance(kind, dict) and kind not in found:
+            if kind is not None and kind is not str and not isinstance(kind, dict) and kind not in found:
                 found.append(kind)
     return found
 
@@ -102,6 +102,8 @@ def _in_headers(route: Route[Any, Any]) -> list[Schema]:
 def _answer(shape: Any, known: dict[Any, Schema]) -> Schema:
     if shape is None:
         return {"description": "done"}
+    if shape is str:
+        return {"description": "done", "content": {"text/plain": {"schema": {"type": "string"}}}}
     schema = cast("Schema", shape) if isinstance(shape, dict) else known[shape]
     return {"description": "done", "content": {"application/json": {"schema": schema}}}
 

@@ -6,6 +6,7 @@ from rota.web.api import (
     flows,
     ledger,
     marks,
+    metrics,
     operations,
     preview,
     run_changes,
@@ -33,4 +34,5 @@ ROUTES: list[Route[Any, Any]] = [
     *workers.ROUTES,
     *marks.ROUTES,
     *ledger.ROUTES,
+    *metrics.ROUTES,
 ]
