@@ -10,7 +10,7 @@ import pytest
 
 from rota import Every, Limit, Rota
 from rota.app.core import core_of
-from rota.cli.doctor.store_checks import store_checks
+from rota.doctor.store_checks import store_checks
 from rota.domain.guards import Mark
 from rota.domain.run import State
 from rota.domain.schedule import Schedule

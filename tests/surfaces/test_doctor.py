@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rota.cli.doctor.postgres_checks import postgres_checks
-from rota.cli.doctor.redis_checks import TRIED
+from rota.doctor.postgres_checks import postgres_checks
+from rota.doctor.redis_checks import TRIED
 from rota.stores.postgres import PostgresBackend
 from storekit.servers import HasUrl, PostgresServer, RedisServer, redis_of_wheel, valkey_of_wheel
 from storekit.servers.places import free_port

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from rota.cli.doctor.checks import Check
-from rota.cli.doctor.postgres_upkeep import upkeep_checks
+from rota.doctor.checks import Check
+from rota.doctor.postgres_upkeep import upkeep_checks
 from rota.stores.postgres import PostgresBackend
 from storekit.contract import new_run
 from storekit.servers import PostgresServer

@@ -1,4 +1,5 @@
-"""Text for people: no control characters, no passwords, counts with their nouns, suggestions for mistyped names."""
+"""Text for people: no control characters, no passwords, counts with their nouns, durations and sizes, suggestions for
+mistyped names."""
 
 import re
 from collections.abc import Iterable
@@ -28,6 +29,38 @@ def one_line(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 run`, `3 runs`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def span(seconds: float) -> str:
+    """Return a duration in two units."""
+    if seconds < 0.00995:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, over = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} m {over:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} m" if hours < 48 else f"{hours // 24} d {hours % 24:02d} h"
+
+
+def coarse(seconds: float) -> str:
+    """Return a duration in one unit."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def size(count: float) -> str:
+    """Return `count` bytes in a readable unit."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
 
 
 _PASSWORD = re.compile(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rota.web.api import (
+    doctor,
     flows,
     ledger,
     marks,
@@ -35,4 +36,5 @@ ROUTES: list[Route[Any, Any]] = [
     *marks.ROUTES,
     *ledger.ROUTES,
     *metrics.ROUTES,
+    *doctor.ROUTES,
 ]

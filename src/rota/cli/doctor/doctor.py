@@ -5,23 +5,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.doctor.checks import Check, Verdict, app_check, override_checks, program_checks
-from rota.cli.doctor.file_checks import file_checks
-from rota.cli.doctor.store_checks import store_checks
 from rota.cli.options.parameters import Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Column, Show
 from rota.cli.render.text import coarse, one_line, plural
+from rota.doctor.backend_checks import backend_checks
+from rota.doctor.checks import Check, Verdict, good, override_checks, program_checks
 from rota.errors import InvalidOptions, RotaError
 from rota.store import Backend
-from rota.stores import REDIS
 from rota.stores.sqlite import SqliteBackend, repair
 from rota.stores.sqlite.connection import connect
 
@@ -58,16 +55,13 @@ def examine(target: Target) -> Iterator[Check]:
     app = app_check(target)
     yield app
     if target.reference is not None and app.verdict is not Verdict.FAIL:
-        yield from override_checks(target.app())
+        yield from override_checks(target.app().settings, target.app().tasks)
     try:
         backend = target.backend()
     except RotaError as error:
         yield Check("store", Verdict.FAIL, str(error), "give --url, or mend the app")
         return
-    found = place_checks(backend)
-    yield from found
-    if not any(check.blocks for check in found):
-        yield from asyncio.run(store_checks(backend))
+    yield from asyncio.run(backend_checks(backend))
 
 
 def _mend_clock(backend: Backend, show: Show) -> None:
@@ -84,24 +78,18 @@ def _mend_clock(backend: Backend, show: Show) -> None:
         show.line(f"{backend.url} is not ahead of this host: nothing to mend")
 
 
-def place_checks(backend: Backend) -> list[Check]:
-    """Checks of a file or a server that need no open store."""
-    if isinstance(backend, SqliteBackend):
-        return list(file_checks(backend.path))
-    scheme = urlsplit(backend.url).scheme
-    if scheme in REDIS:
-        from rota.cli.doctor.redis_checks import redis_checks  # imported here because the driver may not be installed
-        from rota.stores.redis import RedisBackend
-
-        if isinstance(backend, RedisBackend):
-            return asyncio.run(redis_checks(backend))
-    if scheme == "postgresql":
-        from rota.cli.doctor.postgres_checks import postgres_checks
-        from rota.stores.postgres import PostgresBackend
-
-        if isinstance(backend, PostgresBackend):
-            return asyncio.run(postgres_checks(backend))
-    return []
+def app_check(target: Target) -> Check:
+    """Return whether the app can be imported and has tasks."""
+    try:
+        if target.reference is None:
+            cure = 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'
+            return Check("app", Verdict.WARN, "none is named", cure)
+        tasks = target.app().tasks
+    except RotaError as error:
+        return Check("app", Verdict.FAIL, str(error), "mend the import, or name another app with -A")
+    if not tasks:
+        return Check("app", Verdict.WARN, f"{target.reference} has no tasks", "define one with @app.task")
+    return good("app", f"{target.reference} with {plural(len(tasks), 'task')}")
 
 
 def _lines(checks: Sequence[Check]) -> RenderableType:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rota.cli.doctor.checks import Check, Verdict, good, latency
-from rota.cli.render.text import size
+from rota.doctor.checks import Check, Verdict, good, latency
+from rota.domain.text import size
 from rota.errors import RotaError, StoreError
 from rota.stores.redis import RedisBackend
 from rota.stores.redis.client import RedisClient

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from rota.cli.doctor.checks import Check, Verdict, good
-from rota.cli.render.text import size
+from rota.doctor.checks import Check, Verdict, good
+from rota.domain.text import size
 from rota.errors import RotaError
 from rota.stores.sqlite.connection import connect, identity, migrations, plain_errors
 

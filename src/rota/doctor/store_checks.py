@@ -3,13 +3,13 @@
 import time
 from collections.abc import Collection, Sequence
 
-from rota.cli.doctor.checks import Check, Verdict, good, trip_times
-from rota.cli.render.text import coarse, one_line, plural, span
 from rota.client.fleet import LEASE_TASK, SILENT, Fleet, all_running, is_stranded, see, stopping
+from rota.doctor.checks import Check, Verdict, good, trip_times
 from rota.domain.decision import DecisionCount
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.domain.text import coarse, one_line, plural, span
 from rota.errors import RotaError
 from rota.store import Backend, MarkRow, RowQuery, RunQuery, Store, WorkerSeen
 from rota.store.paging import row_pages

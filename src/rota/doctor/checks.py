@@ -1,20 +1,17 @@
-"""A check and its verdict; checks of the program itself and of the app."""
+"""A check and its verdict; checks of the program itself and of its settings."""
 
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from enum import StrEnum
 from importlib.metadata import version
 
 from msgspec import Struct
 
-from rota.app.app import Rota
-from rota.cli.options.target import Target
-from rota.cli.render.text import plural, span
-from rota.errors import RotaError
-from rota.settings import unknown_tasks
+from rota.domain.text import span
+from rota.settings import Settings, unknown_tasks
 
 PYTHON = (3, 11)
 TRIPS = 5
@@ -78,21 +75,7 @@ def program_checks() -> Iterator[Check]:
     yield good("rota", version("rota"))
 
 
-def app_check(target: Target) -> Check:
-    """Return whether the app can be imported and has tasks."""
-    try:
-        if target.reference is None:
-            cure = 'name it in rota.toml (app = "jobs:app"), with -A jobs:app, or in ROTA_APP'
-            return Check("app", Verdict.WARN, "none is named", cure)
-        tasks = target.app().tasks
-    except RotaError as error:
-        return Check("app", Verdict.FAIL, str(error), "mend the import, or name another app with -A")
-    if not tasks:
-        return Check("app", Verdict.WARN, f"{target.reference} has no tasks", "define one with @app.task")
-    return good("app", f"{target.reference} with {plural(len(tasks), 'task')}")
-
-
-def override_checks(app: Rota) -> Iterator[Check]:
+def override_checks(settings: Settings, tasks: Collection[str]) -> Iterator[Check]:
     """Tables of tasks in the settings that change nothing, because no task has their name."""
-    for sentence in unknown_tasks(app.settings, app.tasks):
+    for sentence in unknown_tasks(settings, tasks):
         yield Check("overrides", Verdict.WARN, sentence, "correct the name in the settings, or remove what it changes")

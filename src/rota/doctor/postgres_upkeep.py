@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rota.cli.doctor.checks import Check, Verdict, good
-from rota.cli.render.text import coarse, one_line
+from rota.doctor.checks import Check, Verdict, good
+from rota.domain.text import coarse, one_line
 from rota.stores.postgres.driver import Connection
 
 OLD = 60.0

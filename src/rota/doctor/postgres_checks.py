@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rota.cli.doctor.checks import Check, Verdict, good, latency
-from rota.cli.doctor.postgres_upkeep import upkeep_checks
+from rota.doctor.checks import Check, Verdict, good, latency
+from rota.doctor.postgres_upkeep import upkeep_checks
 from rota.errors import RotaError
 from rota.stores.postgres import PostgresBackend
 from rota.stores.postgres.driver import ERRORS, Connection, connect_plainly, explain
