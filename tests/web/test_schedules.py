@@ -1,5 +1,6 @@
 """Schedules and triggers over HTTP."""
 
+import asyncio
 from datetime import UTC, datetime
 
 from rota import DailyAt, Rota
@@ -42,6 +43,29 @@ async def test_nobody_replaces_a_version_that_they_have_not_read(caller: Caller)
     assert (await http.put(path, json=REPORT, headers={"If-Match": '"77"'})).status_code == 412
     await http.post(f"{path}/pause", json={"note": "maintenance"})
     assert (await http.put(path, json=REPORT, headers={"If-Match": first.headers["ETag"]})).status_code == 412
+
+
+async def test_of_two_writers_at_once_one_wins(caller: Caller) -> None:
+    http, path = caller(), f"{SCHEDULES}/report"
+    bodies = [{**REPORT, "args": {"a": number}} for number in (1, 2)]
+    made = await asyncio.gather(*(http.put(path, json=body, headers={"If-None-Match": "*"}) for body in bodies))
+    assert sorted(each.status_code for each in made) == [201, 412]
+    tag = {"If-Match": (await http.get(path)).headers["ETag"]}
+    bodies = [{**REPORT, "args": {"a": number}} for number in (3, 4)]
+    both = await asyncio.gather(*(http.put(path, json=body, headers=tag) for body in bodies))
+    assert sorted(each.status_code for each in both) == [200, 412]
+    won = next(each for each in both if each.status_code == 200)
+    assert (await http.get(path)).json()["args"] == won.json()["args"]
+
+
+async def test_a_pause_ends_by_itself(caller: Caller) -> None:
+    http, path = caller(), f"{SCHEDULES}/report"
+    await http.put(path, json=REPORT)
+    paused = await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00Z", "note": "holidays"})
+    assert (paused.status_code, paused.json()) == (200, {"changed": True})
+    assert (await http.get(path)).json()["next_at"] == "2100-01-01T08:00:00.000Z"
+    assert (await http.post(f"{path}/pause", json={"until": "2100-01-01T00:00:00"})).status_code == 422
+    assert (await http.post(f"{path}/resume", json={})).json() == {"changed": True}
 
 
 async def test_a_schedule_of_the_code_is_changed_in_the_code(app: Rota, caller: Caller) -> None:

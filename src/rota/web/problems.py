@@ -12,6 +12,7 @@ from rota.errors import (
     Refused,
     RotaError,
     RunNotFound,
+    ScheduleChanged,
     ScheduleNotFound,
     ScheduleTaken,
     StoreError,
@@ -116,6 +117,8 @@ def problem_of(error: RotaError) -> Problem:
             return Problem(404, str(error))
         case UnknownTask():
             return Problem(404, str(error), reason="unknown_task")
+        case ScheduleChanged():
+            return Problem(412, str(error))
         case ScheduleTaken():
             return Problem(409, str(error))
         case InvalidArguments():

@@ -36,12 +36,23 @@ class BackfillBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     note: Text | None = None
 
 
+class PauseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`until`: ticks fire again from then on, and nobody has to resume the schedule."""
+
+    until: datetime | None = None
+    note: Text | None = None
+
+
 BACKFILL = listing(shape_of(BackfillView))
 
 
-async def pause(call: Call[NoQuery, NoteBody]) -> Answer:
+async def pause(call: Call[NoQuery, PauseBody]) -> Answer:
     found, _ = await found_schedule(call, Right.OPERATE)
-    return Answer(Switched(await call.app.schedules.pause(found.id, call.body.note, call.principal.name)))
+    body = call.body
+    if body.until is not None:
+        unix(body.until, "until")  # refuses an instant without a zone
+    schedules = call.app.schedules
+    return Answer(Switched(await schedules.pause(found.id, body.note, call.principal.name, until=body.until)))
 
 
 async def resume(call: Call[NoQuery, NoteBody]) -> Answer:
@@ -87,8 +98,8 @@ async def ticks(call: Call[TickQuery, None]) -> Answer:
 
 ROUTES: list[Route[Any, Any]] = [
     get(f"{PATH}/ticks", "Past ticks, and ticks to come", Right.READ, ticks, listing(shape_of(TickView)), TickQuery),
-    post(f"{PATH}/pause", "Fire no tick until it is resumed", Right.OPERATE, pause, NoteBody, {200: Switched}),
-    post(f"{PATH}/resume", "Let ticks fire again", Right.OPERATE, resume, NoteBody, {200: Switched}),
+    post(f"{PATH}/pause", "Fire no tick until it is resumed", Right.OPERATE, pause, PauseBody, {200: Switched}, (412,)),
+    post(f"{PATH}/resume", "Let ticks fire again", Right.OPERATE, resume, NoteBody, {200: Switched}, (412,)),
     post(
         f"{PATH}/run-now",
         "Make one more run at once",

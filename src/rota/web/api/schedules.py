@@ -153,7 +153,15 @@ async def put(call: Call[NoQuery, ScheduleBody]) -> Answer:
     wrong = [Flaw("/trigger", f"{each.message} {each.hint}") for each in findings if each.level == "error"]
     if wrong:
         raise Problem(422, f"the schedule: {wrong[0].detail}", errors=wrong)
-    kept = await put_made(call.app.schedules, made, call.body.expect, call.body.paused)
+    expected = 0 if known is None else known.version
+    kept = await put_made(call.app.schedules, made, call.body.expect, call.body.paused, expected)
+    if known is None and (kept.trigger, kept.task, kept.key, kept.body) != (
+        made.trigger,
+        made.task,
+        made.key,
+        made.body,
+    ):
+        raise changed(tag(kept.version))  # somebody else has added it meanwhile
     shown = await detail(call, kept, now) | {"findings": [record(each) for each in findings]}
     return Answer(shown, 201 if known is None else 200, {"ETag": tag(kept.version)})
 
