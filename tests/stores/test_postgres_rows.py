@@ -7,7 +7,7 @@ from rota.stores.postgres.rows import RUN_COLUMNS, read_run
 from storekit.contract import new_run
 
 WIRE = new_run().body
-TEXTS = {"id": "a", "worker": "b", "note": "c", "task": "d", "key": "e", "unique_key": "f", "queue": "g"}
+TEXTS = {"id": "a", "worker": "b", "note": "c", "task": "d", "key": "e", "unique_key": "f", "queue": "g", "share": "h"}
 TIMES = {
     "due_at": 1.0,
     "expires_at": 2.0,

@@ -29,10 +29,10 @@ BEGIN
     SELECT array_agg(k.share) INTO shares FROM known k WHERE k.share IS NOT NULL;
     RETURN QUERY
     SELECT r.id::text, r.due_at, r.seq, row_number() OVER (ORDER BY
-        CASE WHEN r.place <= s.rest THEN 0 ELSE 1 + (r.place - s.rest - 1) / s.weight END,
+        CASE WHEN r.place <= s.remainder THEN 0 ELSE 1 + (r.place - s.remainder - 1) / s.weight END,
         coalesce(s.share COLLATE "C" <= turn.share, false), s.share COLLATE "C", r.place)
     FROM (SELECT k.share, weight(weights, k.share) AS weight,
-                 CASE WHEN k.share = turn.share THEN greatest(0, weight(weights, k.share) - turn.got) ELSE 0 END AS rest
+                 CASE WHEN k.share = turn.share THEN greatest(0, weight(weights, k.share) - turn.got) ELSE 0 END AS remainder
           FROM unnest(shares) AS k (share)) AS s
     CROSS JOIN LATERAL (
         SELECT q.id, q.due_at, q.seq, row_number() OVER (ORDER BY q.due_at, q.seq) AS place FROM (
