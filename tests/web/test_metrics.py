@@ -41,14 +41,12 @@ async def test_counters_come_from_the_totals_of_the_store(app: Rota, caller: Cal
     assert (seen["rota_workers", "version=9"], seen["rota_seats", "version=9"]) == (1, 4)
 
 
-async def test_queues_show_what_waits_and_for_how_long(app: Rota, caller: Caller) -> None:
+async def test_gauges_show_what_waits(caller: Caller) -> None:
     http = caller()
     for a in range(3):
         await http.post("/api/v1/runs", json={"task": "add", "args": {"a": a}})
-    app.backend.skew += 100
     seen = await scrape(http)
     assert seen["rota_runs_queued", "task=add"] == 3
-    assert seen["rota_oldest_due_seconds", ""] >= 100
     assert (seen["rota_store_up", ""], seen["rota_schedules", "state=active"]) == (1, 0)
 
 

@@ -25,9 +25,9 @@ UNORDERED = 60.0
 class RunQuery(Struct, frozen=True, kw_only=True):
     """Which runs to read: the one filter of the stores, of `app.runs` and of `rota runs`. A run meets all conditions.
 
-    The stores have indexes for `ids`, `state`, `task`, `key` and `group` (also `flow` with `period`), and for ended
-    runs by time. With another condition a store walks one of these indexes, and looks at a bounded number of runs for
-    each page: see `Page.searched_back_to`.
+    The stores have indexes for `ids` and `group` (also `flow` with `period`), and for ended runs by time; SQLite and
+    PostgreSQL also for `task`, `key` and failures. With another condition a store walks one of these indexes, and looks
+    at a bounded number of runs for each page: see `Page.searched_back_to`.
     """
 
     ids: Sequence[str] | None = None

@@ -19,7 +19,7 @@ from rota.client.fleet import is_alive
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreError
-from rota.store import ENDINGS, Depth, Reads, RunQuery, Tally, WorkerSeen, bucket, bucket_seconds
+from rota.store import ENDINGS, Depth, Reads, Tally, WorkerSeen, bucket, bucket_seconds
 
 MOST_SERIES = 500
 """The most tasks or schedules that a metric names."""
@@ -37,13 +37,10 @@ class Seen(Struct, frozen=True):
     specs: Sequence[TaskSpec]
     schedules: Sequence[Schedule]
     workers: Sequence[WorkerSeen]
-    oldest: float | None
-    """When the run that is due for longest was due."""
 
 
 async def read(store: Reads) -> Seen:
     stats = await store.stats(None)
-    waiting = await store.runs(RunQuery(state="queued", order="due", limit=1))
     return Seen(
         now=stats.now,
         totals=[stat.tally for stat in stats.items],
@@ -51,7 +48,6 @@ async def read(store: Reads) -> Seen:
         specs=(await store.rows(TaskSpec)).items,
         schedules=(await store.rows(Schedule)).items,
         workers=[worker for worker in (await store.rows(WorkerSeen)).items if is_alive(worker, stats.now)],
-        oldest=waiting.runs[0].due_at if waiting.runs else None,
     )
 
 
@@ -143,8 +139,6 @@ def _waiting(seen: Seen) -> Iterator[Metric]:
         for task, count in sorted(_summed(known, ((one.task, getattr(one, state)) for one in seen.depths)).items()):
             family.add_metric([task], count)
         yield family
-    late = 0.0 if seen.oldest is None else max(0.0, seen.now - seen.oldest)
-    yield _gauge("rota_oldest_due_seconds", "How long the run that is due for longest has been due.", late)
     yield _gauge("rota_tasks_paused", "Tasks that a person has paused.", sum(spec.paused for spec in seen.specs))
 
 
