@@ -13,7 +13,7 @@ from rota.domain.policy import Limit, Rate
 from rota.domain.run import Member, NewRun, Run
 from rota.domain.schedule import Missed, Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Backend, ClaimRequest, Command, MarkRow, Plan, Retention, RowQuery, Scope, Store
+from rota.store import Backend, ClaimRequest, Command, EventQuery, MarkRow, Plan, Retention, RowQuery, Scope, Store
 from storekit.contract import new_run
 from storekit.contract.stage import BOOM
 from storekit.contract.timetable import new_schedule, new_tick
@@ -146,6 +146,7 @@ async def mingle(backends: list[Backend], acts: int, seed: int) -> None:
         stores = [await opened.enter_async_context(backend.open()) for backend in backends]
         actors = [Actor(f"w{place}", store, Random(f"{seed}-{place}")) for place, store in enumerate(stores)]
         await actors[0].declare()
+        await stores[0].events(EventQuery())  # so that all verbs record events
         await asyncio.gather(*(_many(actor, acts) for actor in actors))
 
 

@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Succeeded, settlement_of
 from rota.domain.run import Run
 from rota.domain.schedule import Schedule
 from rota.domain.tuning import Retention
-from rota.store import ClaimRequest, Store
+from rota.store import ClaimRequest, EventQuery, Store
 from rota.stores import connect
 from storekit.contract.stage import new_run
 from storekit.contract.timetable import new_schedule, new_tick
@@ -72,6 +72,7 @@ async def use(store: Store, count: int) -> None:
 async def shown_plans(server: PostgresServer) -> list[str]:
     """The plans of all statements of the verbs."""
     async with connect(server.url).open() as store:
+        await store.events(EventQuery())  # so that all verbs record events
         await use(store, 1)
         connection = await asyncpg.connect(server.url)
         await connection.execute("ANALYZE")
@@ -79,6 +80,7 @@ async def shown_plans(server: PostgresServer) -> list[str]:
         before = len(server.log)
         await use(store, MANY)
         await store.sweep(Retention())
+        await store.events(EventQuery())
     return server.log[before:].split("LOG:  duration:")
 
 
@@ -97,7 +99,7 @@ def test_no_verb_walks_a_table_for_each_row_of_a_batch(plans: list[str]) -> None
     assert removed[worst] <= FEW, worst[:2000]
 
 
-@pytest.mark.parametrize("table", ["queue", "leases", "floors", "worker_states"])
+@pytest.mark.parametrize("table", ["queue", "leases", "floors", "worker_states", "events"])
 def test_no_verb_walks_a_whole_index_of_a_table_with_dead_rows(plans: list[str], table: str) -> None:
     scans = [(plan, scan) for plan in plans for scan in SCAN.finditer(plan) if scan["table"] == table]
     walks = [plan for plan, scan in scans if "Index Cond" not in scan["details"]]

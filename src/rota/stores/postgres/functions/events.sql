@@ -127,7 +127,7 @@ END $$;
 -- Record that schedules have fired: what became of the last nominal time of each applied tick.
 CREATE OR REPLACE FUNCTION record_fired(
     me text, ids text[], applied integer[], r_tick integer[], reasons text[], missed_reasons text[], now float8
-) RETURNS void LANGUAGE plpgsql AS $$
+) RETURNS void LANGUAGE plpgsql SET enable_hashjoin = on AS $$
 DECLARE
     fired record;
 BEGIN
@@ -136,11 +136,11 @@ BEGIN
            array_agg(coalesce(l.reason, missed_reasons[a.tick]) ORDER BY a.place) AS reasons
     INTO fired FROM unnest(applied) WITH ORDINALITY AS a (tick, place)
     CROSS JOIN LATERAL (SELECT s.id, s.task, s.key FROM schedules s WHERE s.id = ids[a.tick] OFFSET 0) AS s
-    LEFT JOIN LATERAL (
-        SELECT reasons[r.place] AS reason FROM (
+    LEFT JOIN (
+        SELECT r.tick, reasons[max(r.place)] AS reason FROM (
             SELECT t.tick, row_number() OVER (ORDER BY t.place)::integer AS place
             FROM unnest(r_tick) WITH ORDINALITY AS t (tick, place) WHERE t.tick = ANY(applied)) AS r
-        WHERE r.tick = a.tick ORDER BY r.place DESC LIMIT 1) AS l ON true;
+        GROUP BY r.tick) AS l ON l.tick = a.tick;
     PERFORM record_events(me, 'schedules', array_fill('fired'::text, ARRAY[cardinality(applied)]), fired.ids, fired.tasks,
                           fired.keys, fired.reasons, NULL, now);
 END $$;
