@@ -255,6 +255,14 @@ class EventContract(Staged):
         assert {(event.name, event.id, event.reason) for event in found} >= {("cancelled", behind.id, "stopped")}
         assert ("failed", first.id) in {(event.name, event.id) for event in found}
 
+    async def test_a_run_that_is_replaced_is_asked_to_stop(self, stage: Stage) -> None:
+        first, second = [new_run(key="k", unique="queued", join="replace", behind=True) for _ in range(2)]
+        await stage.running(first)
+        events = await reader(stage)
+        for _ in range(2):
+            await stage.put(second)
+        assert sorted(await events.names()) == [("cancel_requested", first.id), ("queued", second.id)]
+
     async def test_a_superseded_run_is_cancelled(self, stage: Stage) -> None:
         tried = await stage.running(new_run(key="a", unique="queued"))
         await stage.put(new_run(key="a", unique="queued", delay=600))

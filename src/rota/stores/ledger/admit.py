@@ -158,8 +158,10 @@ def replace_holders(book: Book, new: NewRun) -> None:
             continue
         note = f"replaced by {new.id}"
         if run.state is State.RUNNING:
-            book.save(rules.cancel(run, book.now, note))
+            stopping = rules.cancel(run, book.now, note)
+            book.save(stopping)
             book.touched.add(run.id)
+            record(book, "cancel_requested", stopping, Reason.CANCELLED.value)
         else:
             holds.end_waiting(book, [run], Reason.CANCELLED, note)
         book.count_decision(CountedDecision(run.task, run.key, Reason.CANCELLED, run=run.id))

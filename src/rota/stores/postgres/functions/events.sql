@@ -58,8 +58,9 @@ BEGIN
     END IF;
 END $$;
 
--- Record what a put or a fire made of runs: the decisions (`runs`, `reasons`), and the runs that it has ended. A run that was
--- put before is not new: it was created or joined at another time.
+-- Record what a put or a fire made of runs: the decisions (`runs`, `reasons`), and the runs that it has ended. One that still
+-- runs was asked to stop, because a new run replaces it. A run that was put before is not new: it was created or joined at
+-- another time.
 CREATE OR REPLACE FUNCTION record_put(
     me text, runs text[], reasons text[], ended text[], d_tasks text[], d_keys text[], d_reasons text[], d_runs text[], now float8
 ) RETURNS void LANGUAGE plpgsql AS $$
@@ -75,7 +76,8 @@ BEGIN
     WHERE EXISTS (SELECT FROM queue q WHERE q.id = d.run
                   AND (d.reason = 'accepted' AND q.created_at = now OR d.reason = 'joined' AND q.touched_at = now) OFFSET 0);
     PERFORM record_events(me, 'runs', names, changed, NULL, NULL, whys, NULL, now);
-    PERFORM record_events(me, 'runs', NULL, ended, NULL, NULL, NULL, NULL, now);
+    PERFORM record_events(me, 'runs', array_fill('cancel_requested'::text, ARRAY[coalesce(cardinality(ended), 0)]), ended, NULL,
+                          NULL, array_fill('cancelled'::text, ARRAY[coalesce(cardinality(ended), 0)]), NULL, now);
     SELECT array_agg(d.run ORDER BY d.place) AS runs, array_agg(d.task ORDER BY d.place) AS tasks,
            array_agg(d.key ORDER BY d.place) AS keys, array_agg(d.reason ORDER BY d.place) AS reasons
     INTO refused FROM unnest(d_runs, d_tasks, d_keys, d_reasons) WITH ORDINALITY AS d (run, task, key, reason, place)
@@ -174,9 +176,10 @@ BEGIN
     IF (SELECT r.last_value FROM record_until r) <= now * {PER_SECOND} THEN RETURN NULL; END IF;
     IF ended <> '' THEN
         PERFORM set_config('rota.ended', '', true);
-        PERFORM record_events('', 'runs', NULL, ended::text[], NULL, NULL, NULL, NULL, now);
+        PERFORM record_events('', 'runs', array_fill('cancel_requested'::text, ARRAY[cardinality(ended::text[])]), ended::text[],
+                              NULL, NULL, array_fill('cancelled'::text, ARRAY[cardinality(ended::text[])]), NULL, now);
     END IF;
-    IF NEW.reason NOT IN ('joined', 'expired') THEN
+    IF NEW.reason NOT IN ('joined', 'expired', 'cancelled') THEN
         PERFORM record_events('', 'runs', ARRAY['refused'], ARRAY[NEW.run], ARRAY[NEW.task::text], ARRAY[NEW.key::text],
                               ARRAY[NEW.reason::text], NULL, now);
     END IF;

@@ -138,6 +138,7 @@ function admit.replace_holders(item)
       book.hput(LEASES, run.id, cmsgpack.pack(lease))
       book.save(run)
       touched[run.id] = true
+      events.record_run("cancel_requested", run, "cancelled")
       policies.count_decision(run[TASK], run[KEY], "cancelled", 1, run.id)
     end
   end
