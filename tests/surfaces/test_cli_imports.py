@@ -31,6 +31,7 @@ flow.step(nightly, name="program")
 
 ARGUMENTS: dict[str, list[str]] = {
     "worker": ["--burst"],
+    "serve": ["--port", "99999"],
     "submit": ["nightly"],
     "call": ["nightly"],
     "tasks": [],
@@ -50,6 +51,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "schedules pause": ["nightly"],
     "schedules resume": ["nightly"],
     "schedules run-now": ["nightly"],
+    "schedules set-next": ["nightly", "2099-01-01T00:00:00Z"],
     "schedules backfill": ["nightly", "--from", "2026-11-01", "--to", "2026-11-02"],
     "schedules delete": ["mine"],
     "flows ls": [],
@@ -102,7 +104,7 @@ for name, arguments in json.loads(sys.argv[1]).items():
 print(json.dumps(said))
 """
 
-APPLESS = {"dev", "cron", "demo", "move", "completion"}
+APPLESS = {"dev", "cron", "demo", "move", "completion", "token new"}
 """Commands that import no app in their own process."""
 
 

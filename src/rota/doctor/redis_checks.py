@@ -52,6 +52,11 @@ TRIED: dict[str, str] = {
     "sismember": "m",
     "sinter": "",
     "publish": "v",
+    "getrange": "0 1",
+    "unlink": "",
+    "xadd": "* f v",
+    "xrange": "- +",
+    "xtrim": "MAXLEN 1",
 }
 """The commands that the scripts call, each with harmless arguments for a key that is deleted at the end."""
 

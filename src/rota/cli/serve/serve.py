@@ -41,6 +41,7 @@ def serve(
     Callers send `Authorization: Bearer TOKEN`. ROTA_TOKEN is the token of an admin, ROTA_TOKENS a file of tokens (see
     `rota token new`). Without either, a token for this start is printed.
     """
+    app = target.app()
     try:
         from rota.web.server import Place, credentials
         from rota.web.tokens import Tokens
@@ -50,7 +51,6 @@ def serve(
         raise InvalidOptions(f"--port {port}: from 0 to {LAST_PORT}")
     place = Place(host, port, socket)
     letting_in = credentials(place, Tokens.from_environment(), no_token)
-    app = target.app()
     check_loop(loop)
     log_to_stderr(app.settings, chosen_level(log_level, verbose, quiet), log_format)
 
