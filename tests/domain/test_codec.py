@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rota.domain import codec
 from rota.domain.policy import Backoff, Lost, Policy, Retry
-from rota.domain.run import Origin
+from rota.domain.run import Member, Origin
 
 seconds = st.floats(0, 1e6)
 backoffs: st.SearchStrategy[Backoff] = st.sampled_from(["exponential", "linear", "fixed"])
@@ -41,6 +41,11 @@ def test_what_is_encoded_is_decoded(args: bytes, origin: Origin, policy: Policy)
 
 def test_most_runs_carry_their_arguments_and_nothing_else() -> None:
     assert codec.encode(b'{"name":"Ada"}', Origin(), Policy()) == b'{"v":1,"args":{"name":"Ada"}}'
+
+
+def test_a_member_is_kept_also_beside_defaults() -> None:
+    body = codec.decode(codec.encode(b"{}", Origin(), Policy(), Member("day@2026-11-15", "program")))
+    assert body.member == Member("day@2026-11-15", "program")
 
 
 def test_arguments_are_kept_byte_by_byte() -> None:

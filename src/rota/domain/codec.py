@@ -33,7 +33,7 @@ def encode(
     args: bytes, origin: Origin, policy: Policy, member: Member | None = None, headers: dict[str, str] | None = None
 ) -> bytes:
     """Return the body of a run. Defaults are left out: most bodies have arguments and nothing else."""
-    if origin == _ORIGIN and policy == _POLICY and not headers:
+    if origin == _ORIGIN and policy == _POLICY and member is None and not headers:
         return b'{"v":%d,"args":%b}' % (VERSION, args)
     return _encoder.encode(
         Body(
