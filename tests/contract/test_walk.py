@@ -128,7 +128,7 @@ BREAKS: dict[str, tuple[str, object, str, object, str]] = {
     "any fence settles": ("leases", rules, "judge", without_fences, "did not hold"),
     "a living worker is rescued": ("leases", rules, "judge", without_leases, "living worker"),
     "a resend counts again": ("limit", rules, "judge", twice, "was final and changed"),
-    "limits are not counted": ("limit", claim, "gate_of", lambda book, task: None, "than the limit allows"),
+    "limits are not counted": ("limit", claim, "gate_of", lambda book, task, named: None, "than the limit allows"),
     "runs start early": ("unique", Lanes, "due", early, "before it was due"),
     "a cancel changes what has ended": ("limit", rules, "cancel", unfinal, "was final and changed"),
     "losses are not charged": ("limit", rules, "_charged", lambda run, said: run, "miscounted"),

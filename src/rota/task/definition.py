@@ -142,8 +142,9 @@ class Definition:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = Options()) -> Call:  # noqa: B008
         """Return a call with these arguments, which are checked here. Without `options.key`, the arguments make the
         key."""
+        encoded = self.encode(args, kwargs)  # first: it says what is wrong with the arguments
         keyed = self._keyed(self._key, args, kwargs, options)
-        return Call(self.spec, self.encode(args, kwargs), keyed, self.once, self._shared(args, kwargs))
+        return Call(self.spec, encoded, keyed, self.once, self._shared(args, kwargs))
 
     def partial_call(self, given: dict[str, Any]) -> Call:
         """Return a call that has some of its arguments; a flow adds the others before the run starts."""
@@ -157,8 +158,9 @@ class Definition:
         if self.activity is None:
             return None
         spec, options = touch_terms(self.spec, self.activity)
+        encoded = self.encode(args, kwargs)
         keyed = self._keyed(self._touch_key, args, kwargs, options)
-        return Call(spec, self.encode(args, kwargs), keyed, share=self._shared(args, kwargs))
+        return Call(spec, encoded, keyed, share=self._shared(args, kwargs))
 
     def _keyed(
         self, key: KeyTemplate | UserKey | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options

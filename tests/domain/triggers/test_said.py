@@ -57,12 +57,12 @@ def test_an_interval_in_words_has_an_end() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("0 9 * * friday", "write fri"),
-        ("0 9 1 january *", "write jan"),
+        ("0 9 * * fridays", "write fri"),
+        ("0 9 1 januar *", "write jan"),
         ("0 9 last * *", "the last day of the month is L"),
         ("0 9 * * last", "the last Friday of the month is 5L"),
         ("0 0 0 ? * L", "weekday field 'L': say the last of which weekday"),
-        ("0 0 0 1 * friday", "weekday field 'friday'"),
+        ("0 0 0 1 * fridays", "weekday field 'fridays'"),
     ],
 )
 def test_a_cron_line_with_words_of_other_systems_gets_a_hint(text: str, hint: str) -> None:
