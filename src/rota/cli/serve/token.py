@@ -5,11 +5,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from rota.cli import OK
-from rota.cli.options.parameters import Shared
+from rota.cli.options.parameters import CARE, Flag, Shared
 from rota.cli.render.show import Show
 from rota.errors import MissingExtra
 
-token = App(name="token", help="Make tokens for `rota serve`.")
+token = App(name="token", group=CARE, help="Make tokens for `rota serve`.", help_format="plaintext")
 
 
 @token.command
@@ -18,7 +18,7 @@ def new(
     /,
     *,
     role: Annotated[str, Parameter(help="viewer, submitter, worker, operator or admin.")] = "viewer",
-    tasks: Annotated[tuple[str, ...], Parameter(help="Only for this task; may be repeated.")] = (),
+    tasks: Annotated[tuple[str, ...], Flag, Parameter(help="Only for this task; may be repeated.")] = (),
     show: Shared[Show],
 ) -> int:
     """Print a new token once, and the lines for the file that ROTA_TOKENS names. Nothing is stored.
@@ -26,7 +26,7 @@ def new(
     Parameters
     ----------
     name
-        Whose token it is; the audit shows this name.
+        Whose token it is; what it does is written down under this name.
     """
     try:
         from rota.web.rights import rights_of
