@@ -70,7 +70,7 @@ class Calls:
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()
         try:
-            outcome = await self._runner.outcome(seat)
+            outcome = self._runner.waiting(await self._runner.outcome(seat), seat)
         except GeneratorExit:  # the coroutine is thrown away together with its loop: there is nobody left to tell
             outcome = None
             raise

@@ -101,6 +101,8 @@ class Announcer:
     def recorded(self, run: Run, settlement: Settlement, now: float) -> None:
         """Count and announce an ending that the store recorded at `now`."""
         self.tallies.ended(run, settlement)
+        if self._hooks.empty:
+            return
         event = ended(run, settlement, now)
         if self._hooks.wanted(event.name):
             self._hooks.emit(event)

@@ -29,6 +29,10 @@ class Hooks:
             raise ValueError(f"no event {event!r}; there are {', '.join(EVENTS)}")
         self._hooks.setdefault(event, []).append(hook)
 
+    @property
+    def empty(self) -> bool:
+        return not self._hooks
+
     def wanted(self, event: str) -> bool:
         return event in self._hooks
 

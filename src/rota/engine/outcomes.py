@@ -75,11 +75,9 @@ def raised(error: BaseException, retry: Retry) -> Outcome:
     return Failed(failure(error), retry.for_error(error))
 
 
-def with_wait(outcome: Outcome, retry: Retry, failures: int) -> Outcome:
+def with_wait(outcome: Failed | TimedOut, retry: Retry, failures: int) -> Outcome:
     """Return `outcome` with the wait that the function of its retry says (`Retry(after=…)`). `retry` is the retry of
     the task, for failures that have none of their own. `failures` counts this failure too."""
-    if not isinstance(outcome, Failed | TimedOut):
-        return outcome
     rule = outcome.retry or retry
     if rule.after is None or not rule.allows(failures - 1):
         return outcome

@@ -66,13 +66,17 @@ class Runner:
         self._threads.close()
         await self._processes.close()
 
+    def waiting(self, outcome: Outcome, seat: Seat) -> Outcome:
+        """Return `outcome` with the wait that a function of the task says, if the call is to be repeated."""
+        handler = self.handlers.get(seat.run.task)
+        if handler is None or not isinstance(outcome, Failed | TimedOut):
+            return outcome
+        return with_wait(outcome, _retry(handler, seat), seat.run.failures + 1)
+
     async def outcome(self, seat: Seat) -> Outcome:
         handler = self.handlers.get(seat.run.task)
         if handler is None:
             return Released()
-        return with_wait(await self._outcome(handler, seat), _retry(handler, seat), seat.run.failures + 1)
-
-    async def _outcome(self, handler: Handler, seat: Seat) -> Outcome:
         prepared = seat.run.member is not None or seat.run.origin.kind == ENDED
         if prepared and (ended := await self._prepare(handler, seat)) is not None:
             return ended

@@ -16,8 +16,8 @@ class _Counts:
         self.endings: Counter[str] = Counter()
         self.waits: Counter[int] = Counter()
         self.durations: Counter[int] = Counter()
-        self.waited = 0
-        self.ran = 0
+        self.waited = 0.0
+        self.ran = 0.0
 
 
 class Tallies:
@@ -28,13 +28,14 @@ class Tallies:
         waited = max(0.0, (run.claimed_at or 0.0) - run.due_at)
         counts = self._tasks[run.task]
         counts.waits[bucket(waited)] += 1
-        counts.waited += microseconds(waited)
+        counts.waited += waited
 
     def ended(self, run: Run, settlement: Settlement) -> None:
         counts = self._tasks[run.task]
         counts.endings[_word(settlement)] += 1
-        counts.durations[bucket(settlement.seconds or 0.0)] += 1
-        counts.ran += microseconds(settlement.seconds or 0.0)
+        seconds = settlement.seconds or 0.0
+        counts.durations[bucket(seconds)] += 1
+        counts.ran += seconds
 
     def take(self) -> tuple[Tally, ...]:
         """Return what was counted since the last call of `take`."""
@@ -44,8 +45,8 @@ class Tallies:
                 **counts.endings,
                 waits=dict(counts.waits),
                 durations=dict(counts.durations),
-                waited=counts.waited,
-                ran=counts.ran,
+                waited=microseconds(counts.waited),
+                ran=microseconds(counts.ran),
             )
             for task, counts in sorted(self._tasks.items())
         )

@@ -24,7 +24,9 @@ class MemoryGates:
         self.count.update(("limit", row) for row in rows)
 
     def uncount(self, run: str) -> Sequence[str]:
-        rows = self._limits.pop(run, ())
+        rows = self._limits.pop(run, None)
+        if rows is None:
+            return ()
         self.count.subtract(("limit", row) for row in rows)
         return rows
 
