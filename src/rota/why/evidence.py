@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.client.fleet import Fleet, is_stranded, see
 from rota.domain.decision import DecisionCount, Reason
@@ -11,6 +12,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import DEFAULT_QUEUE, Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
+from rota.errors import InvalidOptions
 from rota.store import Depth, Freeze, MarkRow, Reads, RowQuery, RunQuery, WorkerSeen
 from rota.why.needs import Awaited, follow
 
@@ -170,7 +172,10 @@ async def _beside(store: Reads, first: Run | None) -> Sequence[Run]:
     if first is None or first.share is None or first.state is not State.QUEUED:
         return ()
     query = RunQuery(task=first.task, state=State.QUEUED, order="due", limit=BESIDE)
-    return (await store.runs(query)).runs
+    try:
+        return (await store.runs(query)).runs
+    except InvalidOptions:  # too many wait to be sorted: the last arrivals, in their order
+        return (await store.runs(replace(query, order="created"))).runs[::-1]
 
 
 async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:

@@ -1,6 +1,7 @@
 """Facts from evidence: each function looks at one thing that can keep work from starting."""
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from rota.client.fleet import is_blocked, nobody, stranded_words
 from rota.domain.activity import touch_guards
@@ -166,7 +167,8 @@ def about_share(run: Run, seen: Evidence) -> Iterator[Fact]:
         return
     due = [each for each in seen.beside if _ready(each) and each.due_at <= seen.now and each.share is not None]
     level = [each for each in due if (each.queue, each.priority) == (run.queue, run.priority)]
-    ahead = sum(each.share == run.share and (each.due_at, each.id) < (run.due_at, run.id) for each in level)
+    before_it = takewhile(lambda each: each.id != run.id, level)  # in the order of claims: first due, then first come
+    ahead = sum(each.share == run.share for each in before_it)
     others = len({each.share for each in level} - {run.share})
     least = "at least " if len(seen.beside) == BESIDE else ""
     before = f"{least}{plural(ahead, 'due run')} of {run.share!r} before it"
