@@ -51,8 +51,8 @@ class _Combined(Trigger):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Union(_Combined):
-    """Fires when one of `triggers` fires; made by `a | b`."""
+class _Several(_Combined):
+    """A trigger made of several triggers, in which no trigger is twice."""
 
     triggers: tuple[Trigger, ...]
 
@@ -61,8 +61,8 @@ class Union(_Combined):
 
     @classmethod
     def of(cls, triggers: Iterable[Trigger]) -> Trigger:
-        """Return the trigger itself if all are the same."""
-        flat = [each for part in triggers for each in (part.triggers if isinstance(part, Union) else (part,))]
+        """Return the combination of `triggers`; the trigger itself if all are the same."""
+        flat = [each for part in triggers for each in (part.triggers if isinstance(part, cls) else (part,))]
         first, *others = dict.fromkeys(flat)
         return cls((first, *others)) if others else first
 
@@ -71,7 +71,12 @@ class Union(_Combined):
         return self.triggers
 
     def _of(self, parts: tuple[Trigger, ...]) -> Trigger:
-        return Union.of(parts)
+        return type(self).of(parts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Union(_Several):
+    """Fires when one of `triggers` fires; made by `a | b`."""
 
     def next_after(self, instant: datetime) -> datetime | None:
         return min((fire for each in self.triggers if (fire := each.next_after(instant)) is not None), default=None)
@@ -103,27 +108,8 @@ class Union(_Combined):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Intersection(_Combined):
+class Intersection(_Several):
     """Fires at the instants at which all of `triggers` fire; made by `a & b`."""
-
-    triggers: tuple[Trigger, ...]
-
-    def __init__(self, triggers: tuple[Trigger, ...]) -> None:
-        self._set(triggers=_checked(triggers))
-
-    @classmethod
-    def of(cls, triggers: Iterable[Trigger]) -> Trigger:
-        """Return the trigger itself if all are the same."""
-        flat = [each for part in triggers for each in (part.triggers if isinstance(part, Intersection) else (part,))]
-        first, *others = dict.fromkeys(flat)
-        return cls((first, *others)) if others else first
-
-    @property
-    def parts(self) -> tuple[Trigger, ...]:
-        return self.triggers
-
-    def _of(self, parts: tuple[Trigger, ...]) -> Trigger:
-        return Intersection.of(parts)
 
     def next_after(self, instant: datetime) -> datetime | None:
         found, reached = self._together(instant, self._last_of_next, -TICK, self._tried)
