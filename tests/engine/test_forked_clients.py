@@ -184,3 +184,35 @@ forked(lambda: memory.tasks["quick"].submit_sync(2))  # a copy of the store, who
 
 def test_a_fork_of_a_child_does_not_wait_for_a_store_that_was_busy_in_its_parent(tmp_path: Path) -> None:
     run_on_a_new_file(FORKED_BESIDE_A_STUCK_STORE, tmp_path)
+
+
+FORKED_WHILE_A_STORE_OPENS = """
+import sqlite3
+
+entered, connect, connected = threading.Event(), sqlite3.connect, []
+
+def slow(*args, **options):
+    entered.set()
+    threading.Event().wait(0.5)  # the fork comes now
+    connected.append(connect(*args, **options))
+    return connected[-1]
+
+async def open_store():
+    async with app.client():
+        pass
+
+sqlite3.connect = slow
+opener = threading.Thread(target=lambda: asyncio.run(open_store()))
+opener.start()
+entered.wait()
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+assert connected, "the fork did not wait"
+os.waitpid(pid, 0)
+opener.join()
+"""
+
+
+def test_a_fork_waits_for_a_store_that_another_thread_opens(tmp_path: Path) -> None:
+    run_on_a_new_file(FORKED_WHILE_A_STORE_OPENS, tmp_path)

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -61,28 +61,24 @@ class SqliteBackend:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store]:
-        writing, reading = await asyncio.to_thread(self._connect)
-        writer = Writer(self._writing, writing, self.path, self._clock)
-        reader = Reader(lambda: connect(self.path), reading, self.path, self._clock, self._noticed)
-        try:
+        await asyncio.to_thread(self._make)
+        async with AsyncExitStack() as opened:
+            writer = Writer(self._writing, self.path, self._clock)
+            opened.push_async_callback(writer.close)
+            await writer.opened
+            reader = Reader(lambda: connect(self.path), self.path, self._clock, self._noticed)
+            opened.push_async_callback(reader.close)
+            await reader.opened
             yield SqliteStore(writer, reader, self._hub, self._bells, self._pace)
-        finally:
-            await asyncio.gather(writer.close(), reader.close())
 
     def exists(self) -> bool:
         return Path(self.path).exists()
 
-    def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    def _make(self) -> None:
         if self.create:
             files.make(Path(self.path))
         elif not self.exists():
             raise NoStore(files.no_store(self.path))
-        writing = self._writing()
-        try:
-            return writing, connect(self.path)
-        except BaseException:
-            writing.close()
-            raise
 
     def _writing(self) -> sqlite3.Connection:
         connection = connect(self.path)

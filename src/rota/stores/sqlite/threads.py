@@ -67,15 +67,17 @@ class Job(Generic[T]):
 
 
 class SqlThread:
-    """A thread with a connection and a queue of jobs."""
+    """A thread with a connection and a queue of jobs. `opened` ends when the thread has connected, or could not."""
 
-    def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, name: str, clock: Clock) -> None:
+    def __init__(self, connect: Connect, path: str, name: str, clock: Clock) -> None:
         self.path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._connect = connect
-        self._connection, self._open = first, True
+        self._connection: sqlite3.Connection
+        self._open = False
+        self.opened: asyncio.Future[None] = self._loop.create_future()
         self.at_work = threading.Lock()
         forks.register(self)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -97,6 +99,17 @@ class SqlThread:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
+        first = Job[None](lambda _: None, self.opened)
+        with self.at_work:  # a fork waits: a child that is forked meanwhile would inherit SQLite's locks
+            try:
+                self._open_again()
+            except Exception as error:
+                self._fail([first], error)
+        self._deliver([first])
+        if first.error is None:
+            self._work()
+
+    def _work(self) -> None:
         try:
             while (jobs := self._next()) is not None:
                 if jobs:
@@ -104,12 +117,14 @@ class SqlThread:
                         self._reopened(jobs)
                     self._deliver(jobs)
         finally:
-            self._connection.close()
+            with self.at_work:
+                self._connection.close()
 
     def release_at_fork(self) -> None:
         """Close the connection: a fork must find no file open. The next job opens it again."""
-        self._connection.close()
-        self._open = False
+        if self._open:
+            self._connection.close()
+            self._open = False
 
     def _reopened(self, jobs: list[Job[Any]]) -> None:
         try:
@@ -168,9 +183,9 @@ class SqlThread:
 class Writer(SqlThread):
     """Group commit: jobs that wait together share one transaction. If it fails, each gets a transaction of its own."""
 
-    def __init__(self, connect: Connect, first: sqlite3.Connection, path: str, clock: Clock) -> None:
+    def __init__(self, connect: Connect, path: str, clock: Clock) -> None:
         self._following: list[Job[None]] = []
-        super().__init__(connect, first, path, "rota-sqlite-writer", clock)
+        super().__init__(connect, path, "rota-sqlite-writer", clock)
 
     def follow(self, work: Callable[[Transaction], None]) -> None:
         """Do `work` next, in a transaction of its own, even if the store is being closed. For calls in `after_commit`.
@@ -216,19 +231,12 @@ class Reader(SqlThread):
     """Reads at the same time as the writer. While there are subscribers, it also checks `PRAGMA data_version`, which
     changes with every commit of another connection."""
 
-    def __init__(
-        self,
-        connect: Connect,
-        first: sqlite3.Connection,
-        path: str,
-        clock: Clock,
-        noticed: Callable[[Transaction], None],
-    ) -> None:
+    def __init__(self, connect: Connect, path: str, clock: Clock, noticed: Callable[[Transaction], None]) -> None:
         self._noticed = noticed
         self._paces: list[float] = []  # seconds between two checks, for each subscriber
         self._looked_at = 0.0
         self._seen = 0
-        super().__init__(connect, first, path, "rota-sqlite-reader", clock)
+        super().__init__(connect, path, "rota-sqlite-reader", clock)
 
     @contextmanager
     def looking(self, every: float) -> Generator[None]:
