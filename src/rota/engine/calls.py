@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, settlement_of
+from rota.domain.lifecycle import Failed, Interrupted, Outcome, Released, TimedOut, settlement_of
 from rota.domain.run import Failure, Run
 from rota.domain.text import plural
 from rota.engine.context import Context, context_here
@@ -70,7 +70,9 @@ class Calls:
         self._announcer.started(seat.run)
         outcome: Outcome | None = Interrupted()
         try:
-            outcome = self._runner.waiting(await self._runner.outcome(seat), seat)
+            outcome = await self._runner.outcome(seat)
+            if isinstance(outcome, Failed | TimedOut):
+                outcome = self._runner.waiting(outcome, seat)
         except GeneratorExit:  # the coroutine is thrown away together with its loop: there is nobody left to tell
             outcome = None
             raise

@@ -66,12 +66,10 @@ class Runner:
         self._threads.close()
         await self._processes.close()
 
-    def waiting(self, outcome: Outcome, seat: Seat) -> Outcome:
+    def waiting(self, outcome: Failed | TimedOut, seat: Seat) -> Outcome:
         """Return `outcome` with the wait that a function of the task says, if the call is to be repeated."""
         handler = self.handlers.get(seat.run.task)
-        if handler is None or not isinstance(outcome, Failed | TimedOut):
-            return outcome
-        return with_wait(outcome, _retry(handler, seat), seat.run.failures + 1)
+        return outcome if handler is None else with_wait(outcome, _retry(handler, seat), seat.run.failures + 1)
 
     async def outcome(self, seat: Seat) -> Outcome:
         handler = self.handlers.get(seat.run.task)

@@ -41,9 +41,10 @@ class Wear:
         self._memory = memory
         self._started = 0
 
-    def start(self) -> None:
-        """One more run starts."""
+    def start(self) -> bool:
+        """One more run starts. Return whether it is the last one of `max_runs`."""
         self._started += 1
+        return self._max_runs is not None and self._started >= self._max_runs
 
     def room(self, free: int) -> int:
         """Return how many of `free` seats may be filled without going beyond `max_runs`."""

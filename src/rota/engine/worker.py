@@ -114,8 +114,9 @@ class Worker:
         await self._settler.flush(BACKLOG * self._tuning.concurrency)
         free = self._room()
         claim = await self._claim_once(self._calls.tasks, free)
+        released = self._stopping or self.quiet
         for run in claim.runs:
-            if self._stopping or self.quiet:
+            if released:
                 self._release(run)
             elif run.lease not in self._seats:
                 self._start(run)
@@ -182,8 +183,7 @@ class Worker:
             return
 
     def _start(self, run: Run) -> Seat:
-        self._wear.start()
-        if not self._wear.room(1):
+        if self._wear.start():
             self._wake.set()  # the next claim finds that the worker is worn out
         deadline = min(self._now() + self._tuning.lease, self._ahead + (run.until or 0.0))
         return self._calls.start(run, deadline, self._left)

@@ -68,13 +68,18 @@ def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
     decisions: list[Decision] = []
     for new in runs:
         decision = _admit(book, new)
-        same = decision == Decision(new.id, Reason.JOINED)  # its id was put before: perhaps this put, sent again
-        if decision.reason is not Reason.ACCEPTED and not same:
-            book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
-            if decision.reason is not Reason.JOINED:
-                record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
+        if decision.reason is not Reason.ACCEPTED:
+            _count_refusal(book, new, decision)
         decisions.append(decision)
     return decisions
+
+
+def _count_refusal(book: Book, new: NewRun, decision: Decision) -> None:
+    if decision == Decision(new.id, Reason.JOINED):
+        return  # its id was put before: perhaps this put, sent again
+    book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
+    if decision.reason is not Reason.JOINED:
+        record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
 
 
 def _known_id(book: Book, new: NewRun) -> Decision | None:
@@ -92,13 +97,14 @@ def _admit(book: Book, new: NewRun) -> Decision:
     spec = book.spec(new.task)
     enabled = spec is None or spec.enabled
     guarded = new.unique_key is not None or new.guards.cooldowns or new.guards.max_pending is not None
-    if (guarded or new.needs or new.callbacks or not enabled or book.full()) and book.get(new.id):
+    full = book.full()
+    if (guarded or new.needs or new.callbacks or not enabled or full) and book.get(new.id):
         return Decision(new.id, Reason.ACCEPTED)  # a repeated put gets the same answer
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
     if guarded and (refusal := _refusal(book, new)) is not None:  # a refusal is falsy
         return refusal
-    if book.full():
+    if full and book.full():  # a guard may have ended a late run
         return Decision(new.id, Reason.QUEUE_FULL)
     due_at = new.due_at(book.now)
     per_key = spec.limit.per_key if spec and spec.limit else None
@@ -110,7 +116,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     if needs:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
-    book.add(new, parked)
+    book.add(new, due_at, parked)
     if new.callbacks:
         book.keep_callbacks(new.id, new.callbacks)
     if new.fingerprint is not None:

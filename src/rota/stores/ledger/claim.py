@@ -104,7 +104,8 @@ def _choose(
                 continue
             gate.take(run.key, book.now)
         taken.chosen.append(run)
-        turns.take(run)
+        if run.share:
+            turns.take(run)
         if run.losses:
             taken.passed_over = True  # a suspect is claimed alone, so that it endangers no other run
             break

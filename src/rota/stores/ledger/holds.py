@@ -110,7 +110,7 @@ def put_callbacks(book: Book, ended: RunHead) -> None:
     for callback in book.take_callbacks(ended.id):
         if callback.state is ended.state:
             new = callback.to_run()
-            book.add(new, parked=False)
+            book.add(new, new.due_at(book.now), parked=False)
             book.arrivals.append(Arrival(new.task, book.now, new.queue))
 
 

@@ -37,9 +37,7 @@ class Turns:
             yield from heapq.merge(*streams)
 
     def take(self, run: Candidate) -> None:
-        """A claim takes `run`: count it for its share."""
-        if not run.share:
-            return
+        """A claim takes `run`, which has a share: count it for that share."""
         name = run.task, run.queue, -run.rank
         turn = self._turn(name)
         more = turn.share == run.share and turn.got < self._weight(run.task, run.share)

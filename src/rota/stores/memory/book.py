@@ -1,7 +1,7 @@
 """The book of the memory store: dictionaries and heaps. Every change of a run goes through `save`."""
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -19,9 +19,8 @@ from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
 from rota.stores.events import EventRow, record
-from rota.stores.fields import PUT
 from rota.stores.idle import Arrival, Idle
-from rota.stores.memory.bodies import fields_of
+from rota.stores.memory.bodies import fields_of, stored_of
 from rota.stores.memory.counts import counters_of
 from rota.stores.memory.events import EventLog
 from rota.stores.memory.gates import MemoryGates
@@ -60,7 +59,7 @@ class MemoryBook(OwnIds, MemoryGates):
         self._arrived = 0
         self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
         self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
-        self._places: dict[str, dict[tuple[str, str], None]] = {}  # task -> the queues and shares of its runs
+        self._lanes: defaultdict[str, dict[str, None]] = defaultdict(dict)  # task -> the lanes of its runs
         self._turns: dict[tuple[str, str, int], Turn] = {}
         self._expiring: list[tuple[float, str]] = []
         self._holders: dict[tuple[str, str], dict[str, None]] = {}
@@ -77,13 +76,14 @@ class MemoryBook(OwnIds, MemoryGates):
     def get(self, id: str) -> Run | None:
         return self.runs.get(id)
 
-    def add(self, new: NewRun, parked: bool) -> None:
+    def add(self, new: NewRun, due_at: float, parked: bool) -> None:
         if new.id in self.runs:
             return
         self._arrived += 1
         self.order[new.id] = self._arrived
         run = Run(
-            **{field.name: field.get(new) for field in PUT if field.stored} | fields_of(new.body),
+            **stored_of(new),
+            **fields_of(new.body),
             writes_mark=new.writes_mark,
             parked=parked,
             priority=new.priority,
@@ -91,7 +91,7 @@ class MemoryBook(OwnIds, MemoryGates):
             share=new.share,
             created_at=self.now,
             touched_at=self.now,
-            due_at=new.due_at(self.now),
+            due_at=due_at,
             expires_at=new.expiry(self.now),
             needs=new.needs,
             cooldowns=new.cooldowns,
@@ -162,13 +162,14 @@ class MemoryBook(OwnIds, MemoryGates):
         self.leases.pop(run.id, None)
         if run.state is State.QUEUED:
             entry = (run.due_at, self.order[run.id], run.id, run.priority)
+            lane = lane_name(run.task, run.queue, run.share or "")
+            self._lanes[run.task][lane] = None
             if run.needs:
                 pass  # in no lane until its last need is met
             elif run.parked:
                 self._parked.push(key_lane(run.task, run.queue, run.key), entry)
             else:
-                self._due.push(lane_name(run.task, run.queue, run.share or ""), entry)
-            self._places.setdefault(run.task, {})[run.queue, run.share or ""] = None
+                self._due.push(lane, entry)
             if run.expires_at is not None:
                 heapq.heappush(self._expiring, (run.expires_at, run.id))
         elif run.state.final and (before is None or not before.state.final):
@@ -197,7 +198,7 @@ class MemoryBook(OwnIds, MemoryGates):
         return min(most, self.count["ready", task])
 
     def best_parked(self, task: str, key: str) -> Sequence[Run]:
-        queues = dict.fromkeys(queue for queue, _ in self._places.get(task, ()))
+        queues = dict.fromkeys(lane_of(lane)[1] for lane in self._lanes.get(task, ()))
         lanes = [key_lane(task, queue, key) for queue in queues]
         best = [next(self._parked.due([lane], self.now), None) for lane in lanes]
         return [self.runs[entry[2]] for entry in best if entry is not None]
@@ -243,8 +244,8 @@ class MemoryBook(OwnIds, MemoryGates):
         return [Lane(task, priority, head, queue, share) for (task, queue, share), priority, head in found]
 
     def _lane_names(self, tasks: Sequence[str], queues: Sequence[str]) -> list[str]:
-        known = ((task, *place) for task in tasks for place in self._places.get(task, ()))
-        return [lane_name(task, queue, share) for task, queue, share in known if not queues or queue in queues]
+        known = (lane for task in tasks for lane in self._lanes.get(task, ()))
+        return [lane for lane in known if not queues or lane_of(lane)[1] in queues]
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         return islice(self.walk(lanes, suspects), most)
@@ -256,10 +257,8 @@ class MemoryBook(OwnIds, MemoryGates):
             run = self.runs[entry[2]]
             expired = run.expires_at is not None and run.expires_at <= self.now
             if not expired and (suspects or not run.losses):
-                yield Candidate(
-                    *(-run.priority, run.due_at, entry[1], run.id, run.task, run.key, run.losses),
-                    *(run.queue, run.share or ""),
-                )
+                rank, share = -run.priority, run.share or ""
+                yield Candidate(rank, run.due_at, entry[1], run.id, run.task, run.key, run.losses, run.queue, share)
 
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
         leases: list[Lease] = []
@@ -383,10 +382,10 @@ class MemoryBook(OwnIds, MemoryGates):
             del self.runs[id], self.order[id]
         self.forget_stubs(self.now)
         waiting = sum(run.state is State.QUEUED for run in self.runs.values())
-        self._places = {}
+        self._lanes.clear()
         for run in self.runs.values():
             if run.state is State.QUEUED:
-                self._places.setdefault(run.task, {})[run.queue, run.share or ""] = None
+                self._lanes[run.task][lane_name(run.task, run.queue, run.share or "")] = None
         waiting_tasks = {run.task for run in self.runs.values() if run.state in (State.QUEUED, State.PAUSED)}
         self._turns = {name: turn for name, turn in self._turns.items() if name[0] in waiting_tasks}
         for lanes in (self._due, self._parked):

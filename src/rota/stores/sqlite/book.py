@@ -99,12 +99,12 @@ class SqliteBook(SqliteGates):
         self._holders.pop((run.task, run.unique_key or ""), None)
         self._seen[run.id] = self._changed[run.id] = run
 
-    def add(self, new: NewRun, parked: bool) -> None:
+    def add(self, new: NewRun, due_at: float, parked: bool) -> None:
         self._seen.pop(new.id, None)
         self._holders.pop((new.task, new.unique_key or ""), None)
         if new.needs:
             self.wait_for(new.id, new.needs)
-        self._added.setdefault(new.id, added_row(new, self.now, parked))
+        self._added.setdefault(new.id, added_row(new, self.now, due_at, parked))
         if self.recording:
             self._news.setdefault(new.id, events.queued(new, self.now))
 

@@ -141,7 +141,7 @@ _COMPUTED = [
 _ADDED = [*names(_STORED), *_COMPUTED]
 
 
-def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
+def added_row(new: NewRun, now: float, due_at: float, parked: bool) -> tuple[Any, ...]:
     """Return the values of a new run, in the order of ADD."""
     return (
         *(_written(field.kind, field.get(new)) for field in _STORED),
@@ -150,7 +150,7 @@ def added_row(new: NewRun, now: float, parked: bool) -> tuple[Any, ...]:
         new.share or "",
         new.priority,
         now,
-        new.due_at(now),
+        due_at,
         new.expiry(now),
         2 if new.needs else int(parked),
         _written("list", new.needs),
