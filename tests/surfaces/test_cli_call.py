@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rota import Context, NotRunning
 from tests.surfaces.called import Called
 
 APP = """
@@ -73,6 +74,12 @@ def test_a_result_comes_as_json_and_nothing_is_stored(call: Called, tmp_path: Pa
 def test_a_context_is_there_and_its_notes_are_told(call: Called) -> None:
     assert call.json("call", "old", "name=Ada") == [1, 1, "Ada", {"page": 1}, False]
     assert call.err == " 50%  halfway\nwarning: mind the gap\n"
+
+
+def test_the_context_ends_with_the_call(call: Called) -> None:
+    call("call", "told", "name=Ada")
+    with pytest.raises(NotRunning):
+        Context.current()
 
 
 def test_what_the_function_raises_is_told_with_its_traceback(call: Called) -> None:

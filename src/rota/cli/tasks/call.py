@@ -70,7 +70,7 @@ def call(
 def _called(app: Rota, task: Definition, made: Call, show: Show) -> object:
     positional, keyword = task.signature.decode(made.args)
     context = _Local(_run_of(made), show)
-    context_here.set(context)
+    before = context_here.set(context)
     if task.takes_context:
         positional.insert(0, context)
     try:
@@ -78,6 +78,7 @@ def _called(app: Rota, task: Definition, made: Call, show: Show) -> object:
             return asyncio.run(_awaited(app, task, positional, keyword))
         return task.fn(*positional, **keyword)
     finally:
+        context_here.reset(before)
         asyncio.run(app.stop())  # the portal, if the function submitted something through it
 
 
