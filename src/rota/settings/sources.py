@@ -20,6 +20,8 @@ from rota.settings.urls import REDIS_PARTS, redis_url
 log = logging.getLogger("rota")
 
 PREFIX = "ROTA_"
+SERVICE = ("ROTA_TOKEN", "ROTA_TOKENS", "ROTA_SERVER")
+"""Variables of the service and its callers. They hold secrets: `rota settings` shows none of them."""
 FIELDS = [name for name in Settings.__struct_fields__ if name not in ("tasks", "limits", "sources")]
 VARIABLES = [*(PREFIX + name.upper() for name in FIELDS), *REDIS_PARTS, TRUST]
 TASKS = "ROTA_TASKS__"
@@ -126,7 +128,12 @@ def _in_environment() -> Iterator[tuple[Path, RawValue]]:
     """Yield the variables that start with ROTA_. An empty variable counts as not set: shells and compose files make
     them."""
     for name, text in sorted(os.environ.items()):
-        if not name.startswith(PREFIX) or not text or _is_foreign(name, text) or name in (*REDIS_PARTS, TRUST):
+        if (
+            not name.startswith(PREFIX)
+            or not text
+            or _is_foreign(name, text)
+            or name in (*REDIS_PARTS, *SERVICE, TRUST)
+        ):
             continue
         raw = RawValue(text, name, f"{name}=", "text")
         if name.startswith(TASKS):

@@ -77,6 +77,8 @@ def test_an_unknown_variable_is_refused_with_what_was_meant(
     [
         ("ROTA_TEST_REDIS_URL", "redis://localhost"),
         ("ROTA_SERVICE_HOST", "10.0.0.1"),
+        ("ROTA_TOKEN", "rota_secret"),
+        ("ROTA_TOKENS", "/etc/rota/tokens.toml"),
         ("ROTA_SERVICE_PORT_HTTP", "80"),
         ("ROTA_PORT", "tcp://10.0.0.1:80"),
         ("ROTA_PORT_80_TCP_ADDR", "10.0.0.1"),
