@@ -19,7 +19,8 @@ async def test_every_route_asks_for_its_right(route: object, role: str | None, c
 
     assert isinstance(route, Route)
     path = re.sub(r"\{\w+\}", "none", route.template)
-    answer = await caller(role).request(route.method, path, json=None if route.body is None else {})
+    params = {"wait": 0} if "wait" in route.query.__struct_fields__ else {}
+    answer = await caller(role).request(route.method, path, json=None if route.body is None else {}, params=params)
     if route.open:
         assert answer.status_code in (200, 503)
     elif role is None:

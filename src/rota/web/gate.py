@@ -78,11 +78,15 @@ class Gate:
             raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
         if bearer is None and has_cookie(headers) and scope["method"] not in SAFE:
             check_origin(scope, headers)
-        found = self._auth(scope)
-        principal = await found if isinstance(found, Awaitable) else found
+        principal = await self._principal(scope)
         if principal is None:
             raise Problem(401, "send a valid token: `Authorization: Bearer …`", headers={"WWW-Authenticate": "Bearer"})
+        scope["state"]["judge"] = lambda: self._principal(scope)
         return principal
+
+    async def _principal(self, scope: Scope) -> Principal | None:
+        found = self._auth(scope)
+        return await found if isinstance(found, Awaitable) else found
 
 
 def path_of(scope: Scope) -> str:

@@ -5,7 +5,7 @@ workers or hosts; beyond MOST_SERIES names the rest is added up as `_other`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from platform import python_version
 
@@ -51,15 +51,16 @@ async def read(store: Reads) -> Seen:
     )
 
 
-async def registry(store: Reads) -> CollectorRegistry:
-    """Return the metrics of this moment. Without a store that answers, only that it does not."""
+async def registry(store: Reads, own: Iterable[Metric] = ()) -> CollectorRegistry:
+    """Return the metrics of this moment, with those of this process. Without a store that answers, only that it does
+    not."""
     try:
         seen = list(_all(await read(store)))
     except StoreError:
         seen = []
     up = _gauge("rota_store_up", "Whether the store answers.", float(bool(seen)))
     found = CollectorRegistry(auto_describe=False)
-    found.register(_Collected([_build(), up, *seen]))
+    found.register(_Collected([_build(), up, *own, *seen]))
     return found
 
 
@@ -75,6 +76,15 @@ def _build() -> Metric:
     found = InfoMetricFamily("rota_build", "The version of rota that serves.")
     found.add_metric([], {"version": version("rota"), "python": python_version()})
     return found
+
+
+def of_streams(streams: int, resyncs: Mapping[str, int]) -> Iterator[Metric]:
+    """Return the metrics of the streams of events of this process."""
+    yield _gauge("rota_event_streams", "Streams of events that are open.", streams)
+    told = CounterMetricFamily("rota_resyncs", "How often streams were told to read again.", labels=["reason"])
+    for reason, count in sorted(resyncs.items()):
+        told.add_metric([reason], count)
+    yield told
 
 
 def _all(seen: Seen) -> Iterator[Metric]:

@@ -10,12 +10,20 @@ import msgspec
 from rota.views.shapes import Schema
 from rota.web.problems import MEDIA_TYPE, WORDS, ProblemBody
 from rota.web.rights import Right
-from rota.web.routes import Route
+from rota.web.routes import EventText, Route
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503)
 """Problems that every route behind the gate may answer."""
 WITH_BODY = (413, 415)
+
+_TEXT: Schema = {"type": "string"}
+_MESSAGE: Schema = {"type": "object", "properties": dict.fromkeys(("event", "data", "id"), _TEXT)}
+TEXTS: dict[Any, Schema] = {
+    str: {"text/plain": {"schema": _TEXT}},
+    EventText: {"text/event-stream": {"schema": _MESSAGE}},
+}
+"""Answers that are no JSON. The schema of server-sent events is that of one message."""
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -50,7 +58,7 @@ def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
     found: list[Any] = []
     for route in routes:
         for kind in (route.query, route.body, *route.answers.values()):
-            if kind is not None and kind is not str and not isinstance(kind, dict) and kind not in found:
+            if kind not in (None, *TEXTS) and not isinstance(kind, dict) and kind not in found:
                 found.append(kind)
     return found
 
@@ -102,8 +110,8 @@ def _in_headers(route: Route[Any, Any]) -> list[Schema]:
 def _answer(shape: Any, known: dict[Any, Schema]) -> Schema:
     if shape is None:
         return {"description": "done"}
-    if shape is str:
-        return {"description": "done", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    if isinstance(shape, type) and shape in TEXTS:
+        return {"description": "done", "content": TEXTS[shape]}
     schema = cast("Schema", shape) if isinstance(shape, dict) else known[shape]
     return {"description": "done", "content": {"application/json": {"schema": schema}}}
 

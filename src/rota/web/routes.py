@@ -2,7 +2,7 @@
 function that answers. The rights, the OpenAPI document and the tests are made from it."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct
@@ -41,6 +41,13 @@ class Answer(Struct, frozen=True):
     body: object = None
     status: int = 200
     headers: Mapping[str, str] = {}
+
+
+class EventText(Struct, frozen=True):
+    """The body of an answer that goes on: server-sent events. `leave` is called when the caller is gone."""
+
+    parts: AsyncIterator[bytes]
+    leave: Callable[[], None]
 
 
 class Call(Struct, Generic[Q, B], frozen=True):

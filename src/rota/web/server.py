@@ -17,7 +17,7 @@ from rota.app.app import Rota
 from rota.errors import InvalidOptions
 from rota.web.gate import Auth, bearer_of, is_loopback
 from rota.web.rights import Principal, rights_of
-from rota.web.service import asgi
+from rota.web.service import service
 from rota.web.tokens import Tokens, new_token
 
 LOCAL_ADMIN = Principal("local", rights_of("admin"))
@@ -107,10 +107,11 @@ async def serve(
 ) -> AsyncGenerator[int]:
     """Serve until `stop`, and yield the port as soon as the service listens. `works`: with the engine of the app.
 
-    At the end, requests under way may end first.
+    At the end, requests under way may end first; streams of events are told to.
     """
+    served_app, streams = service(app, auth, [*hosts, *([] if place.local else [place.host])])
     config = uvicorn.Config(
-        asgi(app, auth, [*hosts, *([] if place.local else [place.host])]),
+        served_app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -132,6 +133,7 @@ async def serve(
         yield 0 if place.socket is not None else int(listening.getsockname()[1])
         await asyncio.wait([served, asked], return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
+        streams.stop()
         server.should_exit = True
         await served
     if place.socket is not None:

@@ -9,9 +9,9 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.errors import RotaError
@@ -20,7 +20,8 @@ from rota.web.inputs import read_body, read_query
 from rota.web.openapi import document
 from rota.web.problems import MEDIA_TYPE, Problem, problem_of
 from rota.web.rights import Principal, Right
-from rota.web.routes import API, Answer, Call, NoQuery, Route, get
+from rota.web.routes import API, Answer, Call, EventText, NoQuery, Route, get
+from rota.web.streams import Pace, Streams
 from rota.web.table import ROUTES
 
 log = logging.getLogger("rota.web")
@@ -35,18 +36,27 @@ def asgi(app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = No
 
     `auth(scope)` says who calls. Without it, the service lets nobody in. `hosts`: see Gate.
     """
-    return Gate(_application(app), auth or _nobody, hosts)
+    return service(app, auth, hosts)[0]
+
+
+def service(
+    app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None, pace: Pace | None = None
+) -> tuple[ASGIApp, Streams]:
+    """Return the service and its streams, which have to end before a server can stop."""
+    streams = Streams(app, pace)
+    return Gate(_application(app, streams), auth or _nobody, hosts), streams
 
 
 def _nobody(scope: object) -> Principal | None:
     return None
 
 
-def _application(app: Rota) -> Starlette:
+def _application(app: Rota, streams: Streams) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with app.client():
             yield
+            streams.stop()
 
     async def openapi(call: Call[NoQuery, None]) -> Answer:
         return Answer(document([*ROUTES, described], call.prefix))
@@ -55,7 +65,7 @@ def _application(app: Rota) -> Starlette:
     paths: dict[str, list[Route[Any, Any]]] = {}
     for route in (*ROUTES, described):
         paths.setdefault(route.path, []).append(route)
-    return Starlette(
+    made = Starlette(
         routes=[_at(path, _endpoint(app, paths[path])) for path in sorted(paths, key=_order)],
         exception_handlers={
             Problem: _on_problem,
@@ -66,6 +76,8 @@ def _application(app: Rota) -> Starlette:
         },
         lifespan=lifespan,
     )
+    made.state.streams = streams
+    return made
 
 
 def _order(path: str) -> list[int]:
@@ -110,7 +122,24 @@ def check_right(principal: Principal, right: Right | None, task: str | None = No
         raise Problem(403, f"{principal.name or 'the caller'} needs the right {right}{about}", extra={"right": right})
 
 
+class _EventResponse(StreamingResponse):
+    """An answer that goes on until its caller or the service ends it."""
+
+    def __init__(self, text: EventText, answer: Answer) -> None:
+        headers = {"X-Accel-Buffering": "no", **answer.headers}
+        super().__init__(text.parts, answer.status, headers, "text/event-stream")
+        self._leave = text.leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
 def _response(answer: Answer) -> Response:
+    if isinstance(answer.body, EventText):
+        return _EventResponse(answer.body, answer)
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)

@@ -4,6 +4,7 @@ from typing import Any
 
 from rota.web.api import (
     doctor,
+    events,
     flows,
     ledger,
     marks,
@@ -35,6 +36,7 @@ ROUTES: list[Route[Any, Any]] = [
     *workers.ROUTES,
     *marks.ROUTES,
     *ledger.ROUTES,
+    *events.ROUTES,
     *metrics.ROUTES,
     *doctor.ROUTES,
 ]
