@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rota.domain.ended import Ended
     from rota.domain.event import Event
     from rota.domain.failure import Failure
+    from rota.domain.guards import Sliding
     from rota.domain.period import Period
     from rota.domain.policy import Limit, Rate, Retry, Share
     from rota.domain.results import StatusReport, status_dict
@@ -88,11 +89,11 @@ __all__ = [
     "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
     "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
     "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
-    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Share", "Snooze", "State",
-    "Status",
-    "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task",
-    "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable",
-    "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Share", "Sliding", "Snooze",
+    "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable",
+    "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask",
+    "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers",
+    "status_dict"
 ]
 # fmt: on
 
@@ -116,6 +117,7 @@ _MODULES = {
     "rota.domain.event": "Event",
     "rota.domain.ended": "Ended",
     "rota.domain.failure": "Failure",
+    "rota.domain.guards": "Sliding",
     "rota.domain.period": "Period",
     "rota.domain.policy": "Limit Rate Retry Share",
     "rota.domain.results": "StatusReport status_dict",

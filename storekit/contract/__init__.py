@@ -54,6 +54,7 @@ _PARTS = (
     "cooling_down",
     "settling",
     "sharing",
+    "spanning",
     "suspecting",
     "waiting",
     "waking",
@@ -116,6 +117,7 @@ from storekit.contract.recording import EventContract, EventMemoryContract  # no
 from storekit.contract.replacing import CountedScheduleContract, ReplaceContract  # noqa: E402
 from storekit.contract.settling import SettleContract  # noqa: E402
 from storekit.contract.sharing import ShareContract  # noqa: E402
+from storekit.contract.spanning import SharedKeyContract, WindowContract  # noqa: E402
 from storekit.contract.stage import Stage, new_run  # noqa: E402
 from storekit.contract.suspecting import SuspectContract  # noqa: E402
 from storekit.contract.terms import TermsContract  # noqa: E402
@@ -197,6 +199,8 @@ class StoreContract(
     EventContract,
     EventMemoryContract,
     ShareContract,
+    WindowContract,
+    SharedKeyContract,
     CrowdContract,
 ):
     """The whole contract."""

@@ -50,6 +50,8 @@ READ: dict[str, tuple[object, Callable[[Definition], object], dict[str, object]]
     "key": ("{path}", spec("key"), {}),
     "unique": ("queued", spec("guards"), {}),
     "join": ("push", spec("guards"), {}),
+    "within": (9, spec("guards"), {"unique": "done"}),
+    "unique_in": ("shop", spec("guards"), {"unique": "active", "key": "{path}"}),
     "max_pending": (9, spec("guards"), {}),
     "limit": (Limit(3), spec("limit"), {}),
     "rate": (Rate(3), spec("rate"), {}),

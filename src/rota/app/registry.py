@@ -6,13 +6,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from msgspec.structs import replace
 
 from rota.domain.flow import OnFailure
+from rota.domain.guards import Guards
 from rota.domain.once import Once, check_once
 from rota.domain.period import Period
 from rota.domain.period_formats import Formats
 from rota.domain.policy import Limit
 from rota.domain.results import FailOn, check_fail_on
 from rota.domain.schedule import Schedule
-from rota.domain.spec import TaskSpec, limit_row
+from rota.domain.spec import TaskSpec, limit_row, unique_row
 from rota.domain.triggers import Trigger
 from rota.engine.context import Context
 from rota.engine.middleware import Middleware, check_middleware
@@ -65,6 +66,7 @@ class Registry:
         self.formats = Formats()
         """How the app writes its periods: the `format` of each kind of period that the code names."""
         self._limits: dict[str, tuple[Limit, str]] = {}  # the named limits of the code, each with its first task
+        self._uniques: dict[str, tuple[Guards, str]] = {}  # the names of shared keys, each with its first task
         self._settings = settings
         self._submitter = submitter
 
@@ -124,6 +126,7 @@ class Registry:
         except ValueError as error:
             raise InvalidOptions(f"task {task.name}: once: {error}") from None
         self._name_limits(definition)
+        self._name_unique(definition)
         definition.schedules(settings.tz, settings.name)  # raises if a schedule cannot be made
         self.tasks[task.name] = task
         return task
@@ -140,6 +143,18 @@ class Registry:
         numbers = self._settings.limits
         limits = tuple(replace(each, total=numbers.get(each.name or "", each.total)) for each in definition.spec.limits)
         definition.spec = replace(definition.spec, limits=limits)
+
+    def _name_unique(self, definition: Definition) -> None:
+        """Learn the name under which a task shares its unique keys. In one app, a name has one rule."""
+        guards = definition.spec.guards
+        if guards.unique_in is None:
+            return
+        known, task = self._uniques.setdefault(guards.unique_in, (guards, definition.name))
+        if (known.unique, known.within, known.sliding) != (guards.unique, guards.within, guards.sliding):
+            raise InvalidOptions(
+                f"task {definition.name}: unique_in={guards.unique_in!r}, but {task} says unique= or within= "
+                "otherwise: tasks that share their keys have one rule"
+            )
 
     def names(self) -> dict[str, AnyTask]:
         """Return the tasks by their names and by their aliases."""
@@ -163,7 +178,9 @@ class Registry:
         return [replace(definition_of(task).spec, name=name) for name, task in self.names().items()]
 
     def published(self) -> list[TaskSpec]:
-        """Return all that a worker publishes when it starts: the numbers of the named limits, and the specs."""
+        """Return all that a worker publishes when it starts: the numbers of the named limits, the rows of unique keys,
+        and the specs."""
         specs = self.specs()
         limits = {limit.name: limit for spec in specs for limit in spec.limits}
-        return [*(limit_row(limit) for limit in limits.values()), *specs]
+        uniques = {row.name: row for row in map(unique_row, specs) if row is not None}
+        return [*(limit_row(limit) for limit in limits.values()), *uniques.values(), *specs]

@@ -16,7 +16,7 @@ from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
 from rota.domain.run import NewRun, Run
 from rota.domain.schedule import Schedule, Tick
-from rota.domain.spec import LIMIT_ROW, TaskSpec
+from rota.domain.spec import TaskSpec
 from rota.engine.events import announce_unstarted
 from rota.engine.hooks import Hooks
 from rota.errors import RunNotFound, StoreError, StoreUnavailable
@@ -167,8 +167,8 @@ class Client:
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         reply = await self._send(lambda store: store.rows(kind, query))
-        if kind is TaskSpec and query.names is None:  # the rows of named limits are no tasks
-            return Reply(reply.now, [row for row in reply.items if LIMIT_ROW not in getattr(row, "name", "")])
+        if kind is TaskSpec and query.names is None:  # the rows of named limits and of unique keys are no tasks
+            return Reply(reply.now, [row for row in reply.items if " " not in getattr(row, "name", "")])
         return reply
 
     async def stats(self, minutes: int | None = 60) -> Reply[Stat]:

@@ -22,6 +22,7 @@ class Body(Struct, frozen=True, omit_defaults=True):
     member: Member | None = None
     headers: dict[str, str] | None = None
     on_end: tuple[Callback, ...] = ()
+    unique_in: str | None = None
 
 
 _ORIGIN, _POLICY = Origin(), Policy()
@@ -82,6 +83,14 @@ def with_on_end(encoded: bytes, on_end: tuple[Callback, ...]) -> bytes:
     """Return the body with callbacks. Fields of a newer version are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])
     fields["on_end"] = Raw(_encoder.encode(on_end))
+    return _encoder.encode(fields)
+
+
+def with_unique_in(encoded: bytes, name: str) -> bytes:
+    """Return the body with the name under which the task of the run shares its unique keys. Fields of a newer version
+    are kept."""
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["unique_in"] = Raw(_encoder.encode(name))
     return _encoder.encode(fields)
 
 

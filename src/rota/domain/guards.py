@@ -1,5 +1,6 @@
 """Guards: rules that the store checks in the transaction that admits a run."""
 
+from datetime import timedelta
 from typing import Literal
 
 from msgspec import Struct
@@ -17,6 +18,12 @@ Meeting = Join | Literal["wait", "replace", "full"]
 arguments of the tick. If the queued equal was called before, `wait` lets the run of the tick wait for its end, and
 `replace` cancels it. `replace` also asks an equal that runs to stop; the run of the tick waits for its end. `full`
 refuses the newcomer because its place in a buffer is taken."""
+
+
+class Sliding(Struct, frozen=True):
+    """For `within=`: a window of so many seconds that begins anew with every submit of the key, also a refused one."""
+
+    seconds: float | int | timedelta
 
 
 class Cooldown(Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -40,6 +47,12 @@ class Guards(Struct, frozen=True, omit_defaults=True):
     """If another run of the unique key is running, wait for its end."""
     marks: bool = False
     """Write a mark although the guards of this run read none: other runs of the task read it."""
+    within: float | None = None
+    """With `unique="done"`: a success refuses a new run for so many seconds, counted from the accepted submit."""
+    sliding: bool = False
+    """Count `within` from the last submit of the key instead, also if it was refused."""
+    unique_in: str | None = None
+    """The name under which several tasks share their unique keys."""
 
     @property
     def reads_marks(self) -> bool:
@@ -47,11 +60,16 @@ class Guards(Struct, frozen=True, omit_defaults=True):
 
 
 class Mark(Struct, frozen=True):
-    """What a store remembers of a (task, key): the last success, the last end, and the failed runs in a row."""
+    """What a store remembers of a (task, key): the last success, the last end, and the failed runs in a row.
+
+    The mark of a row of unique keys (`spec.unique_row`) has other meanings: `succeeded_at` is when the last run of the
+    key was accepted, `finished_at` from when its window counts, and `holder` the task and id of that run.
+    """
 
     succeeded_at: float | None = None
     finished_at: float | None = None
     failures: int = 0
+    holder: str | None = None
 
 
 def cooldown_reason(cooldowns: tuple[Cooldown, ...], mark: Mark | None, now: float) -> Reason | None:

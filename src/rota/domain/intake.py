@@ -13,7 +13,7 @@ from rota.domain import codec
 from rota.domain.activity import DAY, Breaker
 from rota.domain.decision import Reason
 from rota.domain.ended import with_callbacks
-from rota.domain.guards import Cooldown, Guards, Unique
+from rota.domain.guards import Cooldown, Guards, Sliding, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
 from rota.domain.keys import check_key, check_queue, digest
@@ -29,6 +29,7 @@ from rota.domain.tuning import Retention, check_retention
 
 PRIORITY = 100
 NAME_LIMIT = 200
+SHARED_LIMIT = 100
 BUFFER_LIMIT = 1000
 TIMES_LIMIT = 1_000_000
 FIRST_DAY, LAST_DAY = 0.0, 253_402_300_799.0  # 1970 to 9999, what datetime can show
@@ -90,11 +91,14 @@ def new_run(
     if options.unique is not None:
         guards = replace(guards, unique=check_unique(options.unique))
     key = None if options.key is None else check_key(options.key)
+    body = codec.encode(args, Origin(options.origin), policy, headers=headers)
+    if guards.unique_in is not None and guards.unique is not None:
+        body = codec.with_unique_in(body, guards.unique_in)
     return NewRun(
         id=id if options.id is None else check_own_id(options.id),
         fingerprint=None if options.id is None else fingerprint(task, args),
         task=check_name(task),
-        body=codec.encode(args, Origin(options.origin), policy, headers=headers),
+        body=body,
         key=key,
         unique_key=(key or digest(args)) if guards.unique else None,
         guards=guards,
@@ -134,7 +138,7 @@ def _guards_of(run: Run) -> Guards:
     """Return the guards of a retry: it has the unique key of the run it repeats, and writes the same mark."""
     if run.unique_key is None:
         return Guards(marks=run.writes_mark)
-    return Guards(unique="active", join="refuse", marks=run.writes_mark)
+    return Guards(unique="active", join="refuse", marks=run.writes_mark, unique_in=run.unique_in)
 
 
 class Timed(Struct, frozen=True, kw_only=True):
@@ -185,6 +189,10 @@ def new_schedule(
     if timed.once is not None and timed.overlap is not None:
         raise ValueError("once= says already that a period has one run; leave out overlap=")
     overlap = check_overlap(timed.overlap, timed.catch_up, run.guards)
+    if run.guards.unique_in is not None and overlap != "skip":
+        raise ValueError(
+            f"unique_in={run.guards.unique_in!r} keeps runs out; overlap={overlap!r} lets them wait or come"
+        )
     check_counts(timed)
     start = None if timed.start is None else instant(timed.start, "start")
     end = None if timed.end is None else instant(timed.end, "end")
@@ -241,7 +249,7 @@ def check_overlap(overlap: Overlap | None, catch_up: object, guards: Guards = Gu
         )
     if overlap is not None:
         return overlap
-    if guards.unique == "done":
+    if guards.unique == "done" and guards.within is None:
         raise ValueError(
             "unique='done' lets a schedule run once and never again; leave it out, or say overlap= as well"
         )
@@ -311,6 +319,30 @@ def check_unique(unique: object) -> Unique:
     if unique not in ("queued", "active", "done"):
         raise ValueError(f"unique={unique!r}: choose 'queued', 'active' or 'done'")
     return unique
+
+
+def window_of(within: "Span | Sliding | None", unique: Unique | None) -> tuple[float | None, bool]:
+    """Return the seconds of a window, and whether it is a sliding one."""
+    if within is None:
+        return None, False
+    span = within.seconds if isinstance(within, Sliding) else within
+    value = seconds(span, "within")
+    if value == 0:
+        raise ValueError("within=0 remembers no success; leave out within= and say unique='active'")
+    if unique != "done":
+        raise ValueError(f"within= says how long a success keeps out others: write unique='done', not {unique!r}")
+    return value, isinstance(within, Sliding)
+
+
+def check_unique_in(name: object, unique: Unique | None) -> str | None:
+    """Return the name under which tasks share their unique keys."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not 0 < len(name) <= SHARED_LIMIT or not name.isprintable() or " " in name:
+        raise ValueError(f"unique_in={name!r}: 1 to {SHARED_LIMIT} printable characters without spaces")
+    if unique not in ("active", "done"):
+        raise ValueError(f"unique_in={name!r} needs unique='active' or unique='done', not {unique!r}")
+    return name
 
 
 @lru_cache(maxsize=4096)

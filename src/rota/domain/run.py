@@ -24,6 +24,10 @@ def after(now: float, seconds: float) -> float:
 DEFAULT_QUEUE = "default"
 """The queue of a run whose submit, schedule and task name none. Stores keep nothing for it."""
 
+UNIQUE_ROW, WINDOW_ROW = "unique ", "window "
+"""The marks of shared unique keys, and of the windows of one task, belong to a task of this name and the name that the
+tasks share, or the name of the task. No task can have such a name, because the name of a task has no space."""
+
 FAR_AHEAD = 3600.0
 """A clock that is more seconds ahead than this is taken for wrong."""
 
@@ -206,6 +210,7 @@ class Run(RunHead, frozen=True, gc=False):
     body: bytes = b""
     headers: dict[str, str] = {}
     on_end: tuple[Callback, ...] = ()
+    unique_in: str | None = None
 
     @property
     def lease(self) -> "Lease":
@@ -253,6 +258,17 @@ class NewRun(Struct, frozen=True, kw_only=True, gc=False):
     def cooldowns(self) -> tuple[Cooldown, ...]:
         """The cooldowns to store with a run that waits behind another run of its key; else none."""
         return self.guards.cooldowns if self.guards.behind and self.needs else ()
+
+    @property
+    def unique_row(self) -> str | None:
+        """The row of unique keys that judges the run beside the holders of its key: that of the name under which tasks
+        share their keys, or that of the window of its task. Most runs have none."""
+        guards = self.guards
+        if self.unique_key is None or guards.unique is None or guards.unique == "queued":
+            return None
+        if guards.unique_in is not None:
+            return f"{UNIQUE_ROW}{guards.unique_in}"
+        return f"{WINDOW_ROW}{self.task}" if guards.unique == "done" and guards.within is not None else None
 
     @property
     def writes_mark(self) -> bool:

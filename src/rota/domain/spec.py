@@ -9,7 +9,7 @@ from rota.domain.activity import Activity
 from rota.domain.guards import Guards
 from rota.domain.period import Period
 from rota.domain.policy import Limit, Policy, Rate, Share
-from rota.domain.run import DEFAULT_QUEUE, Callback
+from rota.domain.run import DEFAULT_QUEUE, UNIQUE_ROW, WINDOW_ROW, Callback
 from rota.domain.tuning import Retention
 from rota.domain.user_key import UserKey
 
@@ -22,9 +22,27 @@ LIMIT_ROW = "limit "
 task can have such a name, because the name of a task has no space."""
 
 
+ACTIVE_MEMORY = 400 * 86_400.0
+"""Seconds for which a store remembers which of several tasks got a run of a shared unique key."""
+
+
 def limit_row(limit: Limit) -> "TaskSpec":
     """Return the row that has the number of a named limit."""
     return TaskSpec(f"{LIMIT_ROW}{limit.name}", limit=Limit(limit.total))
+
+
+def unique_row(spec: "TaskSpec") -> "TaskSpec | None":
+    """Return the row that says for how long the marks of shared unique keys, or of the windows of a task, are kept.
+
+    None if the task has neither.
+    """
+    guards = spec.guards
+    if guards.unique_in is None and guards.within is None:
+        return None
+    name = f"{WINDOW_ROW}{spec.name}" if guards.unique_in is None else f"{UNIQUE_ROW}{guards.unique_in}"
+    if guards.within is None and guards.unique == "done":
+        return TaskSpec(name, guards=Guards(unique="done"))
+    return TaskSpec(name, memory=ACTIVE_MEMORY if guards.within is None else guards.within)
 
 
 def limited_by(specs: "Iterable[TaskSpec]", rows: Sequence[str]) -> list[str]:

@@ -91,7 +91,22 @@ PARTS: dict[str, tuple[type[Struct], type[Struct]]] = {
 
 
 CODE_ONLY = frozenset(
-    {"name", "aliases", "executor", "key", "unique", "join", "fail_on", "middleware", "start", "end", "once", "expect"}
+    {
+        "name",
+        "aliases",
+        "executor",
+        "key",
+        "unique",
+        "within",
+        "unique_in",
+        "join",
+        "fail_on",
+        "middleware",
+        "start",
+        "end",
+        "once",
+        "expect",
+    }
     | {"on_success", "on_failure", "on_cancel", "buffer", "times", "breaker", "share"}
 )
 """The options of `@app.task(...)` that an operator cannot change: they belong to what the function does, or name other

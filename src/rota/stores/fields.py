@@ -157,6 +157,9 @@ PUT = (
     PutField("fingerprint", "text", attrgetter("fingerprint")),
     PutField("callbacks", "list", attrgetter("callbacks"), ()),
     PutField("share", "text", attrgetter("share"), plain=True),
+    PutField("unique_row", "text", attrgetter("unique_row")),
+    PutField("within", "float", attrgetter("guards.within")),
+    PutField("sliding", "flag", attrgetter("guards.sliding"), False),
 )
 
 KEPT = tuple(

@@ -14,9 +14,10 @@ MARK_MEMORY = 8 * 86_400.0
 def mark_memory(spec: TaskSpec) -> float:
     """Return for how many seconds the marks of a task are kept: as long as a guard of the task may read them."""
     guards = spec.guards if spec.activity is None else touch_guards(spec.activity, spec.guards)
-    if guards.unique == "done" or spec.guards.unique == "done":
+    own = spec.guards
+    if own.unique == "done" and (own.within is None or own.sliding):
         return math.inf
-    return max([MARK_MEMORY + spec.memory, *(rule.seconds for rule in guards.cooldowns)])
+    return max([MARK_MEMORY + spec.memory, own.within or 0.0, *(rule.seconds for rule in guards.cooldowns)])
 
 
 def over(schedule: Schedule, before: float) -> bool:

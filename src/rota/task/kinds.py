@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from rota.domain.activity import Activity, Breaker
+from rota.domain.guards import Sliding
 from rota.domain.kinds import FLAG, Kind, check_options, instance_of, is_number, is_text, is_whole, members, optional
 from rota.domain.policy import Limit, Rate, Retry, Share
 from rota.domain.text import did_you_mean
@@ -67,6 +68,11 @@ TASK: dict[str, Kind] = {
         optional(instance_of(str, UserKey)),
         'a template such as key="{path}", a UserKey(), or None for no key',
     ),
+    "within": Kind(
+        optional(lambda value: _is_span(value) or isinstance(value, Sliding)),
+        f"{SPAN}, a Sliding(600), or None for no end",
+    ),
+    "unique_in": Kind(optional(is_text), "a name that tasks share, or None"),
     "max_pending": Kind(optional(_is_count), "a whole number from 1, or None for no bound"),
     "limit": Kind(
         optional(lambda value: isinstance(value, Limit) or _are_limits(value)),

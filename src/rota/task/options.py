@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rota.domain.activity import Activity, Breaker
-from rota.domain.guards import Guards, Join, Unique
-from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique
+from rota.domain.guards import Guards, Join, Sliding, Unique
+from rota.domain.intake import Span, Timed, check_name, check_overlap, check_unique, check_unique_in, window_of
 from rota.domain.once import Once, check_once
 from rota.domain.policy import Limit, Lost, Rate, Retry, Share
 from rota.domain.results import FailOn, check_fail_on
@@ -55,6 +55,10 @@ class TaskOptions(TypedDict, total=False):
     """By what waiting runs take turns, as a template of arguments: `"{tenant}"`."""
     unique: Unique | None
     """Which other run of the same key a new run may not stand beside: `queued`, `active` or `done`."""
+    within: Span | Sliding | None
+    """With `unique="done"`: seconds for which a success keeps out others, counted from the accepted submit."""
+    unique_in: str | None
+    """The name under which tasks share their unique keys: a key is unique across all of them."""
     join: Join
     """What a submit does with the run that it may not stand beside: `keep`, `push`, `set` or `refuse`."""
     max_pending: int | None
@@ -125,9 +129,13 @@ def guards_of(options: TaskOptions) -> Guards:
     join = options.get("join", "keep")
     if join not in ("keep", "push", "set", "refuse"):
         raise ValueError(f"join={join!r}: choose keep, push, set or refuse")
-    unique = options.get("unique")
+    unique = None if options.get("unique") is None else check_unique(options.get("unique"))
+    within, sliding = window_of(options.get("within"), unique)
     return Guards(
-        unique=None if unique is None else check_unique(unique),
+        unique=unique,
+        within=within,
+        sliding=sliding,
+        unique_in=check_unique_in(options.get("unique_in"), unique),
         join=join,
         max_pending=options.get("max_pending"),
         marks=options.get("activity") is not None or options.get("expect") is not None,
@@ -157,6 +165,8 @@ def check_together(options: TaskOptions, fn: Callable[..., Any]) -> None:
     for alias in options.get("aliases", ()):
         check_name(alias)
     check_overlap(options.get("overlap"), options.get("catch_up", "latest"))
+    if options.get("unique_in") is not None and (options.get("activity") or options.get("key") is None):
+        raise ValueError('unique_in= needs key=, e.g. key="{invoice}", and goes with no activity=')
     _check_once(options)
     if options.get("schedule") is None and timed_by(options) != Timed():
         raise ValueError(

@@ -61,6 +61,8 @@ class Evidence(Struct, frozen=True):
     first: Run | None = None
     trail: Sequence[Awaited] = ()
     done: Mapping[tuple[Reason, str], MarkRow] = {}
+    holders: Mapping[str, str] = {}
+    """If the task shares its unique keys: the task of each run that decisions name."""
     shared: Sequence[Shared] = ()
     beside: Sequence[Run] = ()
     """If `first` has a share: the queued runs of the task that are due for longest, of all shares."""
@@ -163,6 +165,7 @@ async def gather(store: Reads, task: str, key: str | None, run: Run | None = Non
         first=first,
         trail=[] if first is None else await follow(store, first),
         done=await _done(store, decisions),
+        holders=await _holders(store, decisions) if specs and specs[0].guards.unique_in else {},
         shared=await _shared(store, specs[0], depths) if specs else [],
         beside=await _beside(store, first),
     )
@@ -176,6 +179,11 @@ async def _beside(store: Reads, first: Run | None) -> Sequence[Run]:
         return (await store.runs(query)).runs
     except InvalidOptions:  # too many wait to be sorted: the last arrivals, in their order
         return (await store.runs(replace(query, order="created"))).runs[::-1]
+
+
+async def _holders(store: Reads, decisions: Sequence[DecisionCount]) -> dict[str, str]:
+    ids = [row.run for row in decisions[:DECISIONS_SHOWN] if row.run]
+    return {run.id: run.task for run in (await store.runs(RunQuery(ids=ids))).runs} if ids else {}
 
 
 async def _done(store: Reads, decisions: Sequence[DecisionCount]) -> dict[tuple[Reason, str], MarkRow]:

@@ -255,7 +255,15 @@ def about_decisions(seen: Evidence) -> Iterator[Fact]:
 def _explained(row: DecisionCount, seen: Evidence) -> str:
     done = seen.done.get((row.reason, row.key), MarkRow(row.task, row.key, None))
     done_at = None if done.mark is None else done.mark.succeeded_at
+    holder = seen.holders.get(row.run or "")
     match row.reason:
+        case Reason.ALREADY_QUEUED | Reason.ALREADY_RUNNING | Reason.ALREADY_DONE if holder not in (None, row.task):
+            undo = (
+                f"; `rota marks clear {holder} {row.key}` lets it run again"
+                if row.reason is Reason.ALREADY_DONE
+                else ""
+            )
+            return f"; run {row.run} of {holder} has the key{undo}"
         case Reason.ALREADY_DONE if done_at is None:
             return "; it was reset since, so that it may run again"
         case Reason.ALREADY_DONE:

@@ -14,7 +14,7 @@ from rota.store import Fired, Plan
 from rota.stores.book import Book, CountedDecision
 from rota.stores.events import record, record_other
 from rota.stores.idle import Arrival
-from rota.stores.ledger import holds
+from rota.stores.ledger import holds, uniques
 
 
 def put(book: Book, runs: Sequence[NewRun], plan: Plan | None = None) -> list[Decision]:
@@ -103,6 +103,7 @@ def _admit(book: Book, new: NewRun) -> Decision:
     if not enabled:
         return Decision(new.id, Reason.DISABLED)
     if guarded and (refusal := _refusal(book, new)) is not None:  # a refusal is falsy
+        uniques.slide(book, new, refusal.reason)
         return refusal
     if full and book.full():  # a guard may have ended a late run
         return Decision(new.id, Reason.QUEUE_FULL)
@@ -117,6 +118,8 @@ def _admit(book: Book, new: NewRun) -> Decision:
         new = replace(new, needs=holds.unmet(book, needs))
         parked = parked and not new.needs
     book.add(new, due_at, parked)
+    if guarded:
+        uniques.remember(book, new)
     if new.callbacks:
         book.keep_callbacks(new.id, new.callbacks)
     if new.fingerprint is not None:
@@ -130,6 +133,8 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     """Check the guards of `new`: the decision if it is refused or joins a run; None if it is to be added."""
     guards = new.guards
     if guards.unique and new.unique_key is not None:
+        if (refusal := uniques.held_by_other(book, new)) is not None:
+            return refusal
         holders = holds.holders(book, new.task, new.unique_key)
         waiting = [run for run in holders if run.state is not State.RUNNING]
         if waiting:  # if two wait, one was tried and the other waits for its end: the untried run is joined
@@ -142,8 +147,8 @@ def _refusal(book: Book, new: NewRun) -> Decision | None:
     if not guards.reads_marks and guards.max_pending is None:
         return None
     mark = book.mark(new.task, new.unique_key or new.key or "")
-    if guards.unique == "done" and mark.succeeded_at is not None:
-        return Decision(new.id, Reason.ALREADY_DONE)
+    if guards.unique == "done" and (run := uniques.done_by(book, new, mark)) is not None:
+        return Decision(run, Reason.ALREADY_DONE)
     if reason := cooldown_reason(guards.cooldowns, mark, book.now):
         return Decision(new.id, reason)
     if guards.max_pending is not None and book.pending(new.task, guards.max_pending) >= guards.max_pending:

@@ -26,4 +26,5 @@ def fields_of(body: bytes) -> dict[str, Any]:
         "body": body,
         "headers": read.headers or {},
         "on_end": read.on_end,
+        "unique_in": read.unique_in,
     }

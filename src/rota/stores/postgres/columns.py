@@ -225,6 +225,7 @@ def of_marks(edits: Sequence[MarkRow]) -> list[Column]:
         [mark.succeeded_at for mark in marks],
         [mark.finished_at for mark in marks],
         [mark.failures for mark in marks],
+        [mark.holder for mark in marks],
     ]
 
 

@@ -129,7 +129,8 @@ class Rows(Struct, frozen=True):
 
 
 def _mark(row: Record) -> MarkRow:
-    return MarkRow(row["task"], row["key"], Mark(row["succeeded_at"], row["finished_at"], row["failures"]))
+    mark = Mark(row["succeeded_at"], row["finished_at"], row["failures"], row["holder"])
+    return MarkRow(row["task"], row["key"], mark)
 
 
 def _decision_count(row: Record) -> DecisionCount:

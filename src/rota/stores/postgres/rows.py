@@ -51,7 +51,7 @@ def read_run(row: Iterable[Any]) -> Run:
         values[place] = blank if values[place] is None else read(values[place])
     known = codec.decode_or_blank(body)
     values += (bytes(known.args), known.origin or _ORIGIN, known.policy or _POLICY, known.member, body)
-    values += (known.headers or {}, known.on_end)
+    values += (known.headers or {}, known.on_end, known.unique_in)
     return Run(*values)
 
 

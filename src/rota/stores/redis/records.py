@@ -160,6 +160,7 @@ def read_run(id: bytes, text: bytes, lease_text: bytes | None, body: bytes | Non
         member=read.member,
         headers=read.headers or {},
         on_end=read.on_end,
+        unique_in=read.unique_in,
     )
 
 
@@ -194,6 +195,7 @@ def _first_claimed(id: str, record: Any, lease: _Lease, stored: bytes, read: cod
         body=stored,
         headers=read.headers or {},
         on_end=read.on_end,
+        unique_in=read.unique_in,
     )
 
 

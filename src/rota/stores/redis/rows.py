@@ -74,6 +74,7 @@ class MarkFields(Struct, frozen=True, array_like=True):
     succeeded_at: Instant
     finished_at: Instant
     failures: int
+    holder: Text = False
 
 
 class DecisionRow(Struct, frozen=True, array_like=True):
@@ -161,14 +162,14 @@ def mark_item(edit: MarkRow) -> list[Any]:
     if mark is None:
         return [edit.task, edit.key]
     instants = [False if value is None else value for value in (mark.succeeded_at, mark.finished_at)]
-    return [edit.task, edit.key, *instants, mark.failures]
+    fields = [edit.task, edit.key, *instants, mark.failures]
+    return fields if mark.holder is None else [*fields, mark.holder]
 
 
 def read_mark(text: bytes) -> MarkRow:
     row = _marks.decode(text)
-    return MarkRow(
-        row.task, row.key, Mark(instant_or_none(row.succeeded_at), instant_or_none(row.finished_at), row.failures)
-    )
+    instants = instant_or_none(row.succeeded_at), instant_or_none(row.finished_at)
+    return MarkRow(row.task, row.key, Mark(*instants, row.failures, text_or_none(row.holder)))
 
 
 def read_decision_count(text: bytes) -> DecisionCount:

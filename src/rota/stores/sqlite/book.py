@@ -407,12 +407,12 @@ class SqliteBook(SqliteGates):
         self._decisions[name] = (*name, count, self.now, made.run, made.note, made.by)
 
     def mark(self, task: str, key: str) -> Mark:
-        query = "SELECT json_array(succeeded_at, finished_at, failures) FROM marks WHERE task = ? AND key = ?"
+        query = "SELECT json_array(succeeded_at, finished_at, failures, holder) FROM marks WHERE task = ? AND key = ?"
         found = self._tx.one(query, task, key)
         return Mark() if found is None else Mark(*msgspec.json.decode(found))
 
     def put_mark(self, task: str, key: str, mark: Mark) -> None:
-        self._tx.execute(sql.PUT_MARK, task, key, mark.succeeded_at, mark.finished_at, mark.failures)
+        self._tx.execute(sql.PUT_MARK, task, key, mark.succeeded_at, mark.finished_at, mark.failures, mark.holder)
 
     def drop_mark(self, task: str, key: str) -> None:
         self._tx.execute("DELETE FROM marks WHERE task = ? AND key = ?", task, key)

@@ -70,7 +70,8 @@ SELECT json_group_array(json_array(id, schedule)) FROM (
 """
 MARKS = f"""
 SELECT json_group_array(json_object('task', task, 'key', key, 'mark',
-    json_object('succeeded_at', succeeded_at, 'finished_at', finished_at, 'failures', failures)))
+    json_object('succeeded_at', succeeded_at, 'finished_at', finished_at, 'failures', failures,
+    'holder', holder)))
 FROM (SELECT * FROM marks WHERE {_ABOUT} ORDER BY task, key LIMIT :limit)
 """
 DECISIONS = f"""

@@ -115,7 +115,7 @@ _RESULT, _SAVED = (RunHead.__struct_fields__.index(name) for name in ("result", 
 def _run(row: _RunRow) -> Run:
     body = codec.decode_or_blank(row.body)
     bulk = [bytes(body.args), body.origin or Origin(), body.policy or Policy(), body.member, row.body.encode()]
-    values: list[Any] = [*astuple(row.head), *bulk, body.headers or {}, body.on_end]
+    values: list[Any] = [*astuple(row.head), *bulk, body.headers or {}, body.on_end, body.unique_in]
     values[_RESULT] = None if row.result is None else row.result.encode()
     values[_SAVED] = None if row.saved is None else row.saved.encode()
     return Run(*values)

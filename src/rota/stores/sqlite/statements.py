@@ -202,8 +202,8 @@ ALL_SPECS = "SELECT json_group_array(json_array(name, spec)) FROM specs"
 PUT_SPEC = "INSERT INTO specs (name, spec) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET spec = ?2"
 
 PUT_MARK = """
-INSERT INTO marks (task, key, succeeded_at, finished_at, failures) VALUES (?1, ?2, ?3, ?4, ?5)
-ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failures = ?5
+INSERT INTO marks (task, key, succeeded_at, finished_at, failures, holder) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (task, key) DO UPDATE SET succeeded_at = ?3, finished_at = ?4, failures = ?5, holder = ?6
 """
 
 PUT_RATE = """

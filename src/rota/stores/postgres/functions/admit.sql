@@ -39,6 +39,12 @@ CREATE OR REPLACE FUNCTION replaced_attempts(holder queue, now float8) RETURNS t
             || '}') END
 $$;
 
+-- The run whose success keeps `new` out: see done_by.
+CREATE OR REPLACE FUNCTION done_run(new incoming, now float8) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN done_by(new, (SELECT m.succeeded_at FROM marks m WHERE m.task = new.task AND m.key = new.unique_key), now);
+END $$;
+
 -- Return a refusal because of the mark of the key or of the number of waiting runs; NULL if the run is admitted.
 CREATE OR REPLACE FUNCTION refusal(new incoming, now float8) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -49,7 +55,7 @@ BEGIN
     IF new.uniqueness = 'done' OR new.cooldowns IS NOT NULL THEN
         SELECT * INTO mark FROM marks m
         WHERE m.task = new.task AND m.key = coalesce(new.unique_key, new.key, '');
-        IF new.uniqueness = 'done' AND mark.succeeded_at IS NOT NULL THEN RETURN 'already_done'; END IF;
+        IF new.uniqueness = 'done' AND done_by(new, mark.succeeded_at, now) IS NOT NULL THEN RETURN 'already_done'; END IF;
         IF new.cooldowns IS NOT NULL AND mark.finished_at IS NOT NULL THEN
             FOR rule IN SELECT * FROM json_array_elements(new.cooldowns::json) LOOP
                 IF mark.failures >= (rule ->> 0)::integer AND now < mark.finished_at + (rule ->> 1)::float8 THEN
@@ -197,6 +203,11 @@ BEGIN
         reason := 'disabled';
         RETURN;
     END IF;
+    IF new.unique_row IS NOT NULL THEN
+        SELECT h.run, h.reason INTO run, reason FROM held_by_other(new, now) h;
+        IF run IS NOT NULL THEN RETURN; END IF;
+        run := new.id;
+    END IF;
     LOOP
         IF new.unique_key IS NOT NULL THEN
             -- If two runs of the key wait, the first was tried and is `ahead`, and the second waits for the end of the first:
@@ -242,6 +253,7 @@ BEGIN
             END IF;
         END IF;
         reason := refusal(new, now);
+        IF reason = 'already_done' AND new.unique_row IS NOT NULL THEN run := done_run(new, now); END IF;
         IF reason IS NOT NULL THEN RETURN; END IF;
         reason := 'accepted';
         IF new.meeting = 'replace' THEN
@@ -279,6 +291,7 @@ BEGIN
         END IF;
         IF new.uniqueness = 'done' AND refusal(new, now) = 'already_done' THEN
             DELETE FROM queue WHERE id = new.id;
+            run := done_run(new, now);
             reason := 'already_done';
             RETURN;
         END IF;

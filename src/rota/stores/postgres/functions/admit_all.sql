@@ -108,17 +108,18 @@ BEGIN
     -- Lock order: the runs are numbered (`arrived`) in the order of the batch, but they are admitted in the order of task and
     -- unique key: else two batches with the same keys would deadlock. So easy runs are admitted together only if no other run
     -- of the batch is between them in that order (a stretch). Runs of chains, and runs that share a key with them, are admitted
-    -- last and in the order of the batch: no other batch has their keys.
+    -- last and in the order of the batch: no other batch has their keys. So are runs whose keys several tasks share: lock_uniques
+    -- has locked these keys.
     IF cardinality(news) < 2 THEN
         places := ARRAY(SELECT generate_series(1, cardinality(news)));
         easies := ARRAY[false];
     ELSE
         SELECT array_agg(o.place), array_agg(o.easy) INTO places, easies FROM (
             SELECT n.ordinality::integer AS place, NOT n.chained AND n.cooldowns IS NULL AND n.max_pending IS NULL
-                       AND n.fingerprint IS NULL AND n.callbacks IS NULL
+                       AND n.fingerprint IS NULL AND n.callbacks IS NULL AND n.unique_row IS NULL
                        AND count(*) OVER (PARTITION BY n.id) = 1
                        AND (n.unique_key IS NULL OR count(*) OVER (PARTITION BY n.task, n.unique_key) = 1) AS easy
-            FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs))
+            FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs) OR i.unique_row LIKE 'unique %')
                               OVER (PARTITION BY i.task, i.unique_key, CASE WHEN i.unique_key IS NULL THEN i.id END) AS chained
                   FROM unnest(news) WITH ORDINALITY AS i) AS n
             ORDER BY n.chained, CASE WHEN NOT n.chained THEN n.task END COLLATE "C" NULLS FIRST,
@@ -142,6 +143,10 @@ BEGIN
         SELECT * INTO got FROM admit(new, now, arrived[place], cardinality(news) = 1);
         runs[place] := got.run;
         reasons[place] := got.reason;
+        IF new.unique_row IS NOT NULL THEN
+            PERFORM note_unique(new, got.reason = 'accepted' AND EXISTS (
+                SELECT FROM queue q WHERE q.id = new.id AND q.created_at = now), got.reason, now);
+        END IF;
         FOREACH due IN ARRAY got.dues LOOP
             -- a join may also give room to a run in another queue
             tasks := tasks || CASE got.reason WHEN 'joined' THEN any_lane(new.task)

@@ -15,7 +15,7 @@
 --                row of its id, so nobody waits for such a row
 --   3 specs      the gates of tasks, by name
 --   4 leases     by id
---   5 names      names of needs and groups of plans (lock_names), by bucket
+--   5 names      names of needs and groups of plans (lock_names), by bucket; then unique keys that tasks share (lock_uniques)
 --   6 queue      first rows that exist, by id; then new rows, by task and unique key. Exception: a verb that has locked the
 --                gate of a task may lock the parked runs of that task at any time
 --   7 marks      and rates; the lock on the gate of a task also protects the rates of the task
@@ -131,6 +131,7 @@ DECLARE
 BEGIN
     IF plan_group IS NULL AND wanted = '{}' AND cardinality(news) < 2 AND NOT coalesce(news[1].behind, false) AND NOT EXISTS (
         SELECT FROM queue q WHERE q.task = news[1].task AND q.unique_key = news[1].unique_key AND q.ahead) THEN
+        IF news[1].unique_row IS NOT NULL THEN PERFORM lock_uniques(news); END IF;
         RETURN;
     END IF;
     met := wanted || ARRAY(SELECT l.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
@@ -139,6 +140,7 @@ BEGIN
     IF met <> '{}' THEN PERFORM FROM leases l WHERE l.id = ANY(met) ORDER BY l.id FOR NO KEY UPDATE; END IF;
     IF plan_group IS NOT NULL THEN names := names || ('=' || plan_group); END IF;
     IF names <> '{}' THEN PERFORM lock_names(names, true); END IF;
+    PERFORM lock_uniques(news);
     met := wanted || ARRAY(SELECT q.id::text FROM unnest(news) AS n CROSS JOIN LATERAL (
                                SELECT q.id FROM queue q WHERE q.task = n.task AND q.unique_key = n.unique_key OFFSET 0) AS q
                            WHERE n.unique_key IS NOT NULL)

@@ -7,7 +7,7 @@
 -- as `settle` writes them. Race: see lock_names.
 CREATE OR REPLACE FUNCTION mark(
     me text, skew float8, seen float8, of_task text[], of_key text[], clears boolean[], succeededs float8[],
-    finisheds float8[], failures_ integer[], OUT now float8, OUT hinted text[], OUT answers boolean[]
+    finisheds float8[], failures_ integer[], holders_ text[], OUT now float8, OUT hinted text[], OUT answers boolean[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
@@ -23,22 +23,22 @@ BEGIN
     ORDER BY q.id FOR NO KEY UPDATE;
     now := now_of(skew, seen, true);
     answers := array_fill(true, ARRAY[cardinality(of_task)]); hinted := '{}';
-    FOR edit IN SELECT * FROM unnest(of_task, of_key, clears, succeededs, finisheds, failures_) WITH ORDINALITY
-                AS e (task, key, clear, succeeded_at, finished_at, failures, place)
+    FOR edit IN SELECT * FROM unnest(of_task, of_key, clears, succeededs, finisheds, failures_, holders_) WITH ORDINALITY
+                AS e (task, key, clear, succeeded_at, finished_at, failures, holder, place)
                 ORDER BY e.task COLLATE "C", e.key COLLATE "C", e.place LOOP
         SELECT * INTO known FROM marks m WHERE m.task = edit.task AND m.key = edit.key FOR UPDATE;
-        IF (known.succeeded_at, known.finished_at, coalesce(known.failures, 0))
-            IS NOT DISTINCT FROM (edit.succeeded_at, edit.finished_at, edit.failures) THEN
+        IF (known.succeeded_at, known.finished_at, coalesce(known.failures, 0), known.holder)
+            IS NOT DISTINCT FROM (edit.succeeded_at, edit.finished_at, edit.failures, edit.holder) THEN
             answers[edit.place] := false;
             CONTINUE;
         END IF;
         IF edit.clear THEN
             DELETE FROM marks m WHERE m.task = edit.task AND m.key = edit.key;
         ELSE
-            INSERT INTO marks (task, key, succeeded_at, finished_at, failures)
-            VALUES (edit.task, edit.key, edit.succeeded_at, edit.finished_at, edit.failures)
+            INSERT INTO marks (task, key, succeeded_at, finished_at, failures, holder)
+            VALUES (edit.task, edit.key, edit.succeeded_at, edit.finished_at, edit.failures, edit.holder)
             ON CONFLICT (task, key) DO UPDATE SET succeeded_at = excluded.succeeded_at,
-                finished_at = excluded.finished_at, failures = excluded.failures;
+                finished_at = excluded.finished_at, failures = excluded.failures, holder = excluded.holder;
             met := met || met_by(NULL, false, edit.finished_at IS NOT NULL, edit.task, edit.key, NULL)
                 || CASE WHEN edit.succeeded_at IS NOT NULL THEN ARRAY['+' || edit.task || ' ' || edit.key] END;
         END IF;

@@ -299,6 +299,7 @@ CREATE TABLE marks (
     succeeded_at float8,
     finished_at  float8,
     failures     integer NOT NULL,
+    holder       text,                             -- of a row of unique keys: see functions/uniques.sql
     PRIMARY KEY (task, key)
 );
 CREATE INDEX marks_old ON marks (task, finished_at);
@@ -390,7 +391,8 @@ CREATE TABLE listeners (
 CREATE TYPE incoming AS (
     id text, task text, key text, unique_key text, writes_mark boolean, priority smallint, delay float8, at float8,
     expires_after float8, expires_at float8, body bytea, uniqueness text, meeting text, max_wait float8, cooldowns text,
-    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text, callbacks text, share text
+    max_pending integer, needs text, behind boolean, grp text, queue text, fingerprint text, callbacks text, share text,
+    unique_row text, within float8, sliding boolean
 );
 
 -- A settlement of a claimed run, with the fields of SETTLEMENT in rota/stores/fields.py: see settle.

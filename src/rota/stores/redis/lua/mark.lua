@@ -6,7 +6,7 @@ local answer = { instant(now) }
 
 local function same(one, other)
   return one[M_SUCCEEDED_AT] == other[M_SUCCEEDED_AT] and one[M_FINISHED_AT] == other[M_FINISHED_AT]
-    and one[M_FAILURES] == other[M_FAILURES]
+    and one[M_FAILURES] == other[M_FAILURES] and (one[M_HOLDER] or false) == (other[M_HOLDER] or false)
 end
 
 local function mark(edit)

@@ -142,6 +142,7 @@ CREATE TABLE marks (
     succeeded_at REAL,
     finished_at  REAL,
     failures     INTEGER NOT NULL,
+    holder       TEXT,                         -- of a row of unique keys: see rota/stores/ledger/uniques.py
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
 

@@ -92,10 +92,57 @@ function admit.cooldown_reason(rules, mark)
   end
 end
 
+-- The row of unique keys of `item` (rota/stores/ledger/uniques.py), and the task and id of the run that has its key.
+function admit.unique_row(item)
+  local row = policies.mark_of(item[I_UNIQUE_ROW], item[I_UNIQUE_KEY])
+  local task, id = (row[M_HOLDER] or ""):match("^(%S+) (.*)$")
+  return row, task, id
+end
+
+-- Return the refusal because of an unfinished run of another task that shares the key of `item`.
+function admit.held_by_other(item)
+  local _, task, id = admit.unique_row(item)
+  local run = id and task ~= item[I_TASK] and book.get(id)
+  if not run or book.is_final(run) or holds.is_late(run) then return end
+  return id, run.state == "r" and "already_running" or "already_queued"
+end
+
+-- Return the run whose success keeps `item` out, or its own id if nobody knows that run. `mark` is that of its task.
+function admit.done_by(item, mark)
+  if not item[I_UNIQUE_ROW] then return mark[M_SUCCEEDED_AT] and item[I_ID] end
+  local row, task, id = admit.unique_row(item)
+  local other = task and task ~= item[I_TASK] and policies.mark_of(task, item[I_UNIQUE_KEY])
+  local done = math.max(mark[M_SUCCEEDED_AT] or 0, other and other[M_SUCCEEDED_AT] or 0)
+  if done == 0 or done < (row[M_SUCCEEDED_AT] or 0) then return end
+  if item[I_WITHIN] and now >= (row[M_FINISHED_AT] or done) + item[I_WITHIN] then return end
+  return id or item[I_ID]
+end
+
+-- `item` is accepted: it has its key now, and opens its window.
+function admit.remember_unique(item)
+  policies.put_mark({ item[I_UNIQUE_ROW], item[I_UNIQUE_KEY], now, now, 0, item[I_TASK] .. " " .. item[I_ID] })
+end
+
+local ARRIVED = { joined = true, already_queued = true, already_running = true, already_done = true }
+
+-- A submit of the key came and made no run: a sliding window counts from now.
+function admit.slide(item, reason)
+  if not (item[I_SLIDING] and item[I_UNIQUE_ROW] and ARRIVED[reason]) then return end
+  local row = admit.unique_row(item)
+  if row[M_FINISHED_AT] then
+    row[M_FINISHED_AT] = now
+    policies.put_mark(row)
+  end
+end
+
 -- Return a refusal, or the run that `item` joins; nothing if `item` is admitted.
 function admit.refusal(item)
   local task, unique = item[I_TASK], item[I_UNIQUE]
   if unique and item[I_UNIQUE_KEY] then
+    if item[I_UNIQUE_ROW] then
+      local run, reason = admit.held_by_other(item)
+      if run then return run, reason end
+    end
     local found = holds.holders(task, item[I_UNIQUE_KEY])
     local waiting -- if two wait, one was tried and the other waits for its end: the untried run is joined
     for _, run in ipairs(found) do
@@ -110,7 +157,8 @@ function admit.refusal(item)
   local cooldowns, most = item[I_COOLDOWNS], item[I_MAX_PENDING]
   if unique == "done" or cooldowns then
     local mark = policies.mark_of(task, item[I_UNIQUE_KEY] or item[I_KEY] or "")
-    if unique == "done" and mark[M_SUCCEEDED_AT] then return item[I_ID], "already_done" end
+    local done = unique == "done" and admit.done_by(item, mark)
+    if done then return done, "already_done" end
     local reason = cooldowns and admit.cooldown_reason(cooldowns, mark)
     if reason then return item[I_ID], reason end
   end
@@ -217,7 +265,10 @@ function admit.admit(item)
   if not enabled then return id, "disabled" end
   if guarded then
     local run, reason = admit.refusal(item)
-    if run then return run, reason end
+    if run then
+      admit.slide(item, reason)
+      return run, reason
+    end
   end
   if item[I_JOIN] == "replace" then admit.replace_holders(item) end
   local needs = item[I_NEEDS]
@@ -227,6 +278,7 @@ function admit.admit(item)
   local per_key, key = spec and spec[S_PER_KEY], item[I_KEY]
   local parked = per_key and key and due <= now and book.count(BUSY, "k" .. pair(task, key)) >= per_key
   admit.bring_in(item, needs, parked, due)
+  if item[I_UNIQUE_ROW] then admit.remember_unique(item) end
   if item[I_FINGERPRINT] then book.hput(IDS, id, item[I_FINGERPRINT]) end
   return id, "accepted"
 end
