@@ -22,6 +22,7 @@ from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
 from rota.stores.bounds import UNREADABLE
+from rota.stores.charts import merged
 from rota.stores.group_commit import GroupCommit
 from rota.stores.idle import Idle, arrival_of
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
@@ -262,7 +263,11 @@ class PostgresStore:
         bounds = [port.TOTAL, port.TOTAL] if minutes is None else [port.TOTAL + 1, LAST_MINUTE]
         now, found = await self._read(queries.STATS, "ORDER BY found.minute, found.task", bounds)
         first = port.TOTAL if minutes is None else int(now // 60) - minutes + 1
-        return port.Reply(now, [port.Stat(row["minute"], read_tally(row)) for row in found if row["minute"] >= first])
+        by_task: dict[tuple[int, str], port.Tally] = {}
+        for row in found:
+            name = row["minute"], row["task"]
+            by_task[name] = merged(by_task.get(name), read_tally(row))
+        return port.Reply(now, [port.Stat(at, tally) for (at, _), tally in by_task.items() if at >= first])
 
     async def runs(self, query: port.RunQuery) -> port.Page:
         query = possible_runs(query)

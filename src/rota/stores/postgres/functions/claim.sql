@@ -48,10 +48,12 @@ BEGIN
             (SELECT min(s.look_at) FROM schedules s WHERE s.look_at >= schedule_floor AND s.look_at IS NOT NULL)
             UNION ALL
             (SELECT least(
-                (SELECT min(r.opens_at) FROM rates r WHERE r.opens_at IS NOT NULL AND r.task = ANY(startable)),
-                (SELECT min(r.full_at - (s.rate_burst - 1) * s.rate_interval) FROM specs s JOIN rates r
-                 ON r.task = s.name AND r.key = '' WHERE s.name = ANY(due) AND NOT s.rate_per_key
-                 AND r.full_at - (s.rate_burst - 1) * s.rate_interval > now)))
+                (SELECT min(r.opens_at) FROM rates r
+                 WHERE r.opens_at >= floor_of(5::smallint, '', 0::smallint) AND r.task = ANY(startable)),
+                (SELECT min(f.full_at - (s.rate_burst - 1) * s.rate_interval)
+                 FROM specs s CROSS JOIN LATERAL full_at(s.name, '') AS f (full_at)
+                 WHERE s.name = ANY(due) AND NOT s.rate_per_key
+                 AND f.full_at - (s.rate_burst - 1) * s.rate_interval > now)))
         ) AS c WHERE c.at IS NOT NULL ORDER BY c.at
     LOOP
         IF (SELECT count(*) FROM unnest(others) AS o WHERE o <= coming) <= place THEN RETURN coming; END IF;
@@ -129,7 +131,7 @@ BEGIN
     INTO expiry_floor, lease_floor, schedule_floor;
     late := ARRAY(SELECT q.id FROM queue q
                   WHERE q.expires_at BETWEEN expiry_floor AND now AND q.hold <> 3 ORDER BY q.expires_at LIMIT {EXPIRED_AT_ONCE});
-    opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at <= now);
+    opened := ARRAY(SELECT DISTINCT r.task FROM rates r WHERE r.opens_at BETWEEN floor_of(5::smallint, '', 0::smallint) AND now);
     IF EXISTS (SELECT FROM specs s WHERE s.gated) THEN
         gates := lock_gates(opened
             || ARRAY(SELECT DISTINCT q.task::text FROM queue q WHERE q.id = ANY(late))
@@ -171,7 +173,7 @@ BEGIN
             SELECT s.ctid AS place, s.look_at FROM schedules s WHERE s.look_at BETWEEN schedule_floor AND now
             ORDER BY s.look_at LIMIT {DUE_SCHEDULES} FOR UPDATE SKIP LOCKED
         ), offered AS (
-            UPDATE schedules s SET look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.ctid = due.place
+            UPDATE schedules s SET change = s.change + 1, look_at = after(now, {OFFER_AGAIN}) FROM due WHERE s.ctid = due.place
             RETURNING s.id::text, as_json(s) AS json, due.look_at
         )
         SELECT 'schedule', o.id, o.json, (NULL::runs).* FROM offered o ORDER BY o.look_at;
@@ -222,7 +224,7 @@ RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     now float8 := now_of(skew, seen, true);
 BEGIN
-    UPDATE schedules SET look_at = greatest(after(claimed_at, seconds), now) WHERE id = ANY(ARRAY(
-        SELECT s.id FROM schedules s WHERE s.id = ANY(ids) AND s.look_at = after(claimed_at, {OFFER_AGAIN})
-        ORDER BY s.id FOR UPDATE));
+    PERFORM lock_schedules(ids);
+    UPDATE schedules s SET change = s.change + 1, look_at = greatest(after(claimed_at, seconds), now)
+    WHERE s.ctid = ANY(ARRAY(SELECT schedule_place(i) FROM unnest(ids) AS i)) AND s.look_at = after(claimed_at, {OFFER_AGAIN});
 END $$;

@@ -115,16 +115,17 @@ CREATE OR REPLACE FUNCTION control_schedule(
 ) LANGUAGE plpgsql AS $$
 BEGIN
     IF command IN ('cancel', 'drop') THEN
-        DELETE FROM schedules s WHERE s.id = which RETURNING s.task, s.key INTO of_task, of_key;
+        DELETE FROM schedules s WHERE s.ctid = schedule_place(which) RETURNING s.task, s.key INTO of_task, of_key;
+        IF FOUND THEN DELETE FROM schedule_ids WHERE id = which; END IF;
     ELSIF command = 'pause' THEN
-        UPDATE schedules s SET paused = true, note = new_note, version = s.version + 1, look_at = NULL
-        WHERE s.id = which AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
+        UPDATE schedules s SET change = s.change + 1, paused = true, note = new_note, version = s.version + 1, look_at = NULL
+        WHERE s.ctid = schedule_place(which) AND NOT s.paused RETURNING s.task, s.key INTO of_task, of_key;
     ELSE
-        UPDATE schedules s SET paused = false, note = new_note, version = s.version + 1, since = now,
+        UPDATE schedules s SET change = s.change + 1, paused = false, note = new_note, version = s.version + 1, since = now,
             look_at = CASE WHEN s.fires_at IS NOT NULL THEN greatest(s.fires_at, now) END
-        WHERE s.id = which AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
+        WHERE s.ctid = schedule_place(which) AND s.paused RETURNING s.task, s.key, s.fires_at INTO of_task, of_key, due;
     END IF;
-    changed := FOUND::integer;
+    changed := (of_task IS NOT NULL)::integer;
 END $$;
 
 -- Apply a command to each of `subjects`, which are runs, tasks or schedules (`about`). An answer is the number of changes.
@@ -157,7 +158,7 @@ BEGIN
         END IF;
         PERFORM FROM specs s WHERE s.name = ANY(subjects) ORDER BY s.name FOR UPDATE;
     ELSE
-        PERFORM FROM schedules s WHERE s.id = ANY(subjects) ORDER BY s.id FOR UPDATE;
+        PERFORM lock_schedules(subjects);
     END IF;
     now := now_of(skew, seen, true);
     answers := '{}'; touched := '{}';

@@ -53,27 +53,32 @@ BEGIN
         new.version := 1; new.since := now; new.paused := false; new.note := NULL; new.made := 0; new.recent := '{}'; new.last_at := NULL;
     END IF;
     IF NOT new.paused AND new.fires_at IS NOT NULL THEN new.look_at := greatest(new.fires_at, now); END IF;
-    INSERT INTO schedules SELECT new.* ON CONFLICT DO NOTHING;
+    INSERT INTO schedule_ids VALUES (new.id) ON CONFLICT DO NOTHING;
     IF FOUND THEN
+        new.change := floor(now * {PER_SECOND})::bigint;  -- above the dead versions of a schedule that had this id
+        INSERT INTO schedules SELECT new.*;
         answer := 'added'; due := new.look_at;
         RETURN;
     END IF;
-    SELECT * INTO known FROM schedules WHERE id = new.id FOR UPDATE;
+    SELECT s.* INTO known FROM schedules s WHERE s.id = new.id ORDER BY s.change DESC LIMIT 1 FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'schedule % was removed meanwhile', new.id USING ERRCODE = 'serialization_failure';
+    END IF;
     IF known.owner <> new.owner THEN
         answer := 'taken';
     ELSIF known.times = new.times AND known.declared = new.declared THEN
         answer := 'unchanged';
     ELSIF known.times = new.times THEN
         answer := 'changed';
-        UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, version = known.version + 1,
-            look_at = CASE WHEN NOT paused AND fires_at IS NOT NULL THEN greatest(fires_at, now) END
-        WHERE id = new.id RETURNING look_at INTO due;
+        UPDATE schedules SET change = known.change + 1, task = new.task, key = new.key, declared = new.declared,
+            version = known.version + 1, look_at = CASE WHEN NOT paused AND fires_at IS NOT NULL THEN greatest(fires_at, now) END
+        WHERE id = new.id AND change = known.change RETURNING look_at INTO due;
     ELSE
         answer := 'changed';
-        UPDATE schedules SET task = new.task, key = new.key, declared = new.declared, times = new.times,
+        UPDATE schedules SET change = known.change + 1, task = new.task, key = new.key, declared = new.declared, times = new.times,
             anchor = new.anchor, next_at = new.next_at, fires_at = new.fires_at, version = known.version + 1, since = now, made = 0,
             look_at = CASE WHEN NOT paused AND new.fires_at IS NOT NULL THEN greatest(new.fires_at, now) END
-        WHERE id = new.id RETURNING look_at INTO due;
+        WHERE id = new.id AND change = known.change RETURNING look_at INTO due;
     END IF;
 END $$;
 
@@ -90,14 +95,14 @@ DECLARE
 BEGIN
     FOR item IN SELECT * FROM unnest(names, owners, declareds, times_) AS i (name, owner, declared, times)
                 WHERE i.declared IS NOT NULL LOOP
-        SELECT * INTO known FROM schedules s WHERE s.id = item.name;
+        SELECT * INTO known FROM schedules s WHERE s.id = item.name ORDER BY s.change DESC LIMIT 1;
         done := done AND FOUND AND known.owner = item.owner AND known.declared = item.declared AND known.times = item.times;
         taken := taken OR (known.id IS NOT NULL AND known.owner <> item.owner);
     END LOOP;
-    IF done AND NOT EXISTS (SELECT FROM schedules s WHERE s.id = ANY(dropped)) THEN RETURN 'unchanged'; END IF;
+    IF done AND NOT EXISTS (SELECT FROM schedule_ids s WHERE s.id = ANY(dropped)) THEN RETURN 'unchanged'; END IF;
     IF taken THEN RETURN 'taken'; END IF;
     FOR item IN SELECT * FROM unnest(versioned, expected) AS i (name, version) LOOP
-        SELECT * INTO known FROM schedules s WHERE s.id = item.name;
+        SELECT * INTO known FROM schedules s WHERE s.id = item.name ORDER BY s.change DESC LIMIT 1;
         IF coalesce(known.version, 0) <> item.version THEN RETURN 'conflict'; END IF;
     END LOOP;
     RETURN NULL;
@@ -125,7 +130,7 @@ DECLARE
 BEGIN
     -- Lock order: schedules (2) by id, then specs (3) by name, then leases (4) by id. Two apps that start at the same time add
     -- the same rows, so new rows are added in that order too. An item that is declared twice is declared in the order given.
-    PERFORM FROM schedules s WHERE s.id = ANY(names || versioned || dropped) ORDER BY s.id FOR UPDATE;
+    PERFORM lock_schedules(names || versioned || dropped);
     now := now_of(skew, seen, true);
     IF versioned IS NOT NULL THEN
         refused := refused_terms(names, owners, declareds, times_, versioned, expected, dropped);
@@ -143,7 +148,7 @@ BEGIN
         SELECT * INTO got FROM declare_schedule(ROW(item.name, item.task, item.key, item.owner, item.declared,
             item.times, item.anchor, item.next_at, item.fires_at, item.version, item.since, item.paused, item.note,
             item.made, ARRAY(SELECT firing::text FROM json_array_elements(item.recent::json) firing),
-            (item.recent::json -> -1 ->> 0)::float8, NULL)::schedules, now);
+            (item.recent::json -> -1 ->> 0)::float8, NULL, 0)::schedules, now);
         IF got.due IS NOT NULL THEN tasks := tasks || NULL::text; dues := dues || got.due; END IF;
         answers[item.place] := got.answer;
         IF got.answer <> 'added' AND EXISTS (SELECT FROM unnest(versioned, expected) AS v (id, version)

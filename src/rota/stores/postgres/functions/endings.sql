@@ -1,21 +1,49 @@
 -- twin: rota/stores/ledger/holds.py
 -- Runs that end before they run, and the counts of decisions.
 
+-- Count decisions in the row of their name. Returns false if there is no such row.
+CREATE OR REPLACE FUNCTION count_decision(
+    of_task text, of_key text, why text, more bigint, new_run text, new_note text, requested_by text, now float8
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT d.version INTO known FROM decisions d WHERE d.task = of_task AND d.key = of_key AND d.reason = why
+    ORDER BY d.version DESC LIMIT 1 FOR UPDATE;
+    IF NOT FOUND THEN RETURN false; END IF;
+    UPDATE decisions d SET version = d.version + 1, count = d.count + more, last_at = now, run = new_run, note = new_note,
+        by = requested_by
+    WHERE d.task = of_task AND d.key = of_key AND d.reason = why AND d.version = known;
+    RETURN true;
+END $$;
+
 -- Count decisions: one row per (task, key, reason), with the run and the note of the last decision.
 -- Lock order: decisions (8), by task, key and reason. A verb calls this once, after it has waited for all other locks.
+-- Race: another verb may add the first row of a name. Then decision_ids makes this verb wait, and it finds that row.
 CREATE OR REPLACE FUNCTION count_decisions(
     tasks text[], keys text[], reasons text[], counts bigint[], runs text[], notes text[], requested_by text, now float8
 ) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    new record;
 BEGIN
     IF coalesce(cardinality(tasks), 0) = 0 THEN RETURN; END IF;
-    INSERT INTO decisions (task, key, reason, count, first_at, last_at, run, note, by)
-    SELECT d.task, coalesce(d.key, ''), d.reason, sum(coalesce(d.count, 1)), now, now,
-           (array_agg(d.run ORDER BY d.place DESC))[1], (array_agg(d.note ORDER BY d.place DESC))[1], requested_by
-    FROM unnest(tasks, keys, reasons, counts, runs, notes) WITH ORDINALITY
-        AS d (task, key, reason, count, run, note, place)
-    GROUP BY 1, 2, 3 ORDER BY d.task COLLATE "C", coalesce(d.key, '') COLLATE "C", d.reason COLLATE "C"
-    ON CONFLICT (task, key, reason) DO UPDATE SET count = decisions.count + excluded.count,
-        last_at = excluded.last_at, run = excluded.run, note = excluded.note, by = excluded.by;
+    FOR new IN
+        SELECT d.task, coalesce(d.key, '') AS key, d.reason, sum(coalesce(d.count, 1)) AS count,
+               (array_agg(d.run ORDER BY d.place DESC))[1] AS run, (array_agg(d.note ORDER BY d.place DESC))[1] AS note
+        FROM unnest(tasks, keys, reasons, counts, runs, notes) WITH ORDINALITY
+            AS d (task, key, reason, count, run, note, place)
+        GROUP BY 1, 2, 3 ORDER BY d.task COLLATE "C", coalesce(d.key, '') COLLATE "C", d.reason COLLATE "C"
+    LOOP
+        CONTINUE WHEN count_decision(new.task, new.key, new.reason, new.count::bigint, new.run, new.note, requested_by, now);
+        INSERT INTO decision_ids VALUES (new.task, new.key, new.reason) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            INSERT INTO decisions (task, key, reason, version, count, first_at, last_at, run, note, by)
+            VALUES (new.task, new.key, new.reason, floor(now * {PER_SECOND})::bigint, new.count, now, now, new.run, new.note,
+                    requested_by);
+        ELSIF NOT count_decision(new.task, new.key, new.reason, new.count::bigint, new.run, new.note, requested_by, now) THEN
+            RAISE EXCEPTION 'the decisions of % were forgotten meanwhile', new.task USING ERRCODE = 'serialization_failure';
+        END IF;
+    END LOOP;
 END $$;
 
 -- Put the callbacks of the runs `ended` for their final states, and return the lanes that they came into. Their ids derive from

@@ -137,7 +137,8 @@ BEGIN
            array_agg(s.key::text ORDER BY a.place) AS keys,
            array_agg(coalesce(l.reason, missed_reasons[a.tick]) ORDER BY a.place) AS reasons
     INTO fired FROM unnest(applied) WITH ORDINALITY AS a (tick, place)
-    CROSS JOIN LATERAL (SELECT s.id, s.task, s.key FROM schedules s WHERE s.id = ids[a.tick] OFFSET 0) AS s
+    CROSS JOIN LATERAL (
+        SELECT s.id, s.task, s.key FROM schedules s WHERE s.id = ids[a.tick] ORDER BY s.change DESC LIMIT 1) AS s
     LEFT JOIN (
         SELECT r.tick, reasons[max(r.place)] AS reason FROM (
             SELECT t.tick, row_number() OVER (ORDER BY t.place)::integer AS place

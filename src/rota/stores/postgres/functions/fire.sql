@@ -24,14 +24,14 @@ DECLARE
     m_tasks text[] := '{}'; m_keys text[] := '{}'; m_reasons text[] := '{}'; m_counts bigint[] := '{}';
     m_words text[] := '{}';
 BEGIN
-    PERFORM FROM schedules s WHERE s.id = ANY(ids) ORDER BY s.id FOR UPDATE;
+    PERFORM lock_schedules(ids);
     now := now_of(skew, seen, true);
     applied := '{}';
     FOR tick IN SELECT * FROM unnest(ids, versions, nexts, thens, fires, missed_count, missed_reasons, missed_words)
                 WITH ORDINALITY AS t (id, version, next_at, upcoming, fires_at, missed, reason, words, place) LOOP
-        UPDATE schedules s SET next_at = tick.upcoming, fires_at = tick.fires_at,
+        UPDATE schedules s SET change = s.change + 1, next_at = tick.upcoming, fires_at = tick.fires_at,
             look_at = CASE WHEN tick.fires_at IS NOT NULL THEN greatest(tick.fires_at, now) END
-        WHERE s.id = tick.id AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
+        WHERE s.ctid = schedule_place(tick.id) AND NOT s.paused AND s.version = tick.version AND s.next_at IS NOT DISTINCT FROM tick.next_at
         RETURNING s.task, s.key INTO schedule;
         IF FOUND THEN
             applied := applied || tick.place::integer;
@@ -71,15 +71,14 @@ BEGIN
                count(*) FILTER (WHERE f.place > 0 AND f.reason = 'accepted')::integer AS made
         FROM firing f GROUP BY f.id
     )
-    UPDATE schedules s SET last_at = outcomes.last_at,
+    UPDATE schedules s SET change = s.change + 1, last_at = outcomes.last_at,
         made = s.made + CASE WHEN outcomes.remaining IS NULL THEN 0 ELSE outcomes.made END,
         next_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.next_at END,
         fires_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.fires_at END,
         look_at = CASE WHEN outcomes.made >= outcomes.remaining THEN NULL ELSE s.look_at END,
         recent = (s.recent || outcomes.firings)[
             greatest(1, cardinality(s.recent) + cardinality(outcomes.firings) + 1 - {FIRINGS_KEPT}):]
-    FROM (SELECT o.*, w.ctid AS place FROM outcomes o CROSS JOIN LATERAL (
-              SELECT w.ctid FROM schedules w WHERE w.id = o.id OFFSET 0) AS w) AS outcomes WHERE s.ctid = outcomes.place;
+    FROM (SELECT o.*, schedule_place(o.id) AS place FROM outcomes o OFFSET 0) AS outcomes WHERE s.ctid = outcomes.place;
     IF first_next IS NOT NULL THEN  -- one worker wakes for the first of the next ticks
         tasks := tasks || NULL::text;
         dues := dues || first_next;

@@ -7,7 +7,7 @@
 -- every live row is at the floor or above it.
 --
 -- The kinds of floors: 0 a lane of the queue (lane_at), 1 queue_expiring (expires_at), 2 leases_until (until),
--- 3 schedules_due (look_at), 4 the ended runs of a task (finished_at). Claims and sweeps raise floors. Three rules keep every
+-- 3 schedules_due (look_at), 4 the ended runs of a task (finished_at), 5 rates_opening (opens_at). Claims and sweeps raise floors. Three rules keep every
 -- row at its floor or above:
 --   1. A verb notes the time at which it begins to write (note_write) by an advisory lock, which ends with its transaction.
 --      Any process can read these locks in pg_locks, so the time of the oldest write under way is known (horizon).
@@ -161,4 +161,9 @@ BEGIN
     PERFORM raise_floor(3::smallint, '', 0::smallint, (
         SELECT s.look_at FROM schedules s WHERE s.look_at BETWEEN floor_of(3::smallint, '', 0::smallint) AND bound
         ORDER BY s.look_at LIMIT 1), bound, now);
+    IF EXISTS (SELECT FROM specs s WHERE s.rate_per_key) THEN
+        PERFORM raise_floor(5::smallint, '', 0::smallint, (
+            SELECT r.opens_at FROM rates r WHERE r.opens_at BETWEEN floor_of(5::smallint, '', 0::smallint) AND bound
+            ORDER BY r.opens_at LIMIT 1), bound, now);
+    END IF;
 END $$;

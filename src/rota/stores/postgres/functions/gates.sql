@@ -50,6 +50,12 @@ BEGIN
         SELECT s.name::text FROM specs s WHERE s.gated AND s.limits && names), '{}') AS l WHERE l.head <= now);
 END $$;
 
+-- When the bucket of a rate would be full again; 0 for a rate that nobody has used.
+CREATE OR REPLACE FUNCTION full_at(of_task text, of_key text) RETURNS float8 LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT r.full_at FROM rates r WHERE r.task = of_task AND r.key = of_key ORDER BY r.version DESC LIMIT 1), 0);
+END $$;
+
 -- Does the limit and the rate of the task as a whole let a run start now? Limits by key need no look here: the runs of a
 -- saturated key are parked.
 CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANGUAGE sql STABLE AS $$
@@ -58,14 +64,18 @@ CREATE OR REPLACE FUNCTION has_room(which text, now float8) RETURNS boolean LANG
           AND (s.total <= coalesce((SELECT r.n FROM running r WHERE r.task = which AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0)
                OR EXISTS (SELECT FROM unnest(s.limits) AS l WHERE room_of(l) <= 0)
                OR NOT s.rate_per_key AND 0 = tokens(
-                   coalesce((SELECT r.full_at FROM rates r WHERE r.task = which AND r.key = ''), 0),
+                   full_at(which, ''),
                    s.rate_interval, s.rate_burst, now)))
 $$;
 
 -- Take tokens from the rates for the runs `taken`. For a key that has parked runs and a free seat, `opens_at` becomes the time
--- of its next token: then `unpark_opened` unparks runs of the key.
-CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE sql AS $$
-    WITH touched AS (
+-- of its next token: then `unpark_opened` unparks runs of the key. Lock order: the caller has locked the gates.
+CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[], now float8) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    rate record;
+    known rates;
+BEGIN
+    FOR rate IN WITH touched AS (
         SELECT l.task, l.key, 1 AS n FROM leases l WHERE l.id = ANY(taken)
         UNION ALL SELECT q.task, q.key, 0 FROM queue q WHERE q.id = ANY(parked)
     ), used AS (
@@ -75,19 +85,25 @@ CREATE OR REPLACE FUNCTION keep_rates(taken text[], parked text[], gates text[],
         WHERE g.name = ANY(gates) AND g.rate_interval IS NOT NULL AND (NOT g.rate_per_key OR t.key IS NOT NULL)
         GROUP BY g.name, 2, g.rate_interval, g.rate_burst, g.rate_per_key, g.per_key
     ), after_it AS (
-        SELECT u.*, CASE WHEN u.n > 0 THEN greatest(coalesce(r.full_at, 0), now) + u.n * u.pace
-                         ELSE coalesce(r.full_at, 0) END AS full_at
-        FROM used u LEFT JOIN LATERAL (SELECT r.full_at FROM rates r WHERE r.task = u.name AND r.key = u.key OFFSET 0) AS r ON true
+        SELECT u.*, CASE WHEN u.n > 0 THEN greatest(f.full_at, now) + u.n * u.pace ELSE f.full_at END AS full_at
+        FROM used u CROSS JOIN LATERAL full_at(u.name, u.key) AS f (full_at)
     )
-    INSERT INTO rates (task, key, full_at, opens_at)
     SELECT a.name, a.key, a.full_at, CASE
         WHEN a.keyed
          AND (a.per_key IS NULL OR a.per_key > coalesce((SELECT r.n FROM running r WHERE r.task = a.name AND r.key = '=' || a.key ORDER BY r.version DESC LIMIT 1), 0))
          AND EXISTS (SELECT FROM queue q WHERE q.hold = 1 AND q.task = a.name AND q.key = a.key)
-        THEN a.full_at - (a.burst - 1) * a.pace END
+        THEN greatest(a.full_at - (a.burst - 1) * a.pace, now) END AS opens_at
     FROM after_it a WHERE a.full_at > 0
-    ON CONFLICT (task, key) DO UPDATE SET full_at = excluded.full_at, opens_at = excluded.opens_at
-$$;
+    LOOP
+        SELECT r.* INTO known FROM rates r WHERE r.task = rate.name AND r.key = rate.key ORDER BY r.version DESC LIMIT 1;
+        IF FOUND THEN
+            UPDATE rates r SET version = r.version + 1, full_at = rate.full_at, opens_at = rate.opens_at
+            WHERE r.task = known.task AND r.key = known.key AND r.version = known.version;
+        ELSE
+            INSERT INTO rates VALUES (rate.name, rate.key, floor(now * {PER_SECOND})::bigint, rate.full_at, rate.opens_at);
+        END IF;
+    END LOOP;
+END $$;
 
 -- Unpark runs of the keys whose rate has a token again (`opens_at`). Returns the arrivals for `to_hint`.
 CREATE OR REPLACE FUNCTION unpark_opened(now float8, OUT tasks text[], OUT dues float8[]) LANGUAGE plpgsql AS $$
@@ -96,7 +112,8 @@ DECLARE
     room float8[];
 BEGIN
     tasks := '{}'; dues := '{}';
-    FOR opened IN UPDATE rates r SET opens_at = NULL WHERE r.opens_at <= now RETURNING r.task, r.key, r.full_at LOOP
+    FOR opened IN UPDATE rates r SET version = r.version + 1, opens_at = NULL
+                  WHERE r.opens_at BETWEEN floor_of(5::smallint, '', 0::smallint) AND now RETURNING r.task, r.key, r.full_at LOOP
         SELECT unpark(opened.task, opened.key, tokens(opened.full_at, s.rate_interval, s.rate_burst, now), now) INTO room
         FROM specs s WHERE s.name = opened.task AND s.rate_interval IS NOT NULL;
         IF FOUND AND room <> '{}' THEN

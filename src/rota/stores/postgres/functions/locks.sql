@@ -27,6 +27,23 @@
 -- A value that a lock protects is read by a later statement than the statement that took the lock: the statement that waits
 -- for a lock still sees other tables as they were when it began.
 
+-- The place of the live row of a schedule, among its dead versions; NULL: there is none. A place is good for the statement that
+-- looks it up, or as long as the schedule is locked.
+CREATE OR REPLACE FUNCTION schedule_place(of_id text) RETURNS tid LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT s.ctid FROM schedules s WHERE s.id = of_id ORDER BY s.change DESC LIMIT 1);
+END $$;
+
+-- Lock schedules. Lock order: schedules (2), by id.
+CREATE OR REPLACE FUNCTION lock_schedules(ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    of_id text;
+BEGIN
+    FOR of_id IN SELECT DISTINCT i COLLATE "C" FROM unnest(ids) AS i ORDER BY 1 LOOP
+        PERFORM FROM schedules s WHERE s.id = of_id ORDER BY s.change DESC LIMIT 1 FOR UPDATE;
+    END LOOP;
+END $$;
+
 -- Lock the gates (rows in specs) of those of these tasks that have a limit or a rate, with the rows of their named limits, and
 -- return the names of the locked rows. The name of a limit's row among the tasks is locked too. Lock order: specs (3), by name.
 -- Race: a task may get a named limit between the look for its limits and the lock. Whoever counts looks again.

@@ -89,13 +89,19 @@ BEGIN
             FOR UPDATE SKIP LOCKED));
     END LOOP;
     -- A row that another verb has locked is skipped: it is no longer old, or the next sweep deletes it.
-    DELETE FROM decisions WHERE ctid = ANY(ARRAY(
-        SELECT d.ctid FROM decisions d WHERE d.last_at <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
-    DELETE FROM schedules WHERE ctid = ANY(ARRAY(
-        SELECT s.ctid FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - {MARK_MEMORY}
-          AND coalesce(s.last_at, s.since) <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED));
+    WITH old AS (
+        DELETE FROM decisions WHERE ctid = ANY(ARRAY(
+            SELECT d.ctid FROM decisions d WHERE d.last_at <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED)) RETURNING task, key, reason
+    )
+    DELETE FROM decision_ids i USING old WHERE i.task = old.task AND i.key = old.key AND i.reason = old.reason;
+    WITH over AS (
+        DELETE FROM schedules WHERE ctid = ANY(ARRAY(
+            SELECT s.ctid FROM schedules s WHERE s.next_at IS NULL AND s.owner = '' AND s.since <= now - {MARK_MEMORY}
+              AND coalesce(s.last_at, s.since) <= now - {MARK_MEMORY} FOR UPDATE SKIP LOCKED)) RETURNING id
+    )
+    DELETE FROM schedule_ids i USING over WHERE i.id = over.id;
     DELETE FROM rates WHERE ctid = ANY(ARRAY(
-        SELECT r.ctid FROM rates r WHERE r.full_at <= now AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
+        SELECT r.ctid FROM rates r WHERE r.full_at <= now - {ID_MEMORY} AND r.opens_at IS NULL FOR UPDATE SKIP LOCKED));
     DELETE FROM turns WHERE ctid = ANY(ARRAY(
         SELECT t.ctid FROM turns t WHERE NOT EXISTS (SELECT FROM queue q WHERE q.task = t.task) FOR UPDATE SKIP LOCKED));
     DELETE FROM running WHERE ctid = ANY(ARRAY(

@@ -86,16 +86,12 @@ BEGIN
         SELECT d.*, CASE WHEN d.key_place = 1 AND d.key IS NOT NULL AND d.task = ANY(gates) THEN (
             SELECT least(
                 g.per_key - coalesce((SELECT r.n FROM running r WHERE r.task = d.task AND r.key = '=' || d.key ORDER BY r.version DESC LIMIT 1), 0),
-                CASE WHEN g.rate_per_key THEN tokens(coalesce((
-                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = d.key), 0),
-                    g.rate_interval, g.rate_burst, now) END)
+                CASE WHEN g.rate_per_key THEN tokens(full_at(d.task, d.key), g.rate_interval, g.rate_burst, now) END)
             FROM specs g WHERE g.name = d.task) END AS key_room,
         CASE WHEN d.task_rank = 1 AND d.task = ANY(gates) THEN (
             SELECT least(
                 g.total - coalesce((SELECT r.n FROM running r WHERE r.task = d.task AND r.key = '' ORDER BY r.version DESC LIMIT 1), 0),
-                CASE WHEN NOT g.rate_per_key THEN tokens(coalesce((
-                    SELECT r.full_at FROM rates r WHERE r.task = d.task AND r.key = ''), 0),
-                    g.rate_interval, g.rate_burst, now) END)
+                CASE WHEN NOT g.rate_per_key THEN tokens(full_at(d.task, ''), g.rate_interval, g.rate_burst, now) END)
             FROM specs g WHERE g.name = d.task) END AS task_room
         FROM ranked d
     ), by_key AS (

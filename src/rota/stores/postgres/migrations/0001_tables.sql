@@ -284,12 +284,14 @@ CREATE TABLE freezes (
     by    text
 );
 
+-- The rows die often: they are read by version, the latest first.
 CREATE TABLE rates (
     task     text   COLLATE "C" NOT NULL,
     key      text   COLLATE "C" NOT NULL,          -- '' for the task's own rate
+    version  bigint NOT NULL,
     full_at  float8 NOT NULL,                      -- GCRA: when the bucket would be full again
     opens_at float8,                               -- when parked runs of this key are unparked; NULL: no parked run waits for a token
-    PRIMARY KEY (task, key)
+    PRIMARY KEY (task, key, version)
 );
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
 
@@ -304,17 +306,27 @@ CREATE TABLE marks (
 );
 CREATE INDEX marks_old ON marks (task, finished_at);
 
+-- The names of the rows of decisions: as schedule_ids for schedules.
+CREATE TABLE decision_ids (
+    task     text   COLLATE "C" NOT NULL,
+    key      text   COLLATE "C" NOT NULL,
+    reason   text   COLLATE "C" NOT NULL,
+    PRIMARY KEY (task, key, reason)
+);
+
+-- The rows die often: they are read by version, the latest first.
 CREATE TABLE decisions (
     task     text   COLLATE "C" NOT NULL,
     key      text   COLLATE "C" NOT NULL,
     reason   text   COLLATE "C" NOT NULL,
+    version  bigint NOT NULL,
     count    bigint NOT NULL,
     first_at float8 NOT NULL,
     last_at  float8 NOT NULL,
     run      text,
     note     text,
     by       text,
-    PRIMARY KEY (task, key, reason)
+    PRIMARY KEY (task, key, reason, version)
 );
 CREATE INDEX decisions_old ON decisions (last_at);
 
@@ -323,8 +335,14 @@ CREATE FUNCTION record_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN 
 CREATE CONSTRAINT TRIGGER record_at_commit AFTER INSERT OR UPDATE ON decisions DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW WHEN (current_setting('rota.open', true) <> '') EXECUTE FUNCTION record_at_commit();
 
+-- The ids of the schedules. A row of schedules changes with every tick, and its versions die often: they are read by `change`, the
+-- latest first. So the primary key of schedules does not keep an id from being added twice; this table does.
+CREATE TABLE schedule_ids (
+    id text COLLATE "C" PRIMARY KEY
+);
+
 CREATE TABLE schedules (
-    id       text    COLLATE "C" PRIMARY KEY,
+    id       text    COLLATE "C" NOT NULL,
     task     text    COLLATE "C" NOT NULL,
     key      text    COLLATE "C" NOT NULL,
     owner    text    COLLATE "C" NOT NULL,
@@ -341,7 +359,9 @@ CREATE TABLE schedules (
     made     integer NOT NULL,                     -- runs that it made, if somebody counts them: see Schedule.left
     recent   text[]  NOT NULL DEFAULT '{}',        -- JSON pairs, the last 30
     last_at  float8,                               -- the nominal time of the last pair
-    look_at  float8                                -- when a claim offers it next; NULL: it is paused, or no tick is left
+    look_at  float8,                               -- when a claim offers it next; NULL: it is paused, or no tick is left
+    change   bigint  NOT NULL,                     -- counts the changes of the row
+    PRIMARY KEY (id, change)
 );
 CREATE INDEX schedules_due  ON schedules (look_at) WHERE look_at IS NOT NULL;
 CREATE INDEX schedules_over ON schedules (since) WHERE next_at IS NULL AND owner = '';
@@ -370,13 +390,15 @@ CREATE TABLE worker_states (
     PRIMARY KEY (name, version)
 );
 
+-- The rows die often: they are found by version, the latest first. A minute and task may have several rows, which add up.
 CREATE TABLE stats (
     minute    bigint NOT NULL,                     -- since 1970; 0: the totals, which are never deleted
     task      text   COLLATE "C" NOT NULL,
+    version   bigint NOT NULL,
     counts    bigint[] NOT NULL,                   -- ENDINGS of rota/store/reports.py, then waited and ran in microseconds
     waits     bigint[] NOT NULL,                   -- a count for each bucket, from bucket 0 on
     durations bigint[] NOT NULL,
-    PRIMARY KEY (minute, task)
+    PRIMARY KEY (minute, task, version)
 );
 
 -- Processes that listen for hints. `until` is by the server's clock, not by the store's time. While no process listens, no
