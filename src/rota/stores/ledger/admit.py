@@ -68,18 +68,13 @@ def _admit_all(book: Book, runs: Sequence[NewRun]) -> list[Decision]:
     decisions: list[Decision] = []
     for new in runs:
         decision = _admit(book, new)
-        if decision.reason is not Reason.ACCEPTED:
-            _count_refusal(book, new, decision)
+        # JOINED by its own id: the id was put before, perhaps by this put, sent again
+        if decision.reason is not Reason.ACCEPTED and decision != Decision(new.id, Reason.JOINED):
+            book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
+            if decision.reason is not Reason.JOINED:
+                record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
         decisions.append(decision)
     return decisions
-
-
-def _count_refusal(book: Book, new: NewRun, decision: Decision) -> None:
-    if decision == Decision(new.id, Reason.JOINED):
-        return  # its id was put before: perhaps this put, sent again
-    book.count_decision(CountedDecision(new.task, new.key, decision.reason, run=decision.run))
-    if decision.reason is not Reason.JOINED:
-        record_other(book, "refused", "runs", decision.run, new.task, new.key, decision.reason.value)
 
 
 def _known_id(book: Book, new: NewRun) -> Decision | None:
