@@ -7,6 +7,7 @@ from rota.domain.decision import Reason
 from rota.domain.event import Event
 from rota.domain.run import Run, State
 from rota.domain.settlement import Finish, Settlement
+from rota.domain.text import plural
 from rota.engine.hooks import Hooks
 from rota.engine.tallies import Tallies
 from rota.errors import StoreError
@@ -63,7 +64,8 @@ async def announce_unstarted(store: Store, hooks: Hooks, ids: Sequence[str]) -> 
         try:
             found = (await store.runs(RunQuery(ids=ids[first : first + PAGE]))).runs
         except StoreError as error:
-            log.warning("%d runs ended in the queue, and the hooks do not hear of them: %s", len(ids) - first, error)
+            left = plural(len(ids) - first, "run")
+            log.warning("%s ended in the queue, and the hooks do not hear of it: %s", left, error)
             return
         for run in found:
             by_call = bool(run.attempts) and run.attempts[-1].ended_at == run.finished_at
