@@ -51,8 +51,7 @@ REQUIREMENTS = {
         "A stop lets handlers finish, then cancels them and awaits their cleanup, and a second start does no harm."
     ),
     "0.12": Requirement(
-        "The tasks, their configuration and the number of their waiting runs are listed.",
-        not_yet="Queue depths and figures of past runs are read over HTTP.",
+        "Tasks, their configuration, their waiting runs and figures of past runs are listed, also over HTTP."
     ),
     "0.13": Requirement(not_yet="A worker outside of Python claims, renews and settles runs over HTTP."),
     "0.14": Requirement(
@@ -68,12 +67,10 @@ REQUIREMENTS = {
     "0.d": Requirement("Work starts when it is due, and a period does not drift."),
     "1.1": Requirement("Any number of schedulers makes one run of each tick."),
     "1.2": Requirement(
-        "Schedules survive a restart, and a running scheduler notices a change at once.",
-        not_yet="Schedules are created, changed and deleted over HTTP.",
+        "Schedules survive a restart, are changed over HTTP, and a running scheduler notices a change at once."
     ),
     "1.3": Requirement(
-        "An environment variable turns the embedded engine off, and the process still submits.",
-        not_yet="One command, `rota serve`, starts a dedicated service.",
+        "An environment variable turns the embedded engine off, and `rota serve` starts a service of its own."
     ),
     "1.4": Requirement(
         "Each instance has a random name that no other instance has.",
@@ -98,8 +95,8 @@ REQUIREMENTS = {
         "Seven days with four schedulers and a crash about every hour bring no duplicate and no missed tick.",
         not_yet="Alert rules watch how fast the error budget is spent.",
     ),
-    "1.14": Requirement(not_yet="Existing code takes a renewed lease by name, without a task."),
-    "1.15": Requirement(not_yet="Schedules follow the rows of a table of the application in one step."),
+    "1.14": Requirement("Existing code takes a renewed lease by name, without a task."),
+    "1.15": Requirement("Schedules follow the rows of a table of the application in one step."),
     "1.16": Requirement(not_yet="Recording rules offer the metrics under the names of older dashboards."),
     "1.17": Requirement(not_yet="The schedules of APScheduler are imported with their weekdays and time zones."),
     "1.a": Requirement("Weekdays are numbered from Sunday, 0 and 7, and have names."),
@@ -121,8 +118,7 @@ REQUIREMENTS = {
     ),
     "2.8": Requirement("Nothing runs at the start, and a tick that overlaps a run is skipped with a warning."),
     "2.9": Requirement(
-        "The status says of each task whether it is alive and running, and the log says what happens.",
-        not_yet="The status of each task is read over HTTP.",
+        "The status says of each task whether it is alive and running, also over HTTP, and the log says what happens."
     ),
     "2.10": Requirement(not_yet="Metrics count runs, durations and skipped ticks by task."),
     "2.11": Requirement("The log has a line for scheduled, started, completed, failed, restarted and skipped."),
@@ -151,13 +147,8 @@ REQUIREMENTS = {
     "3.b": Requirement("A lease is released only by its holder."),
     "3.c": Requirement("A failed parent says which steps it blocks, and a late step is reported."),
     "3.d": Requirement("A planned run follows an item that moves, disappears or comes back."),
-    "4.1": Requirement(
-        "A submit does not wait for the run, and the result is fetched later by id.",
-        not_yet="A run is submitted, and its result fetched by id, over HTTP.",
-    ),
-    "4.2": Requirement(
-        "A run is cancelled, paused and resumed.", not_yet="Runs are cancelled, paused and resumed over HTTP."
-    ),
+    "4.1": Requirement("A submit does not wait for the run, and the result is fetched later by id, also over HTTP."),
+    "4.2": Requirement("A run is cancelled, paused and resumed, also over HTTP."),
     "4.3": Requirement("The same code works on every store, and the environment chooses the store."),
     "4.4": Requirement("A full queue lets the sender wait, or refuses at once when told to."),
     "4.5": Requirement(
@@ -174,7 +165,7 @@ REQUIREMENTS = {
     "4.12": Requirement(
         "A known task without waiting runs has the queue length 0, and the next runs are listed in claim order."
     ),
-    "4.13": Requirement(not_yet="The caller chooses the id of a run."),
+    "4.13": Requirement("The caller chooses the id of a run."),
     "4.a": Requirement("A cancel does not wait behind the run that it is about."),
     "4.b": Requirement("A crash in the middle of a run does not lose the run."),
     "4.c": Requirement("A run with arguments that do not fit is set aside, and the other runs go on."),

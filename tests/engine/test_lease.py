@@ -16,6 +16,7 @@ from rota.stores.memory import MemoryBackend
 from rota.testing import Simulation, simulate
 from rota.views.workers import worker_views
 from storekit.faults import FaultyBackend
+from tests.requirement import requirement
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis", "postgres"])
@@ -33,6 +34,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
             return request.getfixturevalue("postgres_backend")  # type: ignore[no-any-return]
 
 
+@requirement("1.14")
 async def test_one_caller_at_a_time_has_the_lease_and_the_fence_grows(backend: Backend) -> None:
     app = Rota(backend)
     inside, most, fences = 0, 0, list[int]()

@@ -5,6 +5,7 @@ import pytest
 from rota import Every, IdConflict, InvalidOptions, Period, Rota, RunNotFound
 from rota.store import OWN_ID_MEMORY, Command, Retention, RunQuery
 from rota.testing import StoreClock
+from tests.requirement import requirement
 
 
 @pytest.fixture
@@ -12,6 +13,7 @@ def app() -> Rota:
     return Rota("memory://")
 
 
+@requirement("4.13")
 async def test_a_second_submit_answers_the_run_of_the_first(app: Rota) -> None:
     calls: list[str] = []
 

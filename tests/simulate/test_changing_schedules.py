@@ -10,6 +10,7 @@ from rota import DailyAt, Every, InvalidOptions, Rota, ScheduleChanged
 from rota.store import Declared
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
+from tests.requirement import requirement
 from tests.simulate.test_schedules import START
 
 DAY = 86_400
@@ -93,6 +94,7 @@ def test_a_pause_can_end_by_itself_and_earlier() -> None:
     assert [at.day for at in days.starts(other)] == [2, 3, 4]
 
 
+@requirement("1.15")
 def test_schedules_follow_a_table_in_one_step() -> None:
     app = Rota("memory://")
 

@@ -1,6 +1,7 @@
 """Workers, marks, decisions, stats and why over HTTP."""
 
 from rota import Rota
+from tests.requirement import requirement
 from tests.web.conftest import Caller
 
 API = "/api/v1"
@@ -52,6 +53,7 @@ async def test_a_decision_says_who_and_why(caller: Caller) -> None:
     assert {each["task"] for each in seen} == {"greet"}
 
 
+@requirement("0.12")
 async def test_stats_count_what_was_done(app: Rota, caller: Caller) -> None:
     http = caller()
     id = (await http.post(f"{API}/runs", json={"task": "add", "args": {"a": 1}})).json()["run"]

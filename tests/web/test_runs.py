@@ -4,11 +4,13 @@ from rota import Rota
 from rota.domain.run import Run
 from rota.store import RunQuery
 from rota.web.api.runs import Filter
+from tests.requirement import requirement
 from tests.web.conftest import Caller
 
 RUNS = "/api/v1/runs"
 
 
+@requirement("4.1")
 async def test_a_run_is_submitted_and_its_result_read(app: Rota, caller: Caller) -> None:
     http = caller()
     made = await http.post(RUNS, json={"task": "add", "args": {"a": 2, "b": 3}})
@@ -67,6 +69,7 @@ async def test_pages_go_on_where_the_last_one_ended(caller: Caller) -> None:
     assert seen == made[::-1]
 
 
+@requirement("4.2")
 async def test_a_waiting_run_is_paused_resumed_cancelled_and_retried(caller: Caller) -> None:
     http = caller()
     id = (await http.post(RUNS, json={"task": "add", "args": {"a": 1}})).json()["run"]

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 
 from rota import DailyAt, Rota
 from rota.testing import StoreClock
+from tests.requirement import requirement
 from tests.web.conftest import Caller
 
 SCHEDULES = "/api/v1/schedules"
 REPORT = {"trigger": "daily 09:00 Europe/Paris", "task": "add", "args": {"a": 1}}
 
 
+@requirement("1.2")
 async def test_a_schedule_is_added_read_replaced_and_deleted(caller: Caller) -> None:
     http = caller()
     made = await http.put(f"{SCHEDULES}/report", json=REPORT, headers={"If-None-Match": "*"})

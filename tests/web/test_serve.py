@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from rota.web.tokens import Tokens, fingerprint, new_token, well_formed
+from tests.requirement import requirement
 from tests.web.serving import serving
 
 
@@ -17,6 +18,7 @@ def rota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@requirement("1.3")
 def test_a_service_runs_what_is_submitted_and_stops_kindly(tmp_path: Path) -> None:
     with serving(tmp_path, "memory://") as served, httpx.Client(base_url=served.url) as http:
         assert http.get("/health").json() == {"status": "ok"}
