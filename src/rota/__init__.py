@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rota.domain.tuning import Retention
     from rota.domain.user_key import UserKey, UserParts
     from rota.engine.context import Context
+    from rota.engine.gathered import FailedChild, FailedChildren, Results
     from rota.engine.steps import Inputs
     from rota.errors import (
         Discard,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from rota.schedules.schedules import Schedules
     from rota.store import Backend, Count, Depth, RunQuery
     from rota.task.chain import Chain, ChainHandle
+    from rota.task.fan_out import Each, Fanned
     from rota.task.options import TaskOptions
     from rota.task.task import Bound, Task, Using
     from rota.why import Fact, Why
@@ -83,17 +85,17 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
-    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Ended", "Event", "EventStream",
-    "Every", "Fact", "Failure", "Fence", "Flow", "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict",
-    "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly",
-    "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period", "PlanOptions", "PlanReport", "Portal",
-    "QueueFull", "Rate", "Reason", "Refused", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run",
-    "RunCancelled", "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule",
-    "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "Share", "Sliding", "Snooze",
-    "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError", "StoreUnavailable",
-    "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome", "Trigger", "UnknownTask",
-    "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why", "WorkerNotFound", "Workers",
-    "status_dict"
+    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event",
+    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow",
+    "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
+    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note",
+    "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Results",
+    "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
+    "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken",
+    "Schedules", "SchemaTooNew", "Share", "Sliding", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
+    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
+    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
+    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -128,6 +130,7 @@ _MODULES = {
     "rota.domain.tuning": "Retention",
     "rota.domain.user_key": "UserKey UserParts",
     "rota.engine.context": "Context",
+    "rota.engine.gathered": "FailedChild FailedChildren Results",
     "rota.engine.steps": "Inputs",
     "rota.errors": (
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "
@@ -139,6 +142,7 @@ _MODULES = {
     "rota.schedules.plans": "PlanOptions PlanReport",
     "rota.store": "Backend Count Depth RunQuery",
     "rota.task.chain": "Chain ChainHandle",
+    "rota.task.fan_out": "Each Fanned",
     "rota.task.task": "Bound Task Using",
     "rota.why": "Fact Why",
 }

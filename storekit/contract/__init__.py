@@ -23,6 +23,7 @@ _PARTS = (
     "disabling",
     "editing",
     "expiring",
+    "fanning",
     "filtering",
     "firing",
     "flowing",
@@ -74,6 +75,7 @@ from storekit.contract.directing import DirectContract  # noqa: E402
 from storekit.contract.disabling import DisabledContract  # noqa: E402
 from storekit.contract.editing import DeleteContract, EditContract  # noqa: E402
 from storekit.contract.expiring import ExpiryContract  # noqa: E402
+from storekit.contract.fanning import FanContract  # noqa: E402
 from storekit.contract.filtering import FilterContract  # noqa: E402
 from storekit.contract.firing import FireContract, FireGuardContract, MissedContract  # noqa: E402
 from storekit.contract.flowing import FlowContract, GroupContract  # noqa: E402
@@ -155,6 +157,7 @@ class StoreContract(
     ControlContract,
     EditContract,
     DeleteContract,
+    FanContract,
     FreezeContract,
     PauseContract,
     TaskCommandContract,

@@ -6,7 +6,7 @@ import asyncpg
 
 from rota.stores.postgres import PostgresBackend, schema
 
-RANKS = ("workers", "schedules", "specs", "leases", "names", "queue", "marks", "decisions", "stats")
+RANKS = ("workers", "schedules", "specs", "leases", "names", "queue", "marks", "fans", "decisions", "stats")
 """The order of functions/locks.sql."""
 KEYS = {
     "worker_states": "name",
@@ -16,6 +16,7 @@ KEYS = {
     "leases": "id",
     "queue": "id",
     "marks": "task || ' ' || {}.key",
+    "fans": "id",
     "decisions": "task || ' ' || {}.key || ' ' || {}.reason",
     "stats": "minute || ' ' || {}.task",
 }

@@ -20,7 +20,7 @@ State Status Step Task TaskOptions TickOutcome Submission Trigger Using Why Back
 UserParts DuplicateTask InvalidArguments InvalidOptions MissingExtra NoStore NotRunning NotSimulated DrainTimeout
 QueueFull Refused RotaError RunCancelled RunEnded RunFailed RunNotFound ScheduleNotFound ScheduleTaken SchemaTooNew
 StoreCorrupt StoreError StoreUnavailable UnknownTask Unstorable UsageError WorkerNotFound Workers Fence LeaseLost
-IdConflict Failure Retention ScheduleChanged
+IdConflict Failure Retention ScheduleChanged Each FailedChild FailedChildren Fanned Results
 """
 """The names that user code imports or catches. A name leaves this list only with a line in the CHANGELOG."""
 
@@ -65,8 +65,8 @@ ATTRIBUTES = {
         lease_sync on pause plan plan_sync portal published resume run running runs schedules settings start
         start_sync status stop stop_sync submit submit_many task tasks thaw touch why workers
     """,
-    "Task": "aliases bind description enabled fn handle name submit submit_sync touch using",
-    "Using": "bind submit submit_sync",
+    "Task": "aliases bind description each enabled fn handle map name submit submit_sync touch using",
+    "Using": "bind each map submit submit_sync",
     "Bound": "submit submit_sync task",
     "Chain": "submit submit_sync",
     "Flow": """
@@ -75,8 +75,8 @@ ATTRIBUTES = {
     """,
     "Client": """
         all_rows all_runs backend before_submit close control declare depths direct edit ended ended_here event_news
-        events explain fire freeze mark news now pages patience portal prepared put refusal rows run runs stats store
-        submit touch
+        events explain fan fire freeze mark news now pages patience portal prepared put refusal rows run runs stats
+        store submit touch
     """,
     "Schedules": """
         backfill declare delete get list pause prune put put_many reconcile resume run_now seen set_next ticks
@@ -105,7 +105,10 @@ def test_an_app_and_a_task_show_only_what_is_meant_for_users() -> None:
         assert public == sorted(ATTRIBUTES[name].split()), name
 
 
-MADE_BY_ROTA = {"Bound", "Chain", "ChainHandle", "Client", "Context", "Flow", "RunHandle", "Schedules", "Task", "Using"}
+MADE_BY_ROTA = {
+    *("Bound", "Chain", "ChainHandle", "Client", "Context", "Flow", "RunHandle", "Schedules", "Task", "Using"),
+    *("Each", "FailedChildren", "Fanned", "Results"),
+}
 """Classes that users do not call: what they are made of is internal."""
 
 

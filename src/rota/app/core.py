@@ -4,6 +4,7 @@ import logging
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rota.app.engine_lifecycle import EngineLifecycle
@@ -172,6 +173,8 @@ class Core:
             FlowCode(
                 {name: code for flow in registry.flows.values() for name, code in codes_of(flow).items()},
                 registry.formats.written,
+                partial(registry.children_of, lambda: self.client),
+                frozenset(registry.names()),
             ),
             self.renewer if backend is None else None,
             self.wear(),

@@ -5,6 +5,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from msgspec.structs import replace
 
+from rota.client.client import Client
+from rota.domain.fan import Spreads
 from rota.domain.flow import OnFailure
 from rota.domain.guards import Guards
 from rota.domain.once import Once, check_once
@@ -12,6 +14,7 @@ from rota.domain.period import Period
 from rota.domain.period_formats import Formats
 from rota.domain.policy import Limit
 from rota.domain.results import FailOn, check_fail_on
+from rota.domain.run import NewRun, Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec, limit_row, unique_row
 from rota.domain.triggers import Trigger
@@ -22,6 +25,7 @@ from rota.flow import Flow, StepArgs, handler_of
 from rota.schedules.deadlines import deadlines
 from rota.settings import Settings
 from rota.task import Definition, Submitter, Task, TaskOptions, definition_of, trigger_of
+from rota.task.fan_out import spread_children
 from rota.task.kinds import check_options_of
 
 P = ParamSpec("P")
@@ -159,6 +163,13 @@ class Registry:
     def names(self) -> dict[str, AnyTask]:
         """Return the tasks by their names and by their aliases."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
+
+    def children_of(
+        self, client: Callable[[], Client], run: Run, spreads: Spreads, items: Sequence[Any], first: int
+    ) -> list[NewRun]:
+        """Return the runs that `run`, which has returned a list, makes of some of its items."""
+        definition = definition_of(self.names()[spreads.task])
+        return [client().prepared(new) for new in spread_children(definition, run, spreads, items, first)]
 
     def is_disabled(self, name: str) -> bool:
         """Return whether the task of this name is defined here, and its code or settings disable it."""

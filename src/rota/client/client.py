@@ -151,6 +151,9 @@ class Client:
     ) -> Reply[bool]:
         return await self._send(lambda store: store.freeze(frozen, until, note, by))
 
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> Reply[bool]:
+        return await self._send(lambda store: store.fan(id, total, allowed))
+
     async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
         return await self._send(lambda store: store.edit(edits, note, by))
 

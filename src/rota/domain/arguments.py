@@ -11,7 +11,17 @@ import inspect
 import math
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from pathlib import PurePath
 from types import GenericAlias
@@ -25,6 +35,7 @@ DEEPEST = 200
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_YIELDING = (Iterator, Generator, Iterable, AsyncIterator, AsyncGenerator, AsyncIterable)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -47,7 +58,9 @@ class Signature:
         self._needed = len(parameters) + 1 if needs_names else fewest
         self._decoder = _decoder_for(self.name, parameters, hints)
         self._plain = not (self._star or self._stars or self._keyword or self._defaults)
-        self._result_type = hints.get("return", Any)
+        self.hints = {p.name: hints.get(p.name, Any) for p in parameters}
+        """The annotations of the parameters, by name."""
+        self._result_type = _result_type(hints.get("return", Any))
 
     def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:
         """Return the arguments as JSON. Raise TypeError or ValueError if the function cannot be called with them."""
@@ -128,6 +141,18 @@ class Signature:
             return dict(self.parameters.bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise TypeError(f"{self.name}{self.parameters}: {error}") from None
+
+
+def decode_as(kind: Any, encoded: bytes) -> Any:
+    """Return a result as a value of the type `kind`."""
+    return msgspec.json.decode(encoded, type=kind, dec_hook=_dec_hook)
+
+
+def _result_type(hint: Any) -> Any:
+    """Return the type of the results: a function that yields has the list of what it yields as its result."""
+    if typing.get_origin(hint) in _YIELDING:
+        return GenericAlias(list, (typing.get_args(hint)[0],))
+    return list if hint in _YIELDING else hint
 
 
 def encode_result(value: object) -> bytes:
@@ -238,6 +263,9 @@ def _dec_hook(kind: Any, value: Any) -> Any:
     validate = getattr(kind, "model_validate", None)
     if validate is not None:
         return validate(value)
+    of_stored = getattr(kind, "_of_stored", None)
+    if of_stored is not None:
+        return of_stored(kind, value)
     raise TypeError(f"{getattr(kind, '__qualname__', kind)} cannot be read from JSON")
 
 

@@ -72,6 +72,15 @@ def with_args(encoded: bytes, args: bytes) -> bytes:
     return _encoder.encode(fields)
 
 
+def with_policy(encoded: bytes, policy: Policy) -> bytes:
+    """Return the body with another policy. Fields of a newer version are kept."""
+    if policy == _POLICY and b'"policy":' not in encoded:
+        return encoded
+    fields = msgspec.json.decode(encoded, type=dict[str, Raw])
+    fields["policy"] = Raw(_encoder.encode(policy))
+    return _encoder.encode(fields)
+
+
 def with_headers(encoded: bytes, headers: dict[str, str]) -> bytes:
     """Return the body with other headers. Fields of a newer version are kept."""
     fields = msgspec.json.decode(encoded, type=dict[str, Raw])

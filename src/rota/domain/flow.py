@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.domain import codec, needs
+from rota.domain.fan import Gathers, Spreads
 from rota.domain.guards import Guards
 from rota.domain.once import named
 from rota.domain.run import Member, NewRun, Origin
@@ -29,6 +30,10 @@ class StepSpec(Struct, frozen=True, kw_only=True):
     on_failure: OnFailure = "block"
     takes: tuple[str, ...] = ()
     coded: bool = False
+    places: dict[str, str] = {}
+    """Of a chain: the parameters that get the results of steps whose names they do not have, and these steps."""
+    spreads: Spreads | None = None
+    gathers: Gathers | None = None
 
 
 Steps = Mapping[str, StepSpec]
@@ -49,8 +54,10 @@ def as_step(run: NewRun, spec: StepSpec, steps: Steps, flow: str, period: str, e
     name, group = key_of(flow, spec.name, period), group_of(flow, period)
     parents = [steps[parent] for parent in spec.after]
     origin = Origin(kind="flow", of=flow, period=period)
-    takes = {step: needs.done(steps[step].task, key_of(flow, step, period)) for step in spec.takes}
-    member = Member(group, spec.name, spec.on_failure == "stop", takes, spec.coded)
+    taken = {**{step: step for step in spec.takes}, **spec.places}
+    takes = {name: needs.done(steps[step].task, key_of(flow, step, period)) for name, step in taken.items()}
+    stops = spec.on_failure == "stop"
+    member = Member(group, spec.name, stops, takes, spec.coded, spec.spreads, spec.gathers)
     return replace(
         run,
         key=run.key or name,

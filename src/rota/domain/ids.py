@@ -28,6 +28,8 @@ def check_own_id(id: object) -> str:
     """Return the id that a submit gives to its run, if every store can keep it; else raise ValueError."""
     if not isinstance(id, str) or not 0 < len(id) <= OWN_ID_LIMIT or not id.isprintable() or " " in id:
         raise ValueError(f"id={id!r}: 1 to {OWN_ID_LIMIT} printable characters without spaces")
+    if is_generated(id.partition(".")[0]) and "." in id:
+        raise ValueError(f"id={id!r}: rota gives ids of this form to the runs of a fan-out; choose another one")
     return id
 
 

@@ -13,6 +13,7 @@ from rota.domain import codec
 from rota.domain.activity import DAY, Breaker
 from rota.domain.decision import Reason
 from rota.domain.ended import with_callbacks
+from rota.domain.fan import is_fan_need
 from rota.domain.guards import Cooldown, Guards, Sliding, Unique
 from rota.domain.headers import check_headers
 from rota.domain.ids import check_own_id, fingerprint, retry_id
@@ -115,7 +116,8 @@ def new_run(
 def retry_of(run: Run) -> NewRun:
     """Return a new run that repeats `run`. Its id derives from the id of `run`, so a second retry makes no second run.
 
-    The new run is due now, but a step of a flow keeps its needs and a run of a plan keeps its planned time.
+    The new run is due now, but a step of a flow keeps its needs and a run of a plan keeps its planned time. The retry
+    of a gather does not wait for children: it gets the results that there are.
     """
     new = NewRun(
         id=retry_id(run.id),
@@ -128,7 +130,7 @@ def retry_of(run: Run) -> NewRun:
         share=run.share,
         body=codec.amend(run.body, replace(run.origin, kind="retry", of=run.id)),
         group=None if run.member is None else run.member.group,
-        needs=run.needs,
+        needs=tuple(need for need in run.needs if not is_fan_need(need)),
         at=run.origin.nominal if run.origin.kind == "plan" else None,
     )
     return with_callbacks(new, run.on_end) if run.on_end else new

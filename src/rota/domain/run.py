@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from rota.domain.decision import Reason
 from rota.domain.failure import Failure as Failure
+from rota.domain.fan import Gathers, Spreads
 from rota.domain.guards import Cooldown, Guards
 from rota.domain.policy import Policy
 
@@ -88,8 +89,8 @@ class Progress(Struct, frozen=True, omit_defaults=True):
 class Origin(Struct, frozen=True, omit_defaults=True):
     """What made a run.
 
-    `kind` is submit, touch, retry, schedule, run_now, flow or plan. `of` is the run, schedule or flow behind it.
-    `nominal` is the nominal time of the tick. `period` is the name of the period that the run belongs to.
+    `kind` is submit, touch, retry, schedule, run_now, flow, plan or fan. `of` is what is behind it: the run, schedule,
+    flow or fan. `nominal` is the nominal time of the tick. `period` is the name of the period that the run belongs to.
     """
 
     kind: str = "submit"
@@ -103,7 +104,8 @@ class Member(Struct, frozen=True, omit_defaults=True):
 
     `step` is the name of the step. `stops`: if the run fails, the waiting runs of its group are cancelled. `takes` maps
     parameters of the call to the steps whose results they get, named as in `domain.needs`. `coded`: the code of the
-    flow decides at the call whether the step runs and with which arguments.
+    flow decides at the call whether the step runs and with which arguments. `spreads` and `gathers` are for the two
+    ends of a fan (`domain.fan`).
     """
 
     group: str
@@ -111,6 +113,8 @@ class Member(Struct, frozen=True, omit_defaults=True):
     stops: bool = False
     takes: dict[str, str] = {}
     coded: bool = False
+    spreads: Spreads | None = None
+    gathers: Gathers | None = None
 
 
 class Callback(Struct, frozen=True, omit_defaults=True):

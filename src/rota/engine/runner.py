@@ -35,6 +35,7 @@ from rota.engine.executors.process import (
 )
 from rota.engine.executors.thread import ThreadExecutor
 from rota.engine.executors.time_limit import first_within
+from rota.engine.fans import FanStopped
 from rota.engine.handler import Handler
 from rota.engine.middleware import around
 from rota.engine.outcomes import MESSAGE_LIMIT, failure, raised, returned, verdict_from, with_wait
@@ -83,6 +84,8 @@ class Runner:
         except Exception as error:  # a type of the user's own may raise anything while it is read
             why = f"the stored arguments do not fit {handler.name}{handler.signature.parameters}: {error}"
             return Unbindable(Failure("InvalidArguments", storable(why, MESSAGE_LIMIT)))
+        if _gathers(seat) and self._steps is not None and self._steps.fans is not None:
+            self._steps.fans.attach((*arguments[0], *arguments[1].values()))
         if seat.stop is not None or self._now() >= seat.deadline:
             return Released()
         seat.called_at = self._now()
@@ -90,9 +93,9 @@ class Runner:
             if handler.executor == "process":
                 return await self._in_a_child(handler, seat)
             if not handler.middleware:
-                return self._returned(await self._call(handler, arguments, seat), handler, seat)
+                return await self._ended(await self._call(handler, arguments, seat), handler, seat)
             called = around(handler.middleware, seat.context, lambda: self._call(handler, arguments, seat))
-            return self._returned(await called, handler, seat)
+            return await self._ended(await called, handler, seat)
         except _TimeUp:
             return _too_late(handler, seat)
         except asyncio.CancelledError as error:
@@ -119,7 +122,7 @@ class Runner:
         except (Unread, StoreError) as error:
             log.warning("%s %s is given back: %s", seat.run.task, seat.run.id, error)
             return Released()
-        except Forgotten as error:
+        except (Forgotten, FanStopped) as error:
             return Discarded(failure(error))
         except Exception as error:  # the user's own `when` or `args`
             return _too_late(handler, seat) if timeout.expired() else raised(error, _retry(handler, seat))
@@ -165,15 +168,31 @@ class Runner:
             stopped: Outcome = seat.stop.value
             return stopped
         if handler.middleware:
-            return self._returned(value if result is None else _decoded(handler, result), handler, seat)
-        if self._reader(handler, seat) is None:
+            return await self._ended(value if result is None else _decoded(handler, result), handler, seat)
+        if self._reader(handler, seat) is None and not _spreads(seat):
             return Succeeded(result)
-        return self._returned(None if result is None else _decoded(handler, result), handler, seat)
+        return await self._ended(None if result is None else _decoded(handler, result), handler, seat)
 
     async def _child_value(self, handler: Handler, seat: Seat) -> Any:
         """Return the result of a child as a value, for middleware."""
         result = await self._processes.call(handler, seat.context, seat.args, seat.run.policy.timeout)
         return None if result is None else _decoded(handler, result)
+
+    async def _ended(self, result: object, handler: Handler, seat: Seat) -> Outcome:
+        """Return the outcome of a call that returned `result`. If its run is to make children of the result, the number
+        of children is the result that is stored."""
+        member, fans = seat.run.member, None if self._steps is None else self._steps.fans
+        if fans is None or member is None or member.spreads is None:
+            return self._returned(result, handler, seat)
+        if self._reader(handler, seat) is not None:
+            judged = self._returned(result, handler, seat)
+            if not isinstance(judged, Succeeded):
+                return judged
+        try:
+            return Succeeded(b"%d" % await fans.spread(seat.run, member.spreads, result))
+        except StoreError as error:
+            log.warning("%s %s is given back: %s", seat.run.task, seat.run.id, error)
+            return Released()
 
     def _returned(self, result: object, handler: Handler, seat: Seat) -> Outcome:
         return returned(result, self._reader(handler, seat), seat.context.warn)
@@ -190,6 +209,14 @@ def _decoded(handler: Handler, result: bytes) -> Any:
         return handler.signature.decode_result(result)
     except Exception:  # a type of the user's own may raise anything while it is read
         return msgspec.json.decode(result)
+
+
+def _spreads(seat: Seat) -> bool:
+    return seat.run.member is not None and seat.run.member.spreads is not None
+
+
+def _gathers(seat: Seat) -> bool:
+    return seat.run.member is not None and seat.run.member.gathers is not None
 
 
 def _is_abandoned(seat: Seat) -> bool:

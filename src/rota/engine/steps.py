@@ -12,8 +12,10 @@ from msgspec.structs import replace
 from rota.domain import needs, once
 from rota.domain.arguments import Signature, encode_result
 from rota.domain.ended import ENDED, ending_of
+from rota.domain.fan import Gathers
 from rota.domain.results import FailOn
 from rota.domain.run import Member, Run, State
+from rota.engine.fans import ChildrenOf, Fans, FanStopped
 from rota.store import RunQuery, Store
 from rota.store.paging import first_run
 
@@ -53,6 +55,9 @@ class FlowCode(Struct, frozen=True):
 
     steps: Mapping[str, StepCode] = MappingProxyType({})
     written: Callable[[str], str] = str
+    children_of: ChildrenOf | None = None
+    tasks: frozenset[str] = frozenset()
+    """The tasks whose code the app has: the children of a fan are made where their task is known."""
 
 
 class NotWanted(Exception):
@@ -77,6 +82,7 @@ class Steps:
     def __init__(self, store: Store, code: FlowCode) -> None:
         self._store = store
         self._flows = code
+        self.fans = None if code.children_of is None else Fans(store, code.children_of)
 
     async def arguments(self, run: Run, signature: Signature) -> bytes:
         """Return the arguments of the call of `run`. Raises NotWanted if it should not be called at all, NotKnown if it
@@ -86,10 +92,14 @@ class Steps:
             return await self._ending(run, signature)
         if member is None:
             return run.args
+        if member.spreads is not None and member.spreads.task not in self._flows.tasks:
+            raise NotKnown(f"this worker has no code of task {member.spreads.task}, whose runs {run.task} makes")
         flow, _, period = member.group.rpartition("@")
         code = self._code(member)
         if member.coded and code == StepCode():
             raise NotKnown(f"this worker has no code of flow {flow} that says how step {member.step} is called")
+        if member.gathers is not None and self.fans is not None:
+            return await self._gathered(run, member.gathers, self.fans)
         if not member.takes and not code.prepares:
             return run.args
         results = await self._results(member)
@@ -107,6 +117,17 @@ class Steps:
             shared = _encoded(await _answer(code.shared_args(inputs)))
             given = {name: value for name, value in shared.items() if signature.takes(name)} | given
         return msgspec.json.encode(given)
+
+    async def _gathered(self, run: Run, gathers: Gathers, fans: Fans) -> bytes:
+        """Return the arguments of a gather: one of them names the results of the children."""
+        try:
+            results = await fans.gathered(gathers)
+        except FanStopped:
+            raise
+        except Exception as error:
+            raise Unread(f"the children of {gathers.fan} cannot be read: {error}") from error
+        given = msgspec.json.decode(run.args, type=dict[str, Raw])
+        return msgspec.json.encode(given | {gathers.parameter: Raw(msgspec.json.encode(results))})
 
     async def _ending(self, run: Run, signature: Signature) -> bytes:
         """Return the arguments of a callback: its first parameter gets the end of the run that called it."""

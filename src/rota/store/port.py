@@ -47,7 +47,8 @@ class Reads(Protocol):
     """The verbs that only read. A store has them, and so has a client."""
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount (latest first) or Freeze."""
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount (latest first), Freeze
+        or Fan."""
         ...
 
     async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
@@ -159,6 +160,15 @@ class Store(Reads, Protocol):
 
         Running runs go on, runs are put and schedules fire as before. Claims take nothing while the store is frozen.
         A worker that waits looks again within `Backend.poll` seconds after `until`.
+        """
+        ...
+
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> Reply[bool]:
+        """Make the fan `id`, or say its `total`; the first total stays. Answer whether that changed anything.
+
+        The transaction that ends a child of the fan counts the end. When all children have ended, or more than
+        `allowed` of them without success (None: all may), the need of the gather (`domain.fan`) is met. Ended children
+        are kept until the gather has ended.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from rota.domain.decision import DecisionCount
+from rota.domain.fan import Fan
 from rota.store import Freeze, MarkRow, WorkerSeen
 
 log = logging.getLogger("rota")
@@ -27,6 +28,7 @@ CURES: dict[Kind, str] = {
 
 KEYS: dict[type, tuple[str, ...]] = {
     WorkerSeen: ("worker", "name"),
+    Fan: ("fan", "id"),
     Freeze: ("freeze",),
     MarkRow: ("mark", "task", "key"),
     DecisionCount: ("decision", "task", "key", "reason"),

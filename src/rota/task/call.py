@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from rota.domain import codec
 from rota.domain.activity import Activity, touch_guards
 from rota.domain.ended import with_callbacks
+from rota.domain.fan import child_id
+from rota.domain.guards import Guards
 from rota.domain.headers import merged
 from rota.domain.intake import Options, Timed, new_run, new_schedule
 from rota.domain.once import Once, check_storable, once_in
-from rota.domain.run import NewRun
+from rota.domain.run import NewRun, Origin
 from rota.domain.schedule import Schedule
 from rota.domain.spec import NamedByCode, TaskSpec
 from rota.domain.triggers import Trigger
@@ -34,15 +36,20 @@ class Call(Struct, frozen=True):
     share: str | None = None
     """What the share of the task makes of the arguments."""
 
-    def to_run(self) -> NewRun:
-        """Return a new run of this call, in no period; every `to_run` makes another run. In a handler, the new run gets
-        the headers of the handler's run."""
+    def to_child(self, fan: str, index: int) -> NewRun:
+        """Return the run of this call as a child of a fan. It has no guards: each item makes a run."""
+        run = self.to_run(child_id(fan, index))
+        return replace(run, guards=Guards(), unique_key=None, body=codec.amend(run.body, Origin(kind="fan", of=fan)))
+
+    def to_run(self, id: str | None = None) -> NewRun:
+        """Return a new run of this call, in no period; every `to_run` makes another run, if no `id` is given. In a
+        handler, the new run gets the headers of the handler's run."""
         spec, options, here = self.spec, self.options, context_here.get()
         if here is not None and here.headers:
             options = replace(options, headers=merged(here.headers, options.headers))
         try:
             terms = spec.policy, options, spec.priority, spec.guards, spec.queue
-            run = new_run(new_id(), spec.name, self.args, *terms, self.share)
+            run = new_run(id or new_id(), spec.name, self.args, *terms, self.share)
             return with_callbacks(run, spec.on_end) if spec.on_end else run
         except TypeError as error:
             raise InvalidArguments(str(error)) from None

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from msgspec.structs import replace
@@ -74,7 +75,8 @@ class Definition:
         """What judges the results of the task's runs, unless a flow does."""
         self.expect = options.get("expect")
         self.timed = timed_by(options)
-        default: ExecutorName = "loop" if inspect.iscoroutinefunction(fn) else "thread"
+        on_loop = inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
+        default: ExecutorName = "loop" if on_loop else "thread"
         self.executor: ExecutorName = options.get("executor") or default
         try:
             self.takes_context = takes_context(fn)
@@ -146,10 +148,10 @@ class Definition:
         keyed = self._keyed(self._key, args, kwargs, options)
         return Call(self.spec, encoded, keyed, self.once, self._shared(args, kwargs))
 
-    def partial_call(self, given: dict[str, Any]) -> Call:
+    def partial_call(self, given: dict[str, Any], options: Options = Options()) -> Call:  # noqa: B008
         """Return a call that has some of its arguments; a flow adds the others before the run starts."""
         try:
-            return Call(self.spec, self.signature.encode_some(given))
+            return Call(self.spec, self.signature.encode_some(given), options)
         except (TypeError, ValueError) as error:
             raise InvalidArguments(str(error)) from None
 
@@ -201,7 +203,7 @@ class Definition:
         """Return what the engine needs in order to call the task."""
         return Handler(
             name=self.name,
-            fn=self.fn,
+            fn=listing(self.fn),
             signature=self.signature,
             executor=self.executor,
             takes_context=self.takes_context,
@@ -209,6 +211,25 @@ class Definition:
             middleware=self.middleware,
             fail_on=self.fail_on,
         )
+
+
+def listing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `fn`; a function that yields as one that returns the list of what it yields."""
+    if inspect.isgeneratorfunction(fn):
+
+        @wraps(fn)
+        def listed(*args: Any, **kwargs: Any) -> list[Any]:
+            return list(fn(*args, **kwargs))
+
+        return listed
+    if inspect.isasyncgenfunction(fn):
+
+        @wraps(fn)
+        async def listed_async(*args: Any, **kwargs: Any) -> list[Any]:
+            return [item async for item in fn(*args, **kwargs)]
+
+        return listed_async
+    return fn
 
 
 CALLBACKS = {"on_success": State.SUCCEEDED, "on_failure": State.FAILED, "on_cancel": State.CANCELLED}
@@ -302,8 +323,6 @@ def _check_function(fn: Callable[..., Any], name: str) -> None:
         check_name(name)
     except ValueError as error:
         raise InvalidOptions(f"{error}; give name=") from None
-    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-        raise InvalidOptions(f"{name} is a generator; a task returns one result")
     try:
         parameters = list(inspect.signature(fn).parameters)
     except ValueError:

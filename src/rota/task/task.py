@@ -1,19 +1,21 @@
 """Task: a named function and its policies. Calling a task calls the function; submitting a task makes a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from msgspec.structs import asdict
 
 from rota.client.handle import RunHandle
 from rota.domain.decision import Decision, Reason
+from rota.domain.fan import Failures
 from rota.domain.guards import Unique
 from rota.domain.intake import Options, Span
 from rota.domain.policy import Lost, Retry
 from rota.task.call import Call
-from rota.task.chain import Chain, Link
+from rota.task.chain import Chain
 from rota.task.definition import Definition, definition_of
+from rota.task.fan_out import Each, Fanned, FanOut
 from rota.task.kinds import check_using
 from rota.task.submitter import Wait
 
@@ -25,6 +27,10 @@ T_co = TypeVar("T_co", covariant=True)
 """What a direct call returns: a coroutine for an async function."""
 R_co = TypeVar("R_co", covariant=True)
 """The result of a run."""
+Q = ParamSpec("Q")
+X = TypeVar("X")
+R = TypeVar("R")
+S = TypeVar("S")
 
 
 class Bound(Generic[R_co]):
@@ -47,9 +53,17 @@ class Bound(Generic[R_co]):
         definition = definition_of(self.task)
         return definition.handle(definition.submitter.put_sync(self._call))
 
-    def __rshift__(self, following: Link) -> Chain:
+    @overload
+    def __rshift__(self: "Bound[Iterable[X]]", following: Each[X, S]) -> Fanned[S]: ...
+    @overload
+    def __rshift__(self: "Bound[AsyncIterator[X]]", following: Each[X, S]) -> Fanned[S]: ...
+    @overload
+    def __rshift__(self, following: "Task[..., ..., Any, S] | Bound[S]") -> Chain[S]: ...
+    @overload
+    def __rshift__(self, following: "Sequence[Task[..., ..., Any, Any] | Bound[Any]]") -> Chain[list[Any]]: ...
+    def __rshift__(self, following: Any) -> Any:
         """`a.bind(1) >> b >> [c, d]`: each call starts when the call before it has succeeded."""
-        return Chain(((self,),)) >> following
+        return Chain[Any](((self,),)) >> following
 
 
 class Using(Generic[P, R_co]):
@@ -87,6 +101,22 @@ class Using(Generic[P, R_co]):
         """Return the task with these arguments and these options, for `app.submit_many`, schedules, plans and flows."""
         return Bound(self._task, self._definition.call(args, kwargs, self._options))
 
+    def map(
+        self: "Using[Concatenate[X, Q], R]",
+        items: Iterable[X],
+        *,
+        failures: Failures = "stop",
+        args: Mapping[str, Any] | None = None,
+    ) -> Fanned[R]:
+        """The same as `Task.map`, with these options."""
+        return Fanned((), FanOut(self._task, self._options, failures, args, items))
+
+    def each(
+        self: "Using[Concatenate[X, Q], R]", *, failures: Failures = "stop", args: Mapping[str, Any] | None = None
+    ) -> Each[X, R]:
+        """The same as `Task.each`, with these options."""
+        return Each(FanOut(self._task, self._options, failures, args))
+
 
 class Task(Generic[C, P, T_co, R_co]):
     """Made by `@app.task`; still callable like its function, which is `task.fn`."""
@@ -122,9 +152,42 @@ class Task(Generic[C, P, T_co, R_co]):
         """Return the task with these arguments, for `app.submit_many`, schedules, plans and flows."""
         return self._plain.bind(*args, **kwargs)
 
-    def __rshift__(self, following: Link) -> Chain:
+    def map(
+        self: "Task[..., Concatenate[X, Q], Any, R]",
+        items: Iterable[X],
+        *,
+        failures: Failures = "stop",
+        args: Mapping[str, Any] | None = None,
+    ) -> Fanned[R]:
+        """Fan out: `resize.map(paths) >> gather` makes a run for each of `items`, 100,000 at most, and one of `gather`,
+        which gets the `Results` when all of them have ended.
+
+        An item is the first argument, and `args` are the others. `failures` says how many runs may end without success:
+        "stop" none, "collect" all of them, or a number. One too many fails the gather and cancels the other runs.
+        """
+        return Fanned((), FanOut(self, Options(), failures, args, items))
+
+    def each(
+        self: "Task[..., Concatenate[X, Q], Any, R]",
+        *,
+        failures: Failures = "stop",
+        args: Mapping[str, Any] | None = None,
+    ) -> Each[X, R]:
+        """Fan out: in `find.bind(dir) >> resize.each() >> gather`, the items are what `find` returns or yields. The
+        options are those of `map`."""
+        return Each(FanOut(self, Options(), failures, args))
+
+    @overload
+    def __rshift__(self: "Task[..., ..., Any, Iterable[X]]", following: Each[X, S]) -> Fanned[S]: ...
+    @overload
+    def __rshift__(self: "Task[..., ..., Any, AsyncIterator[X]]", following: Each[X, S]) -> Fanned[S]: ...
+    @overload
+    def __rshift__(self, following: "Task[..., ..., Any, S] | Bound[S]") -> Chain[S]: ...
+    @overload
+    def __rshift__(self, following: "Sequence[Task[..., ..., Any, Any] | Bound[Any]]") -> Chain[list[Any]]: ...
+    def __rshift__(self, following: Any) -> Any:
         """`a >> b`: a chain of calls; `a` is called without arguments."""
-        return Chain(((self,),)) >> following
+        return Chain[Any](((self,),)) >> following
 
     async def touch(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
         """Report activity: make, move or keep the run of the key, as the task's `activity` says.

@@ -84,5 +84,11 @@ class VirtualBook(MemoryBook):
 
 
 class _Everything(History):
-    def forget(self, retention: Retention, now: float, specs: Mapping[str, TaskSpec]) -> list[str]:
+    def forget(
+        self,
+        retention: Retention,
+        now: float,
+        specs: Mapping[str, TaskSpec],
+        is_kept: Callable[[str], bool] | None = None,
+    ) -> list[str]:
         return []

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from rota.domain import needs
 from rota.domain import settlement as rules
 from rota.domain.decision import Reason
+from rota.domain.fan import Fan, fan_of, need_of
 from rota.domain.guards import cooled_down_at
 from rota.domain.joins import moved_expiry
 from rota.domain.run import RunHead, State, after
@@ -102,6 +103,8 @@ def release(book: Book, ended: RunHead) -> None:
         meet_needs(book, met)
     if ended.awaited:
         put_callbacks(book, ended)
+    if "." in ended.id:
+        count_in_fan(book, ended)
 
 
 def put_callbacks(book: Book, ended: RunHead) -> None:
@@ -112,6 +115,22 @@ def put_callbacks(book: Book, ended: RunHead) -> None:
             new = callback.to_run()
             book.add(new, new.due_at(book.now), parked=False)
             book.arrivals.append(Arrival(new.task, book.now, new.queue))
+
+
+def count_in_fan(book: Book, ended: RunHead) -> None:
+    """Count the end of a child of a fan. The last end that the gather waits for lets the gather in."""
+    id = fan_of(ended.id)
+    fan = None if id is None else book.fan(id)
+    if fan is None:
+        return
+    after = replace(fan, ended=fan.ended + 1, failed=fan.failed + (ended.state is not State.SUCCEEDED))
+    book.put_fan(after)
+    let_in(book, fan, after)
+
+
+def let_in(book: Book, before: Fan | None, fan: Fan) -> None:
+    if fan.over and not (before is not None and before.over):
+        meet_needs(book, [need_of(fan.id)])
 
 
 def met_by(ended: RunHead) -> list[str]:

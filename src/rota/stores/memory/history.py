@@ -2,7 +2,7 @@
 
 import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from rota.domain.run import Run, State
@@ -35,15 +35,22 @@ class History:
         self._removed.add(id)
         self._count -= 1
 
-    def forget(self, retention: Retention, now: float, specs: Mapping[str, TaskSpec]) -> list[str]:
+    def forget(
+        self,
+        retention: Retention,
+        now: float,
+        specs: Mapping[str, TaskSpec],
+        is_kept: Callable[[str], bool] | None = None,
+    ) -> list[str]:
         """Remove the runs that `retention`, or their task, no longer keeps, LEDGER.forgotten at most. Return their
-        ids."""
+        ids. Runs that `is_kept` names stay."""
         gone: list[str] = []
         for task, lists in self._ended.items():
             keep = (specs[task].keep if task in specs else None) or retention
             ages = {True: keep.succeeded, False: keep.failed}
             most, least = self._surplus(lists, keep.most), self._surplus(lists, keep.least)
             for succeeded, ended in lists.items():
+                kept: Ended = deque()
                 while ended and ended[0][0] <= now - ID_MEMORY and len(gone) < LEDGER.forgotten:
                     if ended[0][2] in self._removed:
                         self._removed.discard(ended.popleft()[2])
@@ -51,7 +58,12 @@ class History:
                     too_old = ended[0][0] <= now - ages[succeeded] and ended[0][1] <= least
                     if not too_old and ended[0][1] > most:
                         break
-                    gone.append(ended.popleft()[2])
+                    entry = ended.popleft()
+                    if is_kept is not None and is_kept(entry[2]):
+                        kept.append(entry)
+                    else:
+                        gone.append(entry[2])
+                ended.extendleft(reversed(kept))
         self._count -= len(gone)
         return gone
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from rota import store as port
 from rota.domain.decision import Decision, DecisionCount
 from rota.domain.edits import RunEdit
+from rota.domain.fan import Fan
 from rota.domain.run import DIGITS, Lease, NewRun, Note, Run, after, onwards
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
@@ -19,7 +20,7 @@ from rota.stores import forks
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, freeze, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, fans, freeze, holds, mark, renew, settle
 from rota.stores.memory.book import MemoryBook
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.retention import MARK_MEMORY, WORKER_MEMORY
@@ -109,6 +110,9 @@ class MemoryStore:
 
         return self._transact(work)
 
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
+        return self._transact(lambda book: fans.put_fan(book, id, total, allowed))
+
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
     ) -> port.Reply[port.Edited]:
@@ -159,7 +163,8 @@ class MemoryStore:
     async def sweep(self, retention: port.Retention) -> port.Swept:
         with self._transaction() as book:
             expired = holds.expire_due(book)
-            forgotten = book.history.forget(retention, book.now, book.specs)
+            book.forget_fans(book.runs, book.now)
+            forgotten = book.history.forget(retention, book.now, book.specs, book.is_kept if book.fans else None)
             book.forget(forgotten, book.now - WORKER_MEMORY, book.now - MARK_MEMORY)
             more = len(forgotten) == LEDGER.forgotten or len(expired) == LEDGER.expired
             return port.Swept(book.now, len(expired), len(forgotten), more, expired)
@@ -203,6 +208,7 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     if kind is port.Freeze:
         return [frozen] if (frozen := book.frozen()) is not None else []
     kinds: dict[type, dict[str, Any]] = {
+        Fan: book.fans,
         TaskSpec: dict(book.specs),
         port.WorkerSeen: dict(book.workers),
         Schedule: book.schedules.by_id,

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.domain.decision import DecisionCount, Reason
+from rota.domain.fan import Fan
 from rota.domain.guards import Mark
 from rota.domain.run import FINAL, State
 from rota.domain.schedule import Schedule
@@ -163,6 +164,9 @@ ROWS: dict[type, Rows] = {
         kind="schedule",
     ),
     MarkRow: Rows("marks", "*", "task, key", _mark, task=True),
+    Fan: Rows(
+        "fans", "id, total, allowed, ended, failed, created_at", "id", lambda row: Fan(*row[1:]), "id", kind="row"
+    ),
     Freeze: Rows("freezes", "since, until, note, by", "since", lambda row: Freeze(*row[1:])),
     DecisionCount: Rows("decisions", "*", "last_at DESC", _decision_count, task=True),
 }

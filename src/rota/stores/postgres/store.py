@@ -231,6 +231,10 @@ class PostgresStore:
         row = await self._verb("set_freeze", frozen, until, columns.clean(storable(note)), columns.clean(storable(by)))
         return port.Reply(row["now"], list(row["answers"]))
 
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
+        row = await self._verb("put_fan", id, total, allowed)
+        return port.Reply(row["now"], list(row["answers"]))
+
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
     ) -> port.Reply[port.Edited]:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rota.domain.decision import DecisionCount
+from rota.domain.fan import Fan
 from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
@@ -29,7 +30,7 @@ from rota.store import (
 from rota.stores.redis import tallies
 from rota.stores.redis.msgpack import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
-from rota.stores.redis.rows import read_decision_count, read_mark, read_schedule
+from rota.stores.redis.rows import FanRow, read_decision_count, read_mark, read_schedule
 from rota.stores.search import Found, Search, of_ids
 from rota.stores.unreadable import Kind, legible
 
@@ -60,6 +61,7 @@ class _WorkerRow(msgspec.Struct, array_like=True):
 
 _specs = msgspec.msgpack.Decoder(_SpecRow)
 _workers = msgspec.msgpack.Decoder(_WorkerRow)
+_fans = msgspec.msgpack.Decoder(FanRow)
 _spec_texts = msgspec.json.Decoder(TaskSpec)
 _reports = msgspec.json.Decoder(Report)
 _tasks = msgspec.json.Decoder(tuple[str, ...])
@@ -217,7 +219,14 @@ async def _read_freeze(run: RunScript, query: RowQuery) -> tuple[float, list[Fre
     return now, [row for row in rows if row.in_force(now)]
 
 
+async def _read_fans(run: RunScript, query: RowQuery) -> tuple[float, list[Fan]]:
+    now, found = await _rows(run, "fans", query)
+    rows = {name: _fans.decode(text) for name, text in _after(found, query).items()}
+    return now, [row.to_fan(name) for name, row in sorted(rows.items())]
+
+
 _KINDS: dict[type, Any] = {
+    Fan: _read_fans,
     Freeze: _read_freeze,
     TaskSpec: _read_specs,
     WorkerSeen: _read_workers,

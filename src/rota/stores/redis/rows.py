@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.domain.decision import DecisionCount, Reason
+from rota.domain.fan import Fan
 from rota.domain.guards import Mark
 from rota.domain.schedule import Firing, Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
@@ -32,6 +33,21 @@ class SpecRow(Struct, frozen=True, array_like=True):
     limits: Sequence[str | int] | bool = False
     """The row and the number of each named limit, one after the other."""
     weights: dict[str, int] | bool = False
+
+
+class FanRow(Struct, frozen=True, array_like=True):
+    """False: the total is not known; all children may fail."""
+
+    total: int | bool
+    allowed: int | bool
+    ended: int
+    failed: int
+    created_at: float
+
+    def to_fan(self, id: str) -> Fan:
+        total = None if self.total is False else int(self.total)
+        allowed = None if self.allowed is False else int(self.allowed)
+        return Fan(id, total, allowed, self.ended, self.failed, self.created_at)
 
 
 class TickRow(Struct, frozen=True, array_like=True):

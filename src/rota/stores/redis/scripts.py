@@ -17,7 +17,7 @@ from rota.stores import bounds, fields
 from rota.stores.redis import rows
 
 READS = frozenset({"runs", "rows", "stats", "depths"})
-GROWS = frozenset({"put", "fire", "schedule", "mark"})
+GROWS = frozenset({"put", "fire", "schedule", "mark", "fan"})
 """Verbs that a server refuses when its memory is full. It runs all others, so that workers can end the runs that are
 there. `declare` is not refused, because no worker starts without it; what it adds is small and bounded by the code."""
 FILES = {"schedule": "declare"}
@@ -94,6 +94,7 @@ def words() -> dict[str, str]:
         **_places("M_", rows.MarkFields.__struct_fields__),
         **_places("D_", rows.DecisionRow.__struct_fields__),
         **_places("SCHED_", rows.ScheduleRow.__struct_fields__),
+        **_places("F_", rows.FanRow.__struct_fields__),
         **_places("T_", rows.TickRow.__struct_fields__),
         **_statements(),
     }

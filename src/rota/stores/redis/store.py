@@ -187,6 +187,11 @@ class RedisStore:
         now, changed = await self.run("freeze", pack([frozen, *words]))
         return port.Reply(now, [changed == 1])
 
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
+        words = (False if total is None else total, False if allowed is None else allowed)
+        now, changed = await self.run("fan", pack([id, *words]))
+        return port.Reply(now, [changed == 1])
+
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
     ) -> port.Reply[port.Edited]:

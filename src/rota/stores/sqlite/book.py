@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
+from rota.domain.fan import Fan
 from rota.domain.guards import Mark
 from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
@@ -79,6 +80,7 @@ class SqliteBook(SqliteGates):
         self._schedules: dict[str, Schedule | None] = {}
         self._changed_schedules: dict[str, Schedule] = {}
         self._decisions: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._fans: dict[str, Fan | None] = {}
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -166,6 +168,9 @@ class SqliteBook(SqliteGates):
             self._tx.execute(sql.PUT_SCHEDULES, to_json(rows))
         if self._decisions:
             self._tx.execute(sql.DECIDE, to_json(list(self._decisions.values())))
+        if self._fans:
+            rows = [astuple(fan) for fan in self._fans.values() if fan is not None]
+            self._tx.executemany("INSERT OR REPLACE INTO fans VALUES (?, ?, ?, ?, ?, ?)", rows)
         if self.events:
             events.add(self._tx, self.events)
 
@@ -397,6 +402,15 @@ class SqliteBook(SqliteGates):
         found = self._tx.one("SELECT calls FROM callbacks WHERE run = ?", run)
         self._tx.execute("DELETE FROM callbacks WHERE run = ?", run)
         return [] if found is None else _callbacks.decode(found)
+
+    def fan(self, id: str) -> Fan | None:
+        if id not in self._fans:
+            found = self._tx.one(f"{sql.FANS} WHERE id = ?", id)
+            self._fans[id] = None if found is None else Fan(*msgspec.json.decode(found))
+        return self._fans[id]
+
+    def put_fan(self, fan: Fan) -> None:
+        self._fans[fan.id] = fan
 
     def keep_fingerprint(self, id: str, fingerprint: str) -> None:
         self._tx.execute("INSERT INTO ids (id, fingerprint) VALUES (?, ?)", id, fingerprint)

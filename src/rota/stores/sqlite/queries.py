@@ -7,12 +7,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.domain.decision import DecisionCount
+from rota.domain.fan import Fan
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import TOTAL, Depth, Freeze, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
+from rota.stores.sqlite.statements import FANS
 from rota.stores.sqlite.threads import Transaction
 from rota.stores.unreadable import legible, row_name
 
@@ -149,6 +151,8 @@ def depths(tx: Transaction) -> Reply[Depth]:
 def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
     if kind is Freeze:
         return Reply(tx.now, [row for row in _freezes(tx) if row.in_force(tx.now)])  # type: ignore[misc]
+    if kind is Fan:
+        return Reply(tx.now, _fans(tx, query))  # type: ignore[arg-type]
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
@@ -161,6 +165,13 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
         return Reply(tx.now, schedules)
     each = [legible("row", row_name(kind, row), partial(_row, kind, row)) for row in msgspec.json.decode(found)]
     return Reply(tx.now, [row for row in each if row is not None])
+
+
+def _fans(tx: Transaction, query: RowQuery) -> list[Fan]:
+    which = "id > ?" if query.names is None else "id IN (SELECT value FROM json_each(?))"
+    wanted = query.after if query.names is None else to_json(list(query.names))
+    found = tx.connection.execute(f"{FANS} WHERE {which} ORDER BY id LIMIT ?", [wanted, query.limit])
+    return [Fan(*msgspec.json.decode(text)) for (text,) in found]
 
 
 def _freezes(tx: Transaction) -> list[Freeze]:

@@ -226,3 +226,5 @@ OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_
 STUB = """
 UPDATE ids SET state = r.state, ended_at = r.finished_at FROM runs r WHERE r.id = ids.id AND ids.id = ?
 """
+
+FANS = "SELECT json_array(id, total, allowed, ended, failed, created_at) FROM fans"

@@ -16,7 +16,7 @@ from rota.domain.spec import TaskSpec
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
-from rota.stores.ledger import admit, claim, control, declare, direct, edit, freeze, holds, mark, renew, settle
+from rota.stores.ledger import admit, claim, control, declare, direct, edit, fans, freeze, holds, mark, renew, settle
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
 from rota.stores.sqlite import events, queries, sweep
 from rota.stores.sqlite.bells import Bells
@@ -85,6 +85,9 @@ class SqliteStore:
             return freeze.set_freeze(book, wanted)
 
         return await self._reply(work)
+
+    async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
+        return await self._reply(lambda book: fans.put_fan(book, id, total, allowed))
 
     async def edit(
         self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None

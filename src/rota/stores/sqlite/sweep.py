@@ -32,12 +32,17 @@ SELECT json_array(finished_at, seq) FROM runs WHERE task = ? AND finished_at IS 
 ORDER BY finished_at DESC, seq DESC LIMIT 1 OFFSET ?
 """
 
+# Of a store that has fans: the children of a fan stay, as long as the fan is there.
+KEPT = """
+    NOT (id GLOB '*.*' AND EXISTS (SELECT 1 FROM fans WHERE fans.id = rtrim(rtrim(runs.id, '0123456789'), '.')))
+"""
 OLD = """
     SELECT seq FROM runs
     WHERE task = :task AND finished_at <= :memory AND (
         (finished_at, seq) <= (:beyond_most ->> 0, :beyond_most ->> 1)
         OR ((finished_at, seq) <= (:beyond_least ->> 0, :beyond_least ->> 1)
             AND finished_at <= iif(state = 'succeeded', :succeeded, :failed)))
+        AND {kept}
     ORDER BY finished_at LIMIT :at_once
 """
 FORGET = f"DELETE FROM runs WHERE seq IN ({OLD})"
@@ -52,6 +57,13 @@ OVER = """
 SELECT json_group_array(json_array(id, schedule)) FROM (
     SELECT id, schedule FROM schedules
     WHERE look_at IS NULL AND iif(json_valid(schedule), schedule ->> '$.next_at' IS NULL, false) LIMIT ?)
+"""
+
+
+# The fans whose gather has ended. The gather of a new fan may not be there yet.
+OVER_FANS = """
+DELETE FROM fans WHERE coalesce((SELECT finished_at IS NOT NULL FROM runs WHERE runs.id = fans.id || '.all'),
+                                created_at <= ?)
 """
 
 
@@ -73,6 +85,7 @@ def forget(tx: Transaction, retention: Retention) -> tuple[int, bool]:
     tx.execute("DELETE FROM decisions WHERE last_at <= ?", tx.now - MARK_MEMORY)
     _forget_schedules(tx)
     tx.execute("DELETE FROM rates WHERE full_at <= ? AND opens_at IS NULL", tx.now)
+    tx.execute(OVER_FANS, tx.now - ID_MEMORY)
     tx.execute("DELETE FROM ids WHERE ended_at <= ?", tx.now - OWN_ID_MEMORY)
     tx.execute("DELETE FROM stats WHERE minute BETWEEN 1 AND ?", int(tx.now // 60) - KEPT_MINUTES)
     keeps = {spec.name: spec.keep for spec in specs if spec.keep is not None}
@@ -114,6 +127,7 @@ def _forget(tx: Transaction, task: str, retention: Retention, most: int) -> int:
         "failed": tx.now - retention.failed,
         "at_once": most,
     }
+    kept = KEPT if tx.one("SELECT EXISTS (SELECT 1 FROM fans)") else "true"
     if tx.one("SELECT EXISTS (SELECT 1 FROM ids)"):
-        tx.connection.execute(STUB, cut)
-    return tx.connection.execute(FORGET, cut).rowcount
+        tx.connection.execute(STUB.format(kept=kept), cut)
+    return tx.connection.execute(FORGET.format(kept=kept), cut).rowcount

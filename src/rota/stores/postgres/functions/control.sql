@@ -197,6 +197,8 @@ BEGIN
         END IF;
         answers := answers || got.changed;
     END LOOP;
+    SELECT * INTO got FROM count_in_fan(touched, now);
+    tasks := tasks || got.tasks; dues := dues || got.dues;
     PERFORM count_decisions(d_tasks, d_keys, array_fill(why, ARRAY[cardinality(d_tasks)]), d_counts, d_runs,
                    array_fill(new_note, ARRAY[cardinality(d_tasks)]), requested_by, now);
     hinted := to_hint(tasks, dues, now);

@@ -121,11 +121,14 @@ CREATE OR REPLACE FUNCTION expire(late text[], now float8, OUT touched text[], O
 LANGUAGE plpgsql AS $$
 DECLARE
     gone record;
+    got record;
 BEGIN
     SELECT * INTO gone FROM end_waiting(ARRAY(
         SELECT q.id FROM queue q WHERE q.id = ANY(late) AND q.hold + 0 <> 3 AND q.expires_at + 0 <= now
         ORDER BY q.id FOR UPDATE SKIP LOCKED), 'expired', NULL, now);
     touched := coalesce(gone.ended, '{}'); tasks := gone.tasks; dues := gone.dues;
+    SELECT * INTO got FROM count_in_fan(touched, now);
+    tasks := tasks || got.tasks; dues := dues || got.dues;
     PERFORM count_decisions(gone.of_task, gone.of_key, array_fill('expired'::text, ARRAY[cardinality(touched)]), NULL,
                    touched, NULL, NULL, now);
 END $$;

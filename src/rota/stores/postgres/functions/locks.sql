@@ -19,6 +19,7 @@
 --   6 queue      first rows that exist, by id; then new rows, by task and unique key. Exception: a verb that has locked the
 --                gate of a task may lock the parked runs of that task at any time
 --   7 marks      and rates; the lock on the gate of a task also protects the rates of the task
+--     fans       the counts of fans, by id
 --   8 decisions  by task, key and reason
 --   9 stats      by minute and task
 -- A verb that needs a lock too late for this order does not wait for it. It uses SKIP LOCKED if another row serves as well.

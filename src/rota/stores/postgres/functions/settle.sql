@@ -162,6 +162,8 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
+    SELECT * INTO more FROM count_in_fan(touched, now);
+    tasks := tasks || more.tasks; dues := dues || more.dues;
     PERFORM count_decisions(d_tasks, d_keys, d_reasons, NULL, d_runs, d_notes, NULL, now);
     hinted := to_hint(tasks, dues, now);
     -- Race: a worker that gives runs back claims at the same time. Its claim does not see these runs, and this verb does not see

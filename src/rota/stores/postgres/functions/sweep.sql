@@ -14,6 +14,7 @@ DECLARE
     task_floor float8 := floor_of(4::smallint, which, 0::smallint);
     most_at float8 := -1; most_seq bigint := -1; least_at float8 := -1; least_seq bigint := -1;
     gone bigint;
+    fanned boolean := EXISTS (SELECT FROM fans);
 BEGIN
     SELECT f.finished_at, f.seq INTO most_at, most_seq FROM finished f WHERE f.task = which AND f.finished_at >= task_floor
     ORDER BY f.finished_at DESC, f.seq DESC LIMIT 1 OFFSET most;
@@ -26,6 +27,7 @@ BEGIN
               AND ((f.finished_at, f.seq) <= (most_at, most_seq)
                    OR ((f.finished_at, f.seq) <= (least_at, least_seq)
                        AND f.finished_at <= CASE f.state WHEN 'succeeded' THEN old_succeeded ELSE old_failed END))
+              AND NOT (fanned AND is_kept(f.id))
             ORDER BY f.finished_at LIMIT at_once FOR UPDATE SKIP LOCKED)) RETURNING id, state, finished_at
     ), stubs AS (
         UPDATE ids SET state = f.state, ended_at = f.finished_at FROM forgotten f WHERE ids.id = f.id
@@ -106,6 +108,12 @@ BEGIN
         SELECT t.ctid FROM turns t WHERE NOT EXISTS (SELECT FROM queue q WHERE q.task = t.task) FOR UPDATE SKIP LOCKED));
     DELETE FROM running WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM running r WHERE r.n = 0 AND r.changed_at <= now - {ID_MEMORY} FOR UPDATE SKIP LOCKED));
+    DELETE FROM fans WHERE ctid = ANY(ARRAY(  -- the gather of a new fan may not be there yet
+        SELECT f.ctid FROM fans f
+        WHERE CASE WHEN EXISTS (SELECT FROM queue q WHERE q.id = f.id || '.all' UNION ALL
+                                SELECT FROM leases l WHERE l.id = f.id || '.all') THEN false
+                   ELSE f.created_at <= now - {ID_MEMORY} OR EXISTS (SELECT FROM finished r WHERE r.id = f.id || '.all') END
+        FOR UPDATE SKIP LOCKED));
     DELETE FROM ids WHERE ctid = ANY(ARRAY(
         SELECT i.ctid FROM ids i WHERE i.ended_at <= now - {OWN_ID_MEMORY} FOR UPDATE SKIP LOCKED));
     DELETE FROM stats WHERE ctid = ANY(ARRAY(

@@ -238,6 +238,18 @@ CREATE TABLE callbacks (
     PRIMARY KEY (run, state)
 );
 
+-- How many children of a fan have ended: see functions/fans.sql. The rows die often: they are read by version, the latest first.
+CREATE TABLE fans (
+    id         text    COLLATE "C" NOT NULL,
+    version    bigint  NOT NULL,
+    total      integer,                            -- NULL: the list still grows
+    allowed    integer,                            -- how many children may end without success; NULL: all
+    ended      integer NOT NULL,
+    failed     integer NOT NULL,
+    created_at float8  NOT NULL,
+    PRIMARY KEY (id, version)
+);
+
 CREATE TABLE specs (
     name          text    COLLATE "C" PRIMARY KEY,
     spec          text    NOT NULL,                -- domain.spec as JSON, without `paused`

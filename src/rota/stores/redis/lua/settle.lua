@@ -127,6 +127,7 @@ local function finish_first(settlement, text, lease_text)
   book.zput(ROOT .. "histories", task, 0)
   touched[id] = true
   events.record(state_names[state], "runs", id, task, key, state, reason, fence, lease[L_WORKER])
+  if id:find(".", 1, true) then holds.count_in_fan(id, state) end
   return true
 end
 

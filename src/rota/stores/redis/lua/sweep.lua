@@ -114,8 +114,56 @@ local function within(run, cut)
   return cut and not is_newer(run, cut)
 end
 
+-- Forget the fans whose gather has ended. The gather of a new fan may not be there yet. Return the others; nil if none is left.
+local function forget_fans()
+  local left
+  for _, id in ipairs(call("HKEYS", ROOT .. "fans")) do
+    local state = call("GETRANGE", ROOT .. "r:" .. id .. ".all", 0, 0)
+    local is_new = state == "" and holds.fan(id)[F_CREATED_AT] > now - ID_MEMORY
+    if state:find("[sfc]") or (state == "" and not is_new) then
+      call("HDEL", ROOT .. "fans", id)
+    else
+      left = left or {}
+      left[id] = true
+    end
+  end
+  return left
+end
+
+local fans_left
+
+-- Is the run `id`, which has ended, the child of a fan whose gather has not ended?
+local function is_kept(id)
+  local fan = id:match("^(.+)%.%d+$")
+  return fan and fans_left[fan]
+end
+
+-- Of `found`, members of a history with their scores, those that may be forgotten.
+local function without_kept(found)
+  local places, left = {}, {}
+  for i = 1, #found, 2 do places[#places + 1] = found[i] end
+  local names = book.ids_of(places)
+  for i = 1, #found, 2 do
+    if not is_kept(names[tonumber(found[i])] or "") then
+      left[#left + 1], left[#left + 2] = found[i], found[i + 1]
+    end
+  end
+  return left
+end
+
+-- The oldest members of a history, `most` at most, without children that are kept.
+local function oldest_of(set, most)
+  local first, left = 0, {}
+  repeat
+    local found = call("ZRANGE", set, first, first + most - 1, "WITHSCORES")
+    left = fans_left and without_kept(found) or found
+    first = first + most
+  until #left > 0 or #found < 2 * most
+  return left
+end
+
 local function forget_in(set, age, too_many, few, budget)
-  local places, ended = {}, call("ZRANGE", set, 0, budget - 1, "WITHSCORES")
+  local places, ended = {}, oldest_of(set, budget)
   for i = 1, #ended, 2 do
     local run = { tonumber(ended[i + 1]), ended[i] }
     local old = run[1] <= now - age and within(run, few)
@@ -158,6 +206,7 @@ book.write_all() -- forget_runs must see the runs that have just expired
 forget_workers()
 forget_others()
 forget_events()
+fans_left = forget_fans()
 local forgotten = forget_runs()
 hints.conclude()
 return { instant(now), expired, forgotten, more and 1 or 0 }

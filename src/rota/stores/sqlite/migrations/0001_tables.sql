@@ -101,6 +101,15 @@ CREATE TABLE callbacks (
     calls TEXT NOT NULL                        -- domain.run: CallbackRun as JSON, in an array
 ) WITHOUT ROWID;
 
+CREATE TABLE fans (
+    id         TEXT PRIMARY KEY,
+    total      INTEGER,                        -- NULL: the list still grows
+    allowed    INTEGER,                        -- how many children may end without success; NULL: all
+    ended      INTEGER NOT NULL,
+    failed     INTEGER NOT NULL,
+    created_at REAL    NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON

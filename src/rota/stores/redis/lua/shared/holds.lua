@@ -221,6 +221,45 @@ end
 function holds.release(run)
   holds.meet_needs(holds.met_by(run))
   if run[AWAITED] then holds.put_callbacks(run) end
+  if run.id:find(".", 1, true) then holds.count_in_fan(run.id, run.state) end
+end
+
+-- FANS has the fans by id: { total or false, allowed or false, ended, failed, created_at }.
+local FANS = ROOT .. "fans"
+local fans = {}
+
+function holds.fan(id)
+  if fans[id] == nil then
+    local text = call("HGET", FANS, id)
+    fans[id] = text and cmsgpack.unpack(text)
+  end
+  return fans[id]
+end
+
+function holds.put_fan(id, fan)
+  fans[id] = fan
+  book.hput(FANS, id, cmsgpack.pack(fan))
+end
+
+function holds.is_over(fan)
+  return (fan[F_ALLOWED] and fan[F_FAILED] > fan[F_ALLOWED]) or (fan[F_TOTAL] and fan[F_ENDED] >= fan[F_TOTAL])
+end
+
+-- Count the end of a child of a fan: its id is that of the fan, a dot and its index. The last end that the gather waits for
+-- lets the gather in.
+function holds.count_in_fan(run, state)
+  local id = run:match("^(.+)%.%d+$")
+  local fan = id and holds.fan(id)
+  if not fan then return end
+  local over = holds.is_over(fan)
+  fan[F_ENDED] = fan[F_ENDED] + 1
+  if state ~= "s" then fan[F_FAILED] = fan[F_FAILED] + 1 end
+  holds.put_fan(id, fan)
+  holds.let_in(id, over, fan)
+end
+
+function holds.let_in(id, before, fan)
+  if holds.is_over(fan) and not before then holds.meet_needs({ "#" .. id .. " all" }) end
 end
 
 -- Put the callbacks of `run` for its final state. Their ids derive from its id, so they are put once; they have no guards, so

@@ -1,0 +1,158 @@
+"""Results: what a gather gets, the results of all children of a fan, read page by page."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Generic, TypeVar, get_args
+
+from msgspec import Struct
+
+from rota.domain.arguments import decode_as
+from rota.domain.decision import Reason
+from rota.domain.failure import Failure
+from rota.domain.fan import CHUNK, child_id
+from rota.domain.run import Run, State
+from rota.errors import UsageError
+
+T_co = TypeVar("T_co", covariant=True)
+V = TypeVar("V")
+Read = Callable[[list[str]], Coroutine[Any, Any, dict[str, Run]]]
+"""Returns those of the runs with these ids that the store has."""
+Placed = tuple[int, Run | None]
+"""The index of a child and its run, if the store has it."""
+
+
+class FailedChild(Struct, frozen=True):
+    """A child of a fan that has no result: it failed, was cancelled, has expired or was deleted."""
+
+    index: int
+    id: str
+    state: State | None
+    reason: Reason | None = None
+    error: Failure | None = None
+
+
+class Children:
+    """The children of a fan, in the order of their indexes. One page of them is in memory at a time."""
+
+    def __init__(self, fan: str, total: int) -> None:
+        self.fan = fan
+        self.total = total
+        self._read: Read | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def attach(self, read: Read) -> None:
+        """Let the children be read with `read`, on the event loop that runs here."""
+        self._read, self._loop = read, asyncio.get_running_loop()
+
+    def walk(self) -> Iterator[Placed]:
+        for first in range(0, self.total, CHUNK):
+            yield from self._placed(first, self._wait_for(self._page(first)))
+
+    async def walk_async(self) -> AsyncIterator[Placed]:
+        for first in range(0, self.total, CHUNK):
+            for placed in self._placed(first, await self._page(first)):
+                yield placed
+
+    def _placed(self, first: int, page: dict[str, Run]) -> Iterator[Placed]:
+        return ((index, page.get(child_id(self.fan, index))) for index in self._indexes(first))
+
+    def _indexes(self, first: int) -> range:
+        return range(first, min(first + CHUNK, self.total))
+
+    async def _page(self, first: int) -> dict[str, Run]:
+        if self._read is None:
+            raise UsageError("these results belong to no call: only the handler of a gather can read them")
+        return await self._read([child_id(self.fan, index) for index in self._indexes(first)])
+
+    def _wait_for(self, page: Coroutine[Any, Any, V]) -> V:
+        """Return what `page` returns, in the thread of a handler. On the event loop nobody can wait: there it works
+        only with a store that answers at once."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self._loop is not None:
+                return asyncio.run_coroutine_threadsafe(page, self._loop).result()
+        try:
+            page.send(None)
+        except StopIteration as answer:
+            found: V = answer.value
+            return found
+        page.close()
+        raise UsageError("the gather is async: write `async for result in results`, not `for`")
+
+
+class Results(Generic[T_co]):
+    """The results of a fan-out in the order of its items: `for result in results`, in async code `async for`.
+
+    One page of them is in memory at a time. Children that have no result are left out; `failed` has them. `len` is the
+    number of results, `total` the number of items.
+    """
+
+    def __init__(self, children: Children, failed: int, kind: Any = Any) -> None:
+        self._children = children
+        self._kind = kind
+        self.total = children.total
+        self.failed = FailedChildren(children, failed)
+        """The children that have no result, in the order of the items. It is false if all have one."""
+
+    @staticmethod
+    def _of_stored(kind: Any, value: Any) -> "Results[Any]":
+        """Return the results as the stored argument of a gather names them; `kind` is the annotation."""
+        return Results(Children(value["fan"], value["total"]), value["failed"], *get_args(kind))
+
+    def __len__(self) -> int:
+        return self.total - len(self.failed)
+
+    def __repr__(self) -> str:
+        return f"<Results {len(self)} of {self.total}>"
+
+    def __iter__(self) -> Iterator[T_co]:
+        return (self._decoded(run) for _, run in self._children.walk() if _has_result(run))
+
+    async def __aiter__(self) -> AsyncIterator[T_co]:
+        async for _, run in self._children.walk_async():
+            if _has_result(run):
+                yield self._decoded(run)
+
+    def _decoded(self, run: Run | None) -> Any:
+        encoded = None if run is None else run.result
+        return decode_as(self._kind, b"null" if encoded is None else encoded)
+
+
+def attach(results: Results[Any], read: Read) -> None:
+    """Let `results` be read with `read`, on the event loop that runs here."""
+    results._children.attach(read)  # pyright: ignore[reportPrivateUsage]
+
+
+class FailedChildren:
+    """The children of a fan that have no result: `for child in results.failed`, in async code `async for`."""
+
+    def __init__(self, children: Children, count: int) -> None:
+        self._children = children
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"<FailedChildren {self._count} of {self._children.total}>"
+
+    def __iter__(self) -> Iterator[FailedChild]:
+        if self._count:
+            for index, run in self._children.walk():
+                if not _has_result(run):
+                    yield self._failed(index, run)
+
+    async def __aiter__(self) -> AsyncIterator[FailedChild]:
+        if self._count:
+            async for index, run in self._children.walk_async():
+                if not _has_result(run):
+                    yield self._failed(index, run)
+
+    def _failed(self, index: int, run: Run | None) -> FailedChild:
+        id = child_id(self._children.fan, index)
+        return FailedChild(index, id, None) if run is None else FailedChild(index, id, run.state, run.reason, run.error)
+
+
+def _has_result(run: Run | None) -> bool:
+    return run is not None and run.state is State.SUCCEEDED
