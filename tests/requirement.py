@@ -53,14 +53,14 @@ REQUIREMENTS = {
     "0.12": Requirement(
         "Tasks, their configuration, their waiting runs and figures of past runs are listed, also over HTTP."
     ),
-    "0.13": Requirement(not_yet="A worker outside of Python claims, renews and settles runs over HTTP."),
+    "0.13": Requirement("A worker outside of Python claims, renews and settles runs over HTTP."),
     "0.14": Requirement(
         "A returned value can mean failure, a waiting run can expire, and every run knows its origin and its app."
     ),
     "0.15": Requirement("The names of an unknown device and agent are configuration, and a run counts its touches."),
     "0.16": Requirement(not_yet="Figures of past runs are kept for 400 days, by task and by what triggered the run."),
     "0.17": Requirement("A cancelled run counts neither for `spacing` nor for the breaker."),
-    "0.18": Requirement(not_yet="Python code claims and settles runs one by one, without an engine."),
+    "0.18": Requirement("Python code claims and settles runs one by one, without an engine."),
     "0.a": Requirement("A crash after a run was taken neither loses the run nor blocks its user."),
     "0.b": Requirement("A timeout is enforced, and a lease is renewed for as long as the work takes."),
     "0.c": Requirement("Activity during a run queues exactly one more run behind it."),

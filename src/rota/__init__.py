@@ -62,7 +62,9 @@ if TYPE_CHECKING:
         ScheduleNotFound,
         ScheduleTaken,
         SchemaTooNew,
+        ServiceError,
         Snooze,
+        StaleClaim,
         StoreCorrupt,
         StoreError,
         StoreUnavailable,
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
         WorkerNotFound,
     )
     from rota.flow import Flow, FlowStatus, Step, StepStatus
+    from rota.pull.values import PulledRun, PullNote, PullOutcome
+    from rota.pull.worker import PullWorker
     from rota.schedules.plans import PlanOptions, PlanReport
     from rota.schedules.schedules import Schedules
     from rota.store import Backend, Count, Depth, RunQuery
@@ -85,17 +89,18 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Activity", "At", "Backend", "Bound", "Breaker", "Chain", "ChainHandle", "Client", "Context", "Count", "Cron",
-    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event",
-    "EventStream", "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow",
-    "FlowStatus", "FoundRun", "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions",
-    "LeaseLost", "Limit", "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note",
-    "Operated", "Period", "PlanOptions", "PlanReport", "Portal", "QueueFull", "Rate", "Reason", "Refused", "Results",
-    "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled", "RunEnded", "RunFailed",
-    "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged", "ScheduleNotFound", "ScheduleTaken",
-    "Schedules", "SchemaTooNew", "Share", "Sliding", "Snooze", "State", "Status", "StatusReport", "Step", "StepStatus",
-    "StoreCorrupt", "StoreError", "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec",
-    "TaskStatus", "TickOutcome", "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using",
-    "Weekly", "Why", "WorkerNotFound", "Workers", "status_dict"
+    "DailyAt", "Decision", "Depth", "Discard", "DrainTimeout", "DuplicateTask", "Each", "Ended", "Event", "EventStream",
+    "Every", "Fact", "FailedChild", "FailedChildren", "Failure", "Fanned", "Fence", "Flow", "FlowStatus", "FoundRun",
+    "HandlerVerdict", "Health", "IdConflict", "Inputs", "InvalidArguments", "InvalidOptions", "LeaseLost", "Limit",
+    "LoopStatus", "MissingExtra", "Monthly", "NoStore", "NotRunning", "NotSimulated", "Note", "Operated", "Period",
+    "PlanOptions", "PlanReport", "Portal", "PullNote", "PullOutcome", "PullWorker", "PulledRun", "QueueFull", "Rate",
+    "Reason", "Refused", "Results", "Retention", "Retry", "RetryAfter", "Rota", "RotaError", "Run", "RunCancelled",
+    "RunEnded", "RunFailed", "RunHandle", "RunNotFound", "RunQuery", "Runs", "Schedule", "ScheduleChanged",
+    "ScheduleNotFound", "ScheduleTaken", "Schedules", "SchemaTooNew", "ServiceError", "Share", "Sliding", "Snooze",
+    "StaleClaim", "State", "Status", "StatusReport", "Step", "StepStatus", "StoreCorrupt", "StoreError",
+    "StoreUnavailable", "Submission", "Task", "TaskError", "TaskOptions", "TaskSpec", "TaskStatus", "TickOutcome",
+    "Trigger", "UnknownTask", "Unstorable", "UsageError", "UserKey", "UserParts", "Using", "Weekly", "Why",
+    "WorkerNotFound", "Workers", "status_dict"
 ]
 # fmt: on
 
@@ -136,9 +141,11 @@ _MODULES = {
         "Discard DrainTimeout DuplicateTask HandlerVerdict IdConflict InvalidArguments InvalidOptions LeaseLost "
         "MissingExtra NoStore NotRunning NotSimulated QueueFull Refused RetryAfter RotaError RunCancelled RunEnded "
         "RunFailed RunNotFound ScheduleChanged ScheduleNotFound ScheduleTaken SchemaTooNew Snooze StoreCorrupt "
-        "StoreError StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
+        "ServiceError StaleClaim StoreError StoreUnavailable TaskError UnknownTask Unstorable UsageError WorkerNotFound"
     ),
     "rota.flow": "Flow FlowStatus Step StepStatus",
+    "rota.pull.values": "PullNote PullOutcome PulledRun",
+    "rota.pull.worker": "PullWorker",
     "rota.schedules.plans": "PlanOptions PlanReport",
     "rota.store": "Backend Count Depth RunQuery",
     "rota.task.chain": "Chain ChainHandle",

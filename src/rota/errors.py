@@ -2,6 +2,7 @@
 
 Each message says what happened and what to do."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from rota.domain.decision import Decision, Reason
@@ -107,6 +108,28 @@ class RunNotFound(RotaError, LookupError):
 
 class WorkerNotFound(RotaError, LookupError):
     """The store has seen no worker of this name lately, or several whose names begin so."""
+
+
+class StaleClaim(UsageError):
+    """A pull worker has sent a claim with a larger number before. `n` is that number."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(f"the last claim of this worker has the number {n}: repeat that claim, or send {n + 1}")
+        self.n = n
+
+
+class ServiceError(RotaError):
+    """A rota service has refused a request. `status` is the status of HTTP; 0 if there was no answer."""
+
+    def __init__(self, words: str, status: int = 0, fields: Mapping[str, object] | None = None) -> None:
+        super().__init__(words)
+        self.status = status
+        self.fields = dict(fields or {})
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed soon."""
+        return self.status in (0, 429, 502, 503, 504)
 
 
 class LeaseLost(RotaError):

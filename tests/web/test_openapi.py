@@ -1,5 +1,6 @@
 """The OpenAPI document: every route is in it, and what the service answers is what the document says."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,8 @@ def explore(served: Served, examples: int) -> None:
         "1",
         "--no-color",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=served.folder)
+    hooks = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.web.schemathesis_hooks", "PYTHONPATH": str(HERE.parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=served.folder, env=hooks)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 

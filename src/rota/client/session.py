@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 
 from rota.client.fleet import PATIENCE, Attendance, unknown_run
 from rota.domain.decision import Decision
@@ -50,6 +50,7 @@ class Session:
         self._hinted: set[str] = set()  # awaited ids to be read at once
         self._read_all_at = self._next_all_at = 0.0  # when all awaited ids were read last, and are read next
         self._news = asyncio.Event()
+        self._listening: dict[str, set[asyncio.Event]] = {}
         self.heard = 0
         self.heard_events = 0
         self.users = 0
@@ -114,6 +115,21 @@ class Session:
                     await self._news.wait()
         return self.heard_events
 
+    @contextmanager
+    def listening(self, worker: str) -> Generator[asyncio.Event]:
+        """Give an event that is set when there may be work for `worker`. Clear it before the claim, not behind it: then
+        no hint between the claim and the wait is missed."""
+        self._start_watching()
+        event = asyncio.Event()
+        self._listening.setdefault(worker, set()).add(event)
+        try:
+            yield event
+        finally:
+            events = self._listening[worker]
+            events.discard(event)
+            if not events:
+                del self._listening[worker]
+
     async def close(self) -> None:
         async with self._opening:  # one close at a time; the second one finds nothing to do
             if self._watcher is not None:
@@ -153,6 +169,7 @@ class Session:
         self._next_all_at = loop.time()
         async with self.store.changes() as hints:
             self._hear_events()  # what happened before is not hinted
+            self._call_workers(Hint(resync=True))
             listener = asyncio.create_task(self._listen(hints))
             try:
                 while not listener.done():
@@ -172,6 +189,8 @@ class Session:
         async for hint in hints:
             self.heard += 1
             self._news.set()
+            if self._listening:
+                self._call_workers(hint)
             if hint.events or hint.resync or hint.any_run:
                 self._hear_events()
             if hint.resync or hint.any_run:
@@ -180,6 +199,11 @@ class Session:
             elif concerned := [id for id in hint.runs if id in self._waiting]:
                 self._hinted.update(concerned)
                 self._look.set()
+
+    def _call_workers(self, hint: Hint) -> None:
+        for worker in self._listening if hint.resync else hint.workers:
+            for event in self._listening.get(worker, ()):
+                event.set()
 
     def _hear_events(self) -> None:
         self.heard_events += 1

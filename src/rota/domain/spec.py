@@ -81,6 +81,8 @@ class TaskSpec(Struct, frozen=True, omit_defaults=True):
     limits: tuple[Limit, ...] = ()
     """The named limits that runs of the task count against, by name."""
     on_end: tuple[Callback, ...] = ()
+    schema: dict[str, Any] | None = None
+    """A JSON Schema of the arguments, of a task that was declared without code (`domain.schemas`)."""
 
     @property
     def starts_nothing(self) -> bool:

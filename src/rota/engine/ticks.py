@@ -62,6 +62,11 @@ class Ticks:
             for _ in range(AT_ONCE):
                 parts.create_task(self._fire_due())
 
+    async def fire_taken(self) -> None:
+        """Fire all that was taken, for a process that claims without an engine."""
+        while self._due:
+            await self._fire(await self._next_batch())
+
     async def _fire_due(self) -> None:
         while True:
             async with self._turn:

@@ -54,6 +54,8 @@ class Report(Struct, frozen=True, omit_defaults=True):
     """What the worker counted since its last report, per task."""
     lease: float = 0.0
     """Seconds for which the worker leases what it claims; 0 if the worker does not say."""
+    claim: int = 0
+    """The number of the claim that brought this report, if a pull worker sends it; else 0."""
 
 
 MOST_SEATS = 10_000

@@ -11,6 +11,7 @@ from rota.domain.arguments import encode_result
 from rota.domain.decision import Decision, Reason
 from rota.domain.intake import Options
 from rota.domain.keys import KeyTemplate
+from rota.domain.schemas import check_value
 from rota.domain.spec import TaskSpec
 from rota.domain.user_key import UserKey
 from rota.errors import InvalidArguments, UnknownTask
@@ -49,6 +50,8 @@ def call_by_spec(
         raise UnknownTask(f"nothing is known of a task {spec.name}, so its arguments need names")
     try:
         named = _named(spec, args, kwargs)
+        if spec.schema is not None:
+            check_value(spec.schema, {**spec.defaults, **named})
         if spec.key is not None and options.key is None:
             key = spec.key if isinstance(spec.key, UserKey) else KeyTemplate(spec.key, spec.parameters)
             options = replace(options, key=key.fill({**spec.defaults, **named}))

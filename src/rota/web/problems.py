@@ -15,6 +15,7 @@ from rota.errors import (
     ScheduleChanged,
     ScheduleNotFound,
     ScheduleTaken,
+    StaleClaim,
     StoreError,
     StoreUnavailable,
     UnknownTask,
@@ -119,6 +120,8 @@ def problem_of(error: RotaError) -> Problem:
             return Problem(404, str(error), reason="unknown_task")
         case ScheduleChanged():
             return Problem(412, str(error))
+        case StaleClaim():
+            return Problem(409, str(error), extra={"n": error.n})
         case ScheduleTaken():
             return Problem(409, str(error))
         case InvalidArguments():

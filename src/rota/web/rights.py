@@ -42,6 +42,8 @@ class Principal(Struct, frozen=True):
     tasks: tuple[str, ...] = ()
     expires: float | None = None
     """Unix seconds at which the credential ends."""
+    queues: tuple[str, ...] = ()
+    """The queues from which the caller may claim; empty: all."""
 
     def may(self, right: Right, task: str | None = None) -> bool:
         granted = right in self.rights or Right.ADMIN in self.rights

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from rota.app.app import Rota
 from rota.client.client import Client
+from rota.pull.pulling import Pulling
 from rota.web.rights import Principal, Right
 
 Q = TypeVar("Q")
@@ -60,6 +61,7 @@ class Call(Struct, Generic[Q, B], frozen=True):
     query: Q
     body: B
     request: Request
+    pulling: Pulling
 
     @property
     def prefix(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 from msgspec import Struct
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.errors import InvalidOptions
@@ -109,9 +109,14 @@ async def serve(
 
     At the end, requests under way may end first; streams of events are told to.
     """
-    served_app, streams = service(app, auth, [*hosts, *([] if place.local else [place.host])])
+    inner, streams = service(app, auth, [*hosts, *([] if place.local else [place.host])])
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["stopping"] = stop  # so that requests that wait end at once
+        await inner(scope, receive, send)
+
     config = uvicorn.Config(
-        served_app,
+        application,
         log_config=None,
         access_log=False,
         server_header=False,

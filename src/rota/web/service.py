@@ -14,7 +14,9 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.app.app import Rota
+from rota.app.core import core_of
 from rota.errors import RotaError
+from rota.pull.pulling import Pulling
 from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
 from rota.web.openapi import document
@@ -65,8 +67,9 @@ def _application(app: Rota, streams: Streams) -> Starlette:
     paths: dict[str, list[Route[Any, Any]]] = {}
     for route in (*ROUTES, described):
         paths.setdefault(route.path, []).append(route)
+    pulling = Pulling(app.client(), core_of(app).hooks)
     made = Starlette(
-        routes=[_at(path, _endpoint(app, paths[path])) for path in sorted(paths, key=_order)],
+        routes=[_at(path, _endpoint(app, paths[path], pulling)) for path in sorted(paths, key=_order)],
         exception_handlers={
             Problem: _on_problem,
             RotaError: _on_rota_error,
@@ -91,7 +94,7 @@ def _at(path: str, endpoint: Endpoint) -> StarletteRoute:
     return route
 
 
-def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]]) -> Endpoint:
+def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]], pulling: Pulling) -> Endpoint:
     """Return what answers at one path, whatever the method."""
     by_method = {route.method: route for route in routes}
     allowed = ", ".join(sorted({*by_method, *(("HEAD",) if "GET" in by_method else ())}))
@@ -100,18 +103,18 @@ def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]]) -> Endpoint:
         route = by_method.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
-        return _response(await _call(app, route, request))
+        return _response(await _call(app, route, request, pulling))
 
     return answer
 
 
-async def _call(app: Rota, route: Route[Any, Any], request: Request) -> Answer:
+async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pulling) -> Answer:
     principal: Principal = request.state.principal or NOBODY
     if not route.open:
         check_right(principal, route.right)
     query = read_query(request, route.query)
     body = None if route.body is None else await read_body(request, route.body)
-    call = Call(app, app.client(), principal, request.path_params, query, body, request)
+    call = Call(app, app.client(), principal, request.path_params, query, body, request, pulling)
     return await route.handler(call)
 
 

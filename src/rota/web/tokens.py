@@ -52,12 +52,13 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     role: str | None = None
     rights: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
     expires: Any = None
     """A date-time of TOML, with its zone."""
 
     def principal(self, name: str) -> Principal:
         expires = None if self.expires is None else self.expires.timestamp()
-        return Principal(name, rights_of(self.role, self.rights), self.tasks, expires)
+        return Principal(name, rights_of(self.role, self.rights), self.tasks, expires, self.queues)
 
 
 class Tokens:

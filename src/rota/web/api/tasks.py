@@ -5,12 +5,14 @@ from typing import Any
 from msgspec import Struct
 
 from rota.app.core import core_of
-from rota.store import Command, Scope
+from rota.domain.spec import TaskSpec
+from rota.store import Command, RowQuery, Scope
 from rota.views.decisions import why_view
 from rota.views.shapes import listing, shape_of
 from rota.views.tasks import TaskView, task_rows, task_view
 from rota.views.values import iso, record
 from rota.web.api.runs import WHY
+from rota.web.api.task_specs import PULL, spec_tag
 from rota.web.problems import Problem
 from rota.web.rights import Right
 from rota.web.routes import API, Answer, Call, NoQuery, NoteBody, Route, Text, get, write
@@ -58,10 +60,14 @@ async def tasks(call: Call[NoQuery, None]) -> Answer:
 
 
 async def task(call: Call[NoQuery, None]) -> Answer:
-    found = (await _views(call)).get(call.path["name"])
+    name = call.path["name"]
+    found = (await _views(call)).get(name)
     if found is None:
-        raise _unknown(call.path["name"])
-    return Answer(record(found))
+        raise _unknown(name)
+    if found.executor != PULL:
+        return Answer(record(found))
+    rows = (await call.client.rows(TaskSpec, RowQuery(names=[name]))).items
+    return Answer(record(found), headers={"ETag": spec_tag(rows[0])} if rows else {})
 
 
 def _unknown(name: str) -> Problem:
