@@ -1,5 +1,6 @@
 """The tree of all commands, and the options that every command takes."""
 
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated, Literal
@@ -120,6 +121,14 @@ def with_options(
     """Read the options of every command, then run the command."""
     del debug  # read by rota.cli.run, which also sees errors of this parse
     command, bound, shared = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    server = os.environ.get("ROTA_SERVER")
+    if server and url is None:
+        from rota.cli.remote.commands import remotely  # a command on a store does not pay for its import
+
+        words = [word for word in tokens if not word.startswith("-")][:2]
+        answered = remotely(command, bound.arguments, Show(json), server, words)
+        if answered is not None:
+            return answered
     made = {"target": Target(reference, url, missing_for(command)), "show": Show(json)}
     code = command(*bound.args, **bound.kwargs, **{name: made[name] for name in shared})
     return code if isinstance(code, int) else 0
