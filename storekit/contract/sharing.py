@@ -8,6 +8,8 @@ from rota.domain.lifecycle import Failed, Succeeded
 from rota.domain.policy import Limit, Share
 from rota.domain.run import NewRun
 from rota.domain.spec import TaskSpec
+from rota.store import Edited, RunEdit
+from storekit.contract.editing import OTHER
 from storekit.contract.stage import BOOM, GREET, Stage, Staged, ids, new_run
 
 IN_TURN = Share("{tenant}")
@@ -68,6 +70,23 @@ class ShareContract(Staged):
         await stage.put(of("a"), of("b"), first := of("a", priority=5), second := of("a", priority=5))
         assert [(await stage.take()).id for _ in range(2)] == ids([first, second])
 
+    async def test_one_claim_takes_turns_in_each_priority(self, stage: Stage) -> None:
+        await self.share_out(stage)
+        high = [of(share, priority=5) for share in ("b", "b", "a")]
+        low = [of(share) for share in ("a", "a", "c")]
+        await stage.put(*high, *low, alone := new_run())
+        runs = (await stage.claim(free=9)).runs
+        assert sorted(ids(runs)) == sorted(ids([*high, *low, alone])), "each once"
+        assert {run.id for run in runs if run.priority} == set(ids(high))
+
+    async def test_a_claim_goes_on_behind_the_last_turn_and_round(self, stage: Stage) -> None:
+        await self.share_out(stage, Share("{tenant}", {"b": 3}))
+        await stage.put(*(of(share) for share in "abcd" for _ in range(8)))
+        assert await self.started_shares(stage, 2) == ["a", "b"]
+        found = Counter(run.share for run in (await stage.claim(free=7)).runs)
+        assert found == {"b": 4, "c": 1, "d": 1, "a": 1}, "two that are left of its turn, and two of the next"
+        assert await self.started_shares(stage, 2) == ["b", "c"]
+
     async def test_each_queue_has_turns_of_its_own(self, stage: Stage) -> None:
         await self.share_out(stage)
         await stage.put(*(of(share, queue=queue) for queue in ("q", "r") for share in ("a", "a", "b")))
@@ -103,6 +122,19 @@ class ShareContract(Staged):
         assert await self.started_shares(stage, 2) == ["b", "b"]
         await stage.put(of("a"), of("a"))
         assert await self.started_shares(stage, 4) == ["a", "b", "a", "b"]
+
+    async def test_other_arguments_move_a_run_to_another_share(self, stage: Stage) -> None:
+        await self.share_out(stage)
+        moved, last = of("a"), of("b")
+        await stage.put(of("a"), moved, last)
+        edit = RunEdit(run=moved.id, body=OTHER, replaces=moved.body, share="c")
+        for expected in (Edited.CHANGED, Edited.UNCHANGED):
+            assert (await stage.store.edit([edit])).items == [expected]
+        assert (await stage.see(moved)).share == "c"
+        found = (await stage.claim(free=9)).runs
+        assert [run.share for run in sorted(found, key=lambda run: run.share or "")] == ["a", "b", "c"]
+        await stage.put(of("a"))
+        assert await self.started_shares(stage, 1) == ["a"], "nothing is left in the share of before"
 
     async def test_a_limit_holds_beside_turns(self, stage: Stage) -> None:
         await self.share_out(stage, limit=Limit(2, per_key=1))

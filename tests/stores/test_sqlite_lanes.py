@@ -11,7 +11,7 @@ COARSE = 10
 """Instructions of SQLite's machine between two counts."""
 
 
-def instructions(file: Path, query: str, *parameters: str) -> int:
+def instructions(file: Path, query: str, *parameters: object) -> int:
     counted = 0
 
     def count() -> int:

@@ -10,7 +10,7 @@ CREATE TABLE clock (
     event        INTEGER NOT NULL,
     gone         INTEGER NOT NULL
 );
-INSERT INTO "clock" VALUES(1794867645.22186,5,0.0,0,0);
+INSERT INTO "clock" VALUES(1794867882.19948,5,0.0,0,0);
 CREATE TABLE counted (
     run   TEXT NOT NULL,
     limit_row TEXT NOT NULL,                   -- the name of the row in specs that has the number: see LIMIT_ROW in domain.spec
@@ -28,11 +28,11 @@ CREATE TABLE decisions (
     by       TEXT,
     PRIMARY KEY (task, key, reason)
 ) WITHOUT ROWID;
-INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794867645.20903,1794867645.20903,NULL,'too loud','eve');
-INSERT INTO "decisions" VALUES('off','','paused',1,1794867643.1648,1794867643.1648,NULL,'until Monday','eve');
-INSERT INTO "decisions" VALUES('once','','cancelled',1,1794867643.90877,1794867643.90877,'unwanted','not today',NULL);
-INSERT INTO "decisions" VALUES('once','14','already_done',1,1794867643.93273,1794867643.93273,'again',NULL,NULL);
-INSERT INTO "decisions" VALUES('resize','','paused',1,1794867644.62691,1794867644.62691,'paused','wait',NULL);
+INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794867882.17107,1794867882.17107,NULL,'too loud','eve');
+INSERT INTO "decisions" VALUES('off','','paused',1,1794867881.56813,1794867881.56813,NULL,'until Monday','eve');
+INSERT INTO "decisions" VALUES('once','','cancelled',1,1794867881.89904,1794867881.89904,'unwanted','not today',NULL);
+INSERT INTO "decisions" VALUES('once','14','already_done',1,1794867881.91382,1794867881.91382,'again',NULL,NULL);
+INSERT INTO "decisions" VALUES('resize','','paused',1,1794867882.14761,1794867882.14761,'paused','wait',NULL);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY,
     event  TEXT NOT NULL,                      -- EventRow of rota/stores/events.py as JSON
@@ -62,8 +62,8 @@ CREATE TABLE marks (
     holder       TEXT,                         -- of a row of unique keys: see rota/stores/ledger/uniques.py
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "marks" VALUES('once','14',1794867643.74937,1794867643.74937,0,NULL);
-INSERT INTO "marks" VALUES('once','15',NULL,1794867643.83861,1,NULL);
+INSERT INTO "marks" VALUES('once','14',1794867881.71796,1794867881.71796,0,NULL);
+INSERT INTO "marks" VALUES('once','15',NULL,1794867881.84084,1,NULL);
 INSERT INTO "marks" VALUES('once','by hand',1000000000.0,1000000000.0,0,NULL);
 CREATE TABLE rates (
     task     TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE rates (
     opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "rates" VALUES('mail','',1.79486764464802980422e+09,NULL);
+INSERT INTO "rates" VALUES('mail','',1794867882.63194,NULL);
 CREATE TABLE runs (
     seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
     id           TEXT    NOT NULL UNIQUE,
@@ -117,26 +117,26 @@ CREATE TABLE runs (
     result       TEXT,
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
-INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'','',0,1794867643.69703,1,NULL,'succeeded',1794867643.69703,NULL,1,0,0,0,0,0,0,NULL,1794867643.74937,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794867643.71818,"ended_at":1794867643.74937,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'','',0,1794867643.76994,1,NULL,'failed',1794867643.76994,NULL,1,1,0,0,0,0,0,'failed',1794867643.83861,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867643.77544,"ended_at":1794867643.83861,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
-INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'','',0,1794867643.90172,1,NULL,'cancelled',1794867643.90172,NULL,0,0,0,0,0,0,0,'cancelled',1794867643.90877,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'','',0,1794867643.95701,1,NULL,'running',1794867643.95701,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794867643.97725,1794867674.01632,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'','',0,1794867644.02285,1,NULL,'queued',1794868244.09056,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867644.04803,"ended_at":1794867644.09056,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'','',0,1794867644.47578,1,NULL,'queued',1794867644.47578,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'','',0,1794867644.47578,1,NULL,'queued',1794867644.47578,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'','',0,1794867644.47578,1,NULL,'queued',1794867644.47578,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'','',0,1794867644.47578,1,NULL,'queued',1794867644.47578,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'','',5,1794867644.47578,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'','',0,1794867644.47578,1,NULL,'paused',1794867644.47578,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'','',0,1794867644.47578,1,NULL,'queued',1794867644.47578,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'','',0,1794867881.57804,1,NULL,'succeeded',1794867881.57804,NULL,1,0,0,0,0,0,0,NULL,1794867881.71796,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794867881.64485,"ended_at":1794867881.71796,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'','',0,1794867881.73364,1,NULL,'failed',1794867881.73364,NULL,1,1,0,0,0,0,0,'failed',1794867881.84084,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867881.76724,"ended_at":1794867881.84084,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
+INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'','',0,1794867881.88202,1,NULL,'cancelled',1794867881.88202,NULL,0,0,0,0,0,0,0,'cancelled',1794867881.89904,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'','',0,1794867881.92765,1,NULL,'running',1794867881.92765,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794867881.94029,1794867911.98414,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'','',0,1794867882.01304,1,NULL,'queued',1794868482.08484,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867882.03194,"ended_at":1794867882.08484,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'','',5,1794867882.11037,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'paused',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
 CREATE TABLE schedules (
     id       TEXT PRIMARY KEY,
     task     TEXT NOT NULL,
     schedule TEXT NOT NULL,                    -- domain.schedule as JSON
     look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
 );
-INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794867704.89501,"fires_at":1794867704.89501,"version":1,"since":1794867644.89551}',1794867704.89501);
-INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794867705.08196,"fires_at":1794867705.08196,"version":2,"since":1794867645.0821,"paused":true,"note":"too loud"}',NULL);
+INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794867942.15522,"fires_at":1794867942.15522,"version":1,"since":1794867882.1556}',1794867942.15522);
+INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794867942.16204,"fires_at":1794867942.16204,"version":2,"since":1794867882.16217,"paused":true,"note":"too loud"}',NULL);
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON
@@ -152,7 +152,7 @@ CREATE TABLE stats (                          -- minute 0: the totals, which are
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
 INSERT INTO "stats" VALUES(0,'resize','{"task":"resize","succeeded":5}');
-INSERT INTO "stats" VALUES(29914460,'resize','{"task":"resize","succeeded":5}');
+INSERT INTO "stats" VALUES(29914464,'resize','{"task":"resize","succeeded":5}');
 CREATE TABLE turns (
     task     TEXT    NOT NULL,
     queue    TEXT    NOT NULL,
@@ -178,9 +178,10 @@ CREATE TABLE workers (
     report  TEXT    NOT NULL DEFAULT '{}',
     orders  TEXT    NOT NULL DEFAULT '[]'      -- store.reports.Orders as JSON: what people ask of it
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794867644.04803,0,NULL,'{}','[]');
-INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794867645.22186,1,1794867704.89501,'{"host":"h","seats":2}','[]');
+INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794867882.03194,0,NULL,'{}','[]');
+INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794867882.19948,1,1794867942.15522,'{"host":"h","seats":2}','[]');
 CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, share DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
+CREATE INDEX runs_shared   ON runs (task, queue, priority, due_at) WHERE state = 'queued' AND hold = 0 AND share <> '';
 CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';

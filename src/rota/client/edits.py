@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -12,10 +13,11 @@ from rota.client.fleet import unknown_run
 from rota.domain import codec
 from rota.domain.edits import RunEdit
 from rota.domain.intake import Span, check_priority, instant, seconds
-from rota.domain.keys import digest
+from rota.domain.keys import KeyTemplate, digest, parameters_of
 from rota.domain.run import Run, State, after
+from rota.domain.spec import TaskSpec
 from rota.errors import InvalidOptions, RunNotFound
-from rota.store import Edited, RunQuery
+from rota.store import Edited, RowQuery, RunQuery
 
 TRIES = 5
 """Reads of a run whose arguments somebody else changes at the same time."""
@@ -38,13 +40,20 @@ class Changes(Struct, frozen=True, kw_only=True):
             raise InvalidOptions("nothing to change: give at= or delay=; priority=, expires= or args=")
         self._times(0.0, 0.0)
 
-    def edit(self, run: Run, now: float) -> RunEdit:
-        """Return the edit of `run`. Its instants are by the store's clock: the edit can be sent twice."""
+    def edit(self, run: Run, now: float, share: str | None = None) -> RunEdit:
+        """Return the edit of `run`. Its instants are by the store's clock: the edit can be sent twice. `share` is that
+        of the new arguments (`share_after`)."""
         due_at, expires_at = self._times(now, run.due_at)
         body = None if self.args is None else _patched(run, self.args)
         replaces = None if body is None else run.body
         return RunEdit(
-            run=run.id, due_at=due_at, expires_at=expires_at, priority=self.priority, body=body, replaces=replaces
+            run=run.id,
+            due_at=due_at,
+            expires_at=expires_at,
+            priority=self.priority,
+            body=body,
+            replaces=replaces,
+            share=share,
         )
 
     def _times(self, now: float, due_at: float) -> tuple[float | None, float | None]:
@@ -95,6 +104,32 @@ def merged(known: Any, patch: Any) -> Any:
     return found
 
 
+async def share_after(client: Client, run: Run, changes: Changes) -> str | None:
+    """Return the share of `run` with the new arguments, by the template that a worker published. None: it stays."""
+    if run.share is None or not changes.args:
+        return None
+    specs = (await client.rows(TaskSpec, RowQuery(names=[run.task]))).items
+    share = specs[0].share if specs else None
+    if share is None or not parameters_of(share.template) & changes.args.keys():
+        return None
+    args = merged(msgspec.json.decode(run.args), msgspec.to_builtins(dict(changes.args)))
+    try:
+        return KeyTemplate(share.template, args, "share").fill(_with_attributes(args))
+    except ValueError as error:
+        raise InvalidOptions(f"args: {error}") from None
+
+
+class _Fields(SimpleNamespace):
+    """A JSON object whose members a template reads as `{user.id}` or as `{user[id]}`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+
+def _with_attributes(args: dict[str, Any]) -> dict[str, Any]:
+    return {name: _Fields(**value) if isinstance(value, dict) else value for name, value in args.items()}
+
+
 async def edit_run(client: Client, id: str, changes: Changes, note: str | None) -> bool:
     """Change a run. Return False if it is not queued. If its arguments change meanwhile, they are read again."""
     changes.check()
@@ -105,7 +140,8 @@ async def edit_run(client: Client, id: str, changes: Changes, note: str | None) 
         run = page.runs[0]
         if run.state is not State.QUEUED:
             return False
-        (answer,) = (await client.edit([changes.edit(run, page.now)], note)).items
+        edit = changes.edit(run, page.now, await share_after(client, run, changes))
+        (answer,) = (await client.edit([edit], note)).items
         if answer is not Edited.STALE:
             return True
     return False

@@ -2,7 +2,7 @@
 
 import hashlib
 import string
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, KeysView, Mapping
 
 KEY_LIMIT = 512
 QUEUE_LIMIT = 100
@@ -16,11 +16,10 @@ class KeyTemplate:
         self._template = template
         self._written = f"{name}={template!r}"
         try:
-            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+            wanted = parameters_of(template)
         except ValueError as error:
             raise ValueError(f"{self._written}: {error}") from None
-        for field in fields:
-            parameter = field.split(".")[0].split("[")[0]
+        for parameter in wanted:
             if parameter not in parameters:
                 known = ", ".join(parameters) or "none"
                 raise ValueError(f"{self._written}: there is no parameter {parameter!r}; there are: {known}")
@@ -30,6 +29,12 @@ class KeyTemplate:
             return check_key(self._template.format_map(arguments))
         except (KeyError, AttributeError, IndexError, TypeError) as error:
             raise ValueError(f"{self._written} cannot be filled in: {type(error).__name__} {error}") from None
+
+
+def parameters_of(template: str) -> KeysView[str]:
+    """Return the parameters that a template reads, in their order."""
+    fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+    return dict.fromkeys(field.split(".")[0].split("[")[0] for field in fields).keys()
 
 
 def check_key(key: str) -> str:

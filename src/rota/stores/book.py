@@ -21,14 +21,17 @@ from rota.stores.idle import Arrival, Idle
 
 
 class Lane(Struct, frozen=True, array_like=True):
-    """The due runs of one task, queue, priority and share. `head` is the due time of the first run."""
+    """The due runs of one task, queue and priority: those without a share, or those of all shares or of one of them.
+    `head` is the due time of the first run."""
 
     task: str
     priority: int
     head: float
     queue: str = DEFAULT_QUEUE
     share: str = ""
-    """Empty: its runs have no share."""
+    """The only share of the lane. Empty: its runs have no share, or the lane is of all shares."""
+    shared: bool = False
+    """The lane is of all shares."""
 
 
 class Candidate(Struct, frozen=True, order=True, array_like=True):
@@ -87,6 +90,10 @@ class Book(Records, Protocol):
         drop the checkpoint. `joined`: it counts as a touch."""
         ...
 
+    def put_share(self, id: str, share: str) -> None:
+        """Give a queued run another share, if `save` does not."""
+        ...
+
     def frozen(self) -> Freeze | None:
         """The freeze that is in force."""
         ...
@@ -137,6 +144,10 @@ class Book(Records, Protocol):
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]: ...
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]: ...
+    def next_share(self, lane: Lane, after: str) -> str | None:
+        """The first share behind `after`, in the order of the texts, that has a due run in the lane of all shares."""
+        ...
+
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None: ...
     def park(self, runs: Iterable[Candidate]) -> None: ...
     def taken(self, worker: str, n: int) -> list[Run]:

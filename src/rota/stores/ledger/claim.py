@@ -118,7 +118,7 @@ def _streams(
 ) -> list[Iterator[Candidate]]:
     """Return iterators of candidates: one read for all lanes without a gate and a share, and one walk per task with a
     gate or a share. A walk stops when its gate is shut."""
-    shared = {lane.task for lane in due if lane.share}
+    shared = {lane.task for lane in due if lane.shared}
     plain = [lane for lane in due if lane.task not in gates and lane.task not in shared]
     streams = [book.pick(plain, free, suspects)] if plain else []
     for task in [*gates, *sorted(shared - gates.keys())]:

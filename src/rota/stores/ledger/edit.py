@@ -36,6 +36,8 @@ def _edit_run(book: Book, edit: RunEdit, note: str | None, by: str | None) -> Ed
     # A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     moved = (after.due_at, after.priority) != (run.due_at, run.priority)
     after = replace(after, parked=run.parked and not moved)
+    if after.share != run.share:
+        book.put_share(run.id, after.share or "")
     if book.rewrite(run.id, edit.body, after.priority, joined=False):
         after = afresh(after, book.now)
     book.save(after)

@@ -6,7 +6,6 @@ number for a task, queue and priority, however many shares there are, and nothin
 """
 
 import heapq
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -27,12 +26,13 @@ class Turns:
         """Yield the due runs of the lanes of one task. Runs without a share come in the order of their due times. Runs
         with a share come where the oldest of them would come, among runs of other queues and of other tasks."""
         for _, level in groupby(sorted(lanes, key=lambda lane: -lane.priority), key=lambda lane: lane.priority):
-            by_queue: dict[tuple[str, bool], list[Lane]] = {}
+            by_queue: dict[str, list[Lane]] = {}
             for lane in level:
-                by_queue.setdefault((lane.queue, bool(lane.share)), []).append(lane)
+                by_queue.setdefault(lane.queue, []).append(lane)
             streams = [
-                self._in_turn(group, suspects) if shared else self._book.walk(group, suspects)
-                for (_, shared), group in by_queue.items()
+                self._in_turn(lane, suspects) if lane.shared else self._book.walk([lane], suspects)
+                for lanes in by_queue.values()
+                for lane in lanes
             ]
             yield from heapq.merge(*streams)
 
@@ -48,24 +48,49 @@ class Turns:
         for name in self._changed:
             self._book.put_turn(*name, self._turns[name])
 
-    def _in_turn(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
-        """Yield the runs of one task, queue and priority. Each is chosen after the one before was taken or parked."""
-        name, oldest = (lanes[0].task, lanes[0].queue, lanes[0].priority), min(lane.head for lane in lanes)
-        runs = {lane.share: self._book.walk([lane], suspects) for lane in lanes}
-        shares = sorted(runs)
-        while shares:
-            share = self._next(name, shares)
-            run = next(runs[share], None)
+    def _in_turn(self, lane: Lane, suspects: bool) -> Iterator[Candidate]:
+        """Yield the runs of all shares of a task, queue and priority. Each is chosen after the one before was taken or
+        parked. A share is looked for when the shares before it have had their turn, so a claim reads no more shares
+        than it fills seats."""
+        name = lane.task, lane.queue, lane.priority
+        ring: list[tuple[str, Iterator[Candidate]]] = []
+        more, at = self._from_turn(name, lane), 0
+        while True:
+            if at == len(ring):
+                share = next(more, None)
+                if share is not None:
+                    ring.append((share, self._book.walk([replace(lane, share=share)], suspects)))
+                elif ring:
+                    at = 0
+                else:
+                    return
+            share, runs = ring[at]
+            run = next(runs, None)
             if run is None:
-                shares.remove(share)
-            else:
-                yield replace(run, due_at=oldest)
+                del ring[at]
+                continue
+            before = self._turn(name)
+            yield replace(run, due_at=lane.head)
+            turn = self._turn(name)
+            at += turn is not before and turn.got >= self._weight(lane.task, share)
 
-    def _next(self, name: tuple[str, str, int], shares: Sequence[str]) -> str:
+    def _from_turn(self, name: tuple[str, str, int], lane: Lane) -> Iterator[str]:
+        """Yield each share with due runs: first the one whose turn it is, if its turn is not over, then those behind
+        it, in a ring."""
         turn = self._turn(name)
-        if turn.share in shares and turn.got < self._weight(name[0], turn.share):
-            return turn.share
-        return shares[bisect_right(shares, turn.share) % len(shares)]
+        over = turn.got >= self._weight(lane.task, turn.share)
+        if turn.share and not over:
+            yield turn.share
+        share = self._book.next_share(lane, turn.share)
+        while share is not None:
+            yield share
+            share = self._book.next_share(lane, share)
+        share = self._book.next_share(lane, "") if turn.share else None
+        while share is not None and share < turn.share:
+            yield share
+            share = self._book.next_share(lane, share)
+        if turn.share and over:
+            yield turn.share
 
     def _turn(self, name: tuple[str, str, int]) -> Turn:
         if name not in self._turns:

@@ -28,6 +28,7 @@ from rota.stores.memory.history import History
 from rota.stores.memory.lanes import Entry, Lanes, key_lane, lane_name, lane_of
 from rota.stores.memory.own_ids import OwnIds
 from rota.stores.memory.schedules import Schedules
+from rota.stores.memory.shares import SharedLanes
 from rota.stores.retention import MARK_MEMORY, mark_memory, over
 
 
@@ -59,6 +60,7 @@ class MemoryBook(OwnIds, MemoryGates):
         self._arrived = 0
         self._due = Lanes(lambda entry: self._is_current(entry, parked=False))
         self._parked = Lanes(lambda entry: self._is_current(entry, parked=True))
+        self._shared = SharedLanes(lambda entry: self._is_current(entry, parked=False))
         self._lanes: defaultdict[str, dict[str, None]] = defaultdict(dict)  # task -> the lanes of its runs
         self._turns: dict[tuple[str, str, int], Turn] = {}
         self._expiring: list[tuple[float, str]] = []
@@ -109,6 +111,8 @@ class MemoryBook(OwnIds, MemoryGates):
             return False
         self.runs[id] = replace(self.runs[id], **fields_of(body))
         return True
+
+    def put_share(self, id: str, share: str) -> None: ...
 
     def frozen(self) -> Freeze | None:
         return self._freeze if self._freeze is not None and self._freeze.in_force(self.now) else None
@@ -162,12 +166,14 @@ class MemoryBook(OwnIds, MemoryGates):
         self.leases.pop(run.id, None)
         if run.state is State.QUEUED:
             entry = (run.due_at, self.order[run.id], run.id, run.priority)
-            lane = lane_name(run.task, run.queue, run.share or "")
+            lane = lane_name(run.task, run.queue)
             self._lanes[run.task][lane] = None
             if run.needs:
                 pass  # in no lane until its last need is met
             elif run.parked:
                 self._parked.push(key_lane(run.task, run.queue, run.key), entry)
+            elif run.share:
+                self._shared.push(lane, run.share, entry)
             else:
                 self._due.push(lane, entry)
             if run.expires_at is not None:
@@ -198,8 +204,7 @@ class MemoryBook(OwnIds, MemoryGates):
         return min(most, self.count["ready", task])
 
     def best_parked(self, task: str, key: str) -> Sequence[Run]:
-        queues = dict.fromkeys(lane_of(lane)[1] for lane in self._lanes.get(task, ()))
-        lanes = [key_lane(task, queue, key) for queue in queues]
+        lanes = [key_lane(task, lane_of(lane)[1], key) for lane in self._lanes.get(task, ())]
         best = [next(self._parked.due([lane], self.now), None) for lane in lanes]
         return [self.runs[entry[2]] for entry in best if entry is not None]
 
@@ -239,25 +244,36 @@ class MemoryBook(OwnIds, MemoryGates):
     # -- claiming --------------------------------------------------------------------------------------------------
 
     def lanes(self, tasks: Sequence[str], queues: Sequence[str]) -> Sequence[Lane]:
-        heads = self._due.heads(self._lane_names(tasks, queues), self.now)
-        found = [(lane_of(name), priority, head) for name, priority, head in heads]
-        return [Lane(task, priority, head, queue, share) for (task, queue, share), priority, head in found]
+        found: list[Lane] = []
+        names = self._lane_names(tasks, queues)
+        for lanes, shared in ((self._due, False), (self._shared, True)):
+            for name, priority, head in lanes.heads(names, self.now) if lanes.entries else ():
+                task, queue = lane_of(name)
+                found.append(Lane(task, priority, head, queue, shared=shared))
+        return found
 
     def _lane_names(self, tasks: Sequence[str], queues: Sequence[str]) -> list[str]:
         known = (lane for task in tasks for lane in self._lanes.get(task, ()))
         return [lane for lane in known if not queues or lane_of(lane)[1] in queues]
 
+    def next_share(self, lane: Lane, after: str) -> str | None:
+        return self._shared.next_share(lane_name(lane.task, lane.queue), lane.priority, after, self.now)
+
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         return islice(self.walk(lanes, suspects), most)
 
     def walk(self, lanes: Sequence[Lane], suspects: bool) -> Iterator[Candidate]:
-        for entry in self._due.due(
-            list(dict.fromkeys(lane_name(lane.task, lane.queue, lane.share) for lane in lanes)), self.now
-        ):
+        share = lanes[0].share
+        names = list(dict.fromkeys(lane_name(lane.task, lane.queue) for lane in lanes))
+        if share:
+            entries = self._shared.due(names[0], share, lanes[0].priority, self.now)
+        else:
+            entries = self._due.due(names, self.now, {lane.priority for lane in lanes})
+        for entry in entries:
             run = self.runs[entry[2]]
             expired = run.expires_at is not None and run.expires_at <= self.now
-            if not expired and (suspects or not run.losses):
-                rank, share = -run.priority, run.share or ""
+            if not expired and (suspects or not run.losses) and (run.share or "") == share:
+                rank = -run.priority
                 yield Candidate(rank, run.due_at, entry[1], run.id, run.task, run.key, run.losses, run.queue, share)
 
     def lease(self, worker: str, n: int, chosen: Sequence[Candidate], seconds: float) -> None:
@@ -291,7 +307,9 @@ class MemoryBook(OwnIds, MemoryGates):
         return self.count["suspect", worker] > 0
 
     def upcoming(self, tasks: Sequence[str], queues: Sequence[str], k: int) -> Sequence[float]:
-        return self._due.upcoming(self._lane_names(tasks, queues), k, self.now)
+        names = self._lane_names(tasks, queues)
+        found = self._due.upcoming(names, k, self.now)
+        return sorted([*found, *self._shared.upcoming(names, k, self.now)])[:k] if self._shared.entries else found
 
     def idle(self) -> Sequence[Idle]:
         return list(self._idle.values())
@@ -385,10 +403,10 @@ class MemoryBook(OwnIds, MemoryGates):
         self._lanes.clear()
         for run in self.runs.values():
             if run.state is State.QUEUED:
-                self._lanes[run.task][lane_name(run.task, run.queue, run.share or "")] = None
+                self._lanes[run.task][lane_name(run.task, run.queue)] = None
         waiting_tasks = {run.task for run in self.runs.values() if run.state in (State.QUEUED, State.PAUSED)}
         self._turns = {name: turn for name, turn in self._turns.items() if name[0] in waiting_tasks}
-        for lanes in (self._due, self._parked):
+        for lanes in (self._due, self._parked, self._shared):
             if lanes.entries > 2 * waiting + 1000:
                 lanes.prune()
         self.workers = {name: seen for name, seen in self.workers.items() if seen.seen_at > workers_before}

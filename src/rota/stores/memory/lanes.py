@@ -4,7 +4,7 @@ Entries are removed lazily: `is_current(entry)` says whether the run of an entry
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import groupby, islice
 
 from rota.domain.run import DEFAULT_QUEUE
@@ -32,12 +32,12 @@ class Lanes:
                 if self._head(heap):
                     yield lane, priority, heap[0][0]
 
-    def due(self, lanes: Sequence[str], now: float) -> Iterator[Entry]:
-        """Yield the due entries, by priority and then by due time."""
+    def due(self, lanes: Sequence[str], now: float, wanted: Container[int] | None = None) -> Iterator[Entry]:
+        """Yield the due entries of these priorities, or of all, by priority and then by due time."""
         levels: dict[int, list[list[Entry]]] = {}
         for lane in lanes:
             for priority, heap in self._ripened(lane, now).items():
-                if self._head(heap):
+                if (wanted is None or priority in wanted) and self._head(heap):
                     levels.setdefault(priority, []).append(heap)
         for priority in sorted(levels, reverse=True):
             yield from heapq.merge(*(self._current(heap) for heap in levels[priority]))
@@ -50,6 +50,12 @@ class Lanes:
             once = (entry for entry, _ in groupby(_in_order(self._later.get(lane, []))))
             found.extend(islice((entry[0] for entry in once if self._is_current(entry)), k))
         return heapq.nsmallest(k, found)
+
+    def has_due(self, lane: str, priority: int, now: float) -> bool:
+        return self._head(self._ripened(lane, now).get(priority, []))
+
+    def has_later(self, lane: str) -> bool:
+        return bool(self._later.get(lane))
 
     def prune(self) -> None:
         """Remove every entry that is not current."""
@@ -106,18 +112,15 @@ def _heap(entries: set[Entry]) -> list[Entry]:
     return found
 
 
-def lane_name(task: str, queue: str, share: str = "") -> str:
-    """Return the name of the lanes of a task in a queue. No task, queue and share has a NUL in its name."""
-    if share:
-        return f"{task}\x00{queue}\x00{share}"
+def lane_name(task: str, queue: str) -> str:
+    """Return the name of the lanes of a task in a queue. No task and queue has a NUL in its name."""
     return task if queue == DEFAULT_QUEUE else f"{task}\x00{queue}"
 
 
-def lane_of(name: str) -> tuple[str, str, str]:
-    """Return the task, the queue and the share of `lane_name`."""
-    task, _, rest = name.partition("\x00")
-    queue, _, share = rest.partition("\x00")
-    return task, queue or DEFAULT_QUEUE, share
+def lane_of(name: str) -> tuple[str, str]:
+    """Return the task and the queue of `lane_name`."""
+    task, _, queue = name.partition("\x00")
+    return task, queue or DEFAULT_QUEUE
 
 
 def key_lane(task: str, queue: str, key: str | None) -> str:

@@ -292,7 +292,14 @@ def edit_item(edit: RunEdit) -> list[Any]:
     body = None if edit.body is None else edit.body.removeprefix(_PREFIX).decode()
     replaces = None if edit.replaces is None else edit.replaces.removeprefix(_PREFIX).decode()
     numbers = [False if number is None else number for number in (edit.due_at, edit.expires_at, edit.priority)]
-    return [edit.run, *numbers, or_false(body), body is not None and len(body) > APART, or_false(replaces)]
+    return [
+        edit.run,
+        *numbers,
+        or_false(body),
+        body is not None and len(body) > APART,
+        or_false(replaces),
+        or_false(edit.share),
+    ]
 
 
 def _callback(callback: CallbackRun) -> list[Any]:

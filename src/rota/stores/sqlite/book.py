@@ -117,6 +117,9 @@ class SqliteBook(SqliteGates):
             self._tx.execute(sql.REPRIORITIZE, priority, id)
         return body is not None and bool(self._tx.execute(sql.REWRITE, body.decode(), id))
 
+    def put_share(self, id: str, share: str) -> None:
+        self._tx.execute("UPDATE runs SET share = ? WHERE id = ?", share, id)
+
     def frozen(self) -> Freeze | None:
         found = self._tx.one("SELECT freeze FROM freezes WHERE one = 1")
         freeze = None if found is None else _freezes.decode(found)
@@ -241,6 +244,10 @@ class SqliteBook(SqliteGates):
         self.flush()
         kept = [kept_queue(queue) for queue in queues]
         return _lanes.decode(self._tx.one(sql.LANES, to_json(tasks), to_json(kept)))
+
+    def next_share(self, lane: Lane, after: str) -> str | None:
+        found = self._tx.one(sql.NEXT_SHARE, lane.task, lane.queue, lane.priority, self.now, after)
+        return None if found is None else str(found)
 
     def pick(self, lanes: Sequence[Lane], most: int, suspects: bool) -> Iterator[Candidate]:
         wanted = {"lanes": to_json(lanes), "now": self.now, "free": most, "suspects": suspects}

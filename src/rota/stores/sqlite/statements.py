@@ -70,9 +70,10 @@ SELECT {HEADS} FROM (
     SELECT * FROM runs WHERE state = 'queued' AND expires_at <= ? ORDER BY expires_at LIMIT {LEDGER.expired})
 """
 
-# A lane is one (task, queue, priority, share) of the due index; its head is its first run. The recursion takes one to
-# three look-ups in the index per lane, however many runs the lane has: the next share, else the next priority, else the
-# next queue. A comparison of row values would not do: SQLite begins at the equal rows, which are the whole lane.
+# A lane is one (task, queue, priority) of the due index, and one more if it has runs with a share: those of all shares.
+# Its head is its first run. The recursion takes one to three look-ups in the index per lane, however many runs and
+# shares the lane has: the runs without a share, else the next priority, else the next queue. A comparison of row values
+# would not do: SQLite begins at the equal rows, which are the whole lane.
 LANES = """
 WITH RECURSIVE lane (seq) AS (
     SELECT (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = known.value
@@ -81,16 +82,37 @@ WITH RECURSIVE lane (seq) AS (
     UNION ALL
     SELECT coalesce(
         (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue = head.queue
-            AND priority = head.priority AND share < head.share ORDER BY share DESC, due_at, seq LIMIT 1),
+            AND priority = head.priority AND share = '' AND head.share <> '' ORDER BY due_at, seq LIMIT 1),
         (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue = head.queue
             AND priority < head.priority ORDER BY priority DESC, share DESC, due_at, seq LIMIT 1),
         (SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = head.task AND queue < head.queue
             ORDER BY queue DESC, priority DESC, share DESC, due_at, seq LIMIT 1))
     FROM lane JOIN runs AS head ON head.seq = lane.seq
 )
-SELECT json_group_array(json_array(head.task, head.priority, head.due_at, head.queue, head.share))
+SELECT json_group_array(json_array(head.task, head.priority,
+    CASE WHEN head.share = '' THEN head.due_at ELSE (
+        SELECT due_at FROM runs INDEXED BY runs_shared
+        WHERE state = 'queued' AND hold = 0 AND share <> '' AND task = head.task AND queue = head.queue
+          AND priority = head.priority ORDER BY due_at LIMIT 1) END,
+    head.queue, '', json(CASE WHEN head.share = '' THEN 'false' ELSE 'true' END)))
 FROM lane JOIN runs AS head ON head.seq = lane.seq
 WHERE ?2 = '[]' OR head.queue IN (SELECT value FROM json_each(?2))
+"""
+
+# The first share behind ?5 that has a due run. A share whose runs are all due later takes two look-ups.
+NEXT_SHARE = """
+WITH RECURSIVE found (share, due) AS (
+    SELECT ?5, 0
+    UNION ALL
+    SELECT next.share, EXISTS (
+        SELECT 1 FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 AND queue = ?2 AND priority = ?3
+        AND share = next.share AND due_at <= ?4)
+    FROM found JOIN runs AS next ON next.seq = (
+        SELECT seq FROM runs WHERE state = 'queued' AND hold = 0 AND task = ?1 AND queue = ?2 AND priority = ?3
+        AND share > found.share ORDER BY share LIMIT 1)
+    WHERE NOT found.due
+)
+SELECT share FROM found WHERE due
 """
 
 PICK = """
@@ -144,9 +166,17 @@ SELECT json_group_array(due_at) FROM (
     SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
         SELECT seq FROM runs
         WHERE state = 'queued' AND hold = 0 AND task = lane.value ->> 0 AND queue = lane.value ->> 3
-          AND priority = lane.value ->> 1 AND share = lane.value ->> 4 AND due_at > :now
+          AND priority = lane.value ->> 1 AND share = '' AND due_at > :now
         ORDER BY due_at LIMIT :k)
-    ORDER BY soon.due_at LIMIT :k)
+    WHERE NOT lane.value ->> 5
+    UNION ALL
+    SELECT soon.due_at FROM json_each(:lanes) AS lane CROSS JOIN runs AS soon ON soon.seq IN (
+        SELECT seq FROM runs INDEXED BY runs_shared
+        WHERE state = 'queued' AND hold = 0 AND share <> '' AND task = lane.value ->> 0 AND queue = lane.value ->> 3
+          AND priority = lane.value ->> 1 AND due_at > :now
+        ORDER BY due_at LIMIT :k)
+    WHERE lane.value ->> 5
+    ORDER BY 1 LIMIT :k)
 """
 
 IDLE = """

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from rota.app.core import core_of
-from rota.client.edits import Changes, merged
+from rota.client.edits import Changes, merged, share_after
 from rota.domain.intake import PRIORITY, Options
 from rota.domain.run import Run, State
 from rota.errors import InvalidArguments
@@ -77,7 +77,7 @@ async def patch(call: Call[NoQuery, RunPatch]) -> Answer:
         raise _not_queued(run)
     if call.body.args is not None:
         _check_arguments(call, run, call.body.args)
-    edit = changes.edit(run, await call.client.now())
+    edit = changes.edit(run, await call.client.now(), await share_after(call.client, run, changes))
     (answer,) = (await call.client.edit([edit], call.body.note, call.principal.name)).items
     now = await call.client.run(run.id)
     if answer is Edited.STALE:

@@ -4,7 +4,8 @@
 -- Change the run `which`, if it is queued and has the body that the edit replaces. A run with other arguments starts afresh.
 -- `dues`: the times at which runs of its task become due. Lock order: the caller has locked the gate of its task and its row.
 CREATE OR REPLACE FUNCTION edit_run(
-    which text, new_due float8, new_expiry float8, new_priority smallint, new_body bytea, old_body bytea, now float8,
+    which text, new_due float8, new_expiry float8, new_priority smallint, new_body bytea, old_body bytea,
+    new_share text, now float8,
     OUT answer text, OUT of_task text, OUT of_key text, OUT dues float8[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,7 +25,8 @@ BEGIN
     level := coalesce(new_priority, q.priority);
     expiry := coalesce(after(new_expiry, 0), moved_expiry(q.expires_at, q.due_at, due));
     rewritten := coalesce(new_body <> q.body, false);
-    IF due = q.due_at AND level = q.priority AND expiry IS NOT DISTINCT FROM q.expires_at AND NOT rewritten THEN
+    IF due = q.due_at AND level = q.priority AND expiry IS NOT DISTINCT FROM q.expires_at AND NOT rewritten
+       AND (new_share IS NULL OR q.share IS NOT DISTINCT FROM new_share) THEN
         answer := 'unchanged';
         RETURN;
     END IF;
@@ -32,7 +34,7 @@ BEGIN
     -- A parked run that moved is unparked: the next claim checks the limit again, at the run's new place in line.
     new_hold := CASE WHEN q.hold = 1 AND (due <> q.due_at OR level <> q.priority) THEN 0 ELSE q.hold END;
     UPDATE queue SET due_at = due, lane_at = lane_place(q.task, q.queue, level, due, now), expires_at = noted_expiry(expiry, now),
-        priority = level, hold = new_hold
+        priority = level, hold = new_hold, share = coalesce(new_share, q.share)
     WHERE id = which;
     IF rewritten THEN
         UPDATE queue SET body = new_body, failures = 0, losses = 0, saved = NULL, progress = NULL, error = NULL,
@@ -52,7 +54,7 @@ END $$;
 -- Lock order: specs (3) by name, queue (6) by id.
 CREATE OR REPLACE FUNCTION edit(
     me text, skew float8, seen float8, ids text[], new_dues float8[], expiries float8[], priorities smallint[],
-    bodies bytea[], replaced bytea[], new_note text, requested_by text,
+    bodies bytea[], replaced bytea[], shares text[], new_note text, requested_by text,
     OUT now float8, OUT hinted text[], OUT touched text[], OUT answers text[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -66,7 +68,7 @@ BEGIN
     now := now_of(skew, seen, true);
     answers := '{}'; touched := '{}';
     FOR i IN 1..cardinality(ids) LOOP
-        SELECT * INTO got FROM edit_run(ids[i], new_dues[i], expiries[i], priorities[i], bodies[i], replaced[i], now);
+        SELECT * INTO got FROM edit_run(ids[i], new_dues[i], expiries[i], priorities[i], bodies[i], replaced[i], shares[i], now);
         answers := answers || got.answer;
         IF got.answer = 'changed' THEN
             touched := touched || ids[i];

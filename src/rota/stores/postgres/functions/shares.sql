@@ -7,9 +7,43 @@ CREATE OR REPLACE FUNCTION weight(weights text, of_share text) RETURNS integer L
     SELECT coalesce((weights::json ->> of_share)::integer, 1)
 $$;
 
+-- The shares of a lane that have a run to start, up to `most` of them: from the one whose turn it is on, in a ring. One look-up
+-- finds the next share and another its first run to start; so does a share whose runs are all due later.
+CREATE OR REPLACE FUNCTION next_shares(
+    of_task text, in_queue text, level smallint, first_share text, most integer, suspects boolean, now float8
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    shares text[] := '{}';
+    at text := coalesce(first_share, '');
+    wrapped boolean := first_share IS NULL;
+BEGIN
+    IF startable_share(of_task, in_queue, level, first_share, suspects, now) THEN shares := ARRAY[first_share]; END IF;
+    WHILE cardinality(shares) < most LOOP
+        at := (SELECT q.share FROM queue q WHERE q.hold = 0 AND q.share IS NOT NULL AND q.task = of_task AND q.queue = in_queue
+                 AND q.priority = level AND q.share > at COLLATE "C" ORDER BY q.share, q.due_at, q.seq LIMIT 1);
+        IF at IS NULL AND NOT wrapped THEN
+            at := ''; wrapped := true;
+            CONTINUE;
+        END IF;
+        EXIT WHEN at IS NULL OR (wrapped AND at COLLATE "C" >= first_share);
+        IF startable_share(of_task, in_queue, level, at, suspects, now) THEN shares := shares || at; END IF;
+    END LOOP;
+    RETURN shares;
+END $$;
+
+-- Whether a share has a run that may start.
+CREATE OR REPLACE FUNCTION startable_share(
+    of_task text, in_queue text, level smallint, of_share text, suspects boolean, now float8
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM queue q WHERE q.hold = 0 AND q.share = of_share AND q.task = of_task AND q.queue = in_queue
+                   AND q.priority = level AND q.due_at <= now AND (q.expires_at IS NULL OR q.expires_at > now)
+                   AND (suspects OR q.losses = 0));
+END $$;
+
 -- The next `most` due runs of a lane that have a share, in the order of their turns. The share whose turn it is gets the rest of
 -- its turn (round 0). Then come rounds, in each of which every share gets as many runs as its weight says, in the order of
--- the shares behind that one. The look for the shares takes one look-up per share.
+-- the shares behind that one. A round has a run of each share, so `most` shares are enough.
 CREATE OR REPLACE FUNCTION in_turn(
     of_task text, in_queue text, level smallint, weights text, most integer, suspects boolean, now float8
 ) RETURNS TABLE (id text, due_at float8, seq bigint, place bigint) LANGUAGE plpgsql AS $$
@@ -18,15 +52,8 @@ DECLARE
     shares text[];
 BEGIN
     SELECT t.* INTO turn FROM turns t WHERE t.task = of_task AND t.queue = in_queue AND t.priority = level;
-    WITH RECURSIVE known (share) AS (
-        SELECT (SELECT q.share::text FROM queue q WHERE q.hold = 0 AND q.share IS NOT NULL AND q.task = of_task AND q.queue = in_queue
-                  AND q.priority = level ORDER BY q.share, q.due_at, q.seq LIMIT 1)
-        UNION ALL
-        SELECT (SELECT q.share::text FROM queue q WHERE q.hold = 0 AND q.share IS NOT NULL AND q.task = of_task AND q.queue = in_queue
-                  AND q.priority = level AND q.share > known.share ORDER BY q.share, q.due_at, q.seq LIMIT 1)
-        FROM known WHERE known.share IS NOT NULL
-    )
-    SELECT array_agg(k.share) INTO shares FROM known k WHERE k.share IS NOT NULL;
+    shares := next_shares(of_task, in_queue, level, turn.share, most + 1, suspects, now);
+    IF shares = '{}' THEN RETURN; END IF;
     RETURN QUERY
     SELECT r.id::text, r.due_at, r.seq, row_number() OVER (ORDER BY
         CASE WHEN r.place <= s.remainder THEN 0 ELSE 1 + (r.place - s.remainder - 1) / s.weight END,

@@ -20,7 +20,7 @@ local gate_of_task, suspects, skipped_suspect = {}, true, false
 
 -- The lanes with due runs, by priority; the lanes of a priority are in the order of their heads.
 local function due_lanes()
-  local levels, priorities, groups = {}, {}, {}
+  local levels, priorities = {}, {}
   local heads = call("ZRANGEBYSCORE", HEADS, "-inf", now, "WITHSCORES")
   for i = 1, #heads, 2 do
     local priority, bang, name = heads[i]:match("^(%-?%d+)(!?):(.*)$")
@@ -32,9 +32,8 @@ local function due_lanes()
     local lane = {
       name = heads[i], head = tonumber(heads[i + 1]), suspect = bang == "!", served = name, task = book.task_of(name), at = 0,
     }
-    local share = bang == "" and name:match("^[^%z]*%z[^%z]*%z(.*)$")
-    if share then lane = shares.join_group(groups, lane, share) end
-    if lane then table.insert(levels[priority], lane) end
+    lane.shared = name:byte(-1) == 0 -- the lane of all shares
+    table.insert(levels[priority], lane)
   end
   table.sort(priorities, function(a, b) return a > b end)
   return levels, priorities
@@ -71,7 +70,8 @@ local function read_on(lane)
     local readable, _, _, _, _, expires, _, key = pcall(cmsgpack.unpack_limit, texts[i], 6, 2)
     if not readable then
       book.zput(ROOT .. "q:" .. lane.name, at, after(now, UNREADABLE))
-      lanes[lane.name] = false
+      if lane.all then book.zput(ROOT .. "q:" .. lane.all.name, at, after(now, UNREADABLE)) end
+      book.look_at_lane(lane.name, lane.share)
     elseif not (expires and expires <= now) then
       found[#found + 1] = {
         id = ids[seq], seq = seq, place = at, due = tonumber(some[2 * i]), text = texts[i], key = key, lane = lane,
@@ -91,7 +91,7 @@ local function first_of(lane)
 end
 
 local function peek(lane)
-  if lane.members then return shares.next_run(lane, first_of) end
+  if lane.shared then return shares.next_run(lane, first_of) end
   return first_of(lane)
 end
 
@@ -133,7 +133,7 @@ local function walk(waiting)
       if not head then
         table.remove(open, i)
       else
-        if lane.members then head.due = lane.head end -- a group comes where its oldest run would come
+        if lane.shared then head.due = lane.head end -- shares come where the oldest of their runs would come
         if not best or head.due < best.due or (head.due == best.due and head.seq < best.seq) then best = head end
       end
     end
@@ -181,7 +181,8 @@ local function lease()
   book.send("ZADD", LAPSE, lapses)
   for lane, members in pairs(gone) do
     book.send("ZREM", ROOT .. "q:" .. lane.name, members)
-    lanes[lane.name] = false
+    if lane.all then book.send("ZREM", ROOT .. "q:" .. lane.all.name, members) end
+    book.look_at_lane(lane.name, lane.share)
     book.add(COUNTS, "q:" .. lane.task, -#members)
     book.add(COUNTS, "r:" .. lane.task, #members)
   end

@@ -1,7 +1,7 @@
 -- with: clock book events policies holds hints admit
 -- twin: rota/stores/ledger/edit.py rota/domain/edits.py
 -- edit: people change queued runs. An edit has the id, the due time, the expiry and the priority; the body and whether it is
--- stored apart; and the body that it replaces. Fields that it leaves as they are are false.
+-- stored apart; the body that it replaces, and the share. Fields that it leaves as they are are false.
 local request = cmsgpack.unpack(ARGV[3])
 local edits, note, by = request[1], request[2] or false, request[3]
 
@@ -31,11 +31,12 @@ local function edit_run(edit)
   book.leave(run)
   run[DUE_AT], run[PRIORITY] = due and after(due, 0) or before, priority or level
   run[EXPIRES_AT] = expires and after(expires, 0) or holds.moved_expiry(run, before)
-  local moved = run[DUE_AT] ~= before or run[PRIORITY] ~= level
+  local moved, share = run[DUE_AT] ~= before or run[PRIORITY] ~= level, run[SHARE]
+  run[SHARE] = edit[8] or share
   run.state = book.queued_state(run, state == "k" and not moved)
   if body and known ~= body then rewrite(run, body, edit[6]) end
   book.enter(run)
-  if not moved and run[EXPIRES_AT] == expiry and known == body then return "unchanged" end
+  if not moved and run[EXPIRES_AT] == expiry and known == body and run[SHARE] == share then return "unchanged" end
   book.save(run)
   touched[run.id] = true
   events.record_run("edited", run, "edited")

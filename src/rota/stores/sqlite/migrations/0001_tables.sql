@@ -61,6 +61,7 @@ CREATE TABLE runs (
 
 -- The due index: a lane for each task, queue, priority and share, in the order in which its runs are due.
 CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, share DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
+CREATE INDEX runs_shared   ON runs (task, queue, priority, due_at) WHERE state = 'queued' AND hold = 0 AND share <> '';
 CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
 CREATE INDEX runs_waiting  ON runs (task) WHERE state = 'queued' AND hold = 2;
 CREATE INDEX runs_paused   ON runs (task) WHERE state = 'paused';

@@ -215,7 +215,7 @@ function admit.bring_in(item, needs, parked, due)
   end
   if state == "q" then
     book.add(COUNTS, "q:" .. task, 1)
-    book.lane_add(item[I_PRIORITY] .. ":" .. book.lane_name(task, item[I_QUEUE], item[I_SHARE]), seq, due)
+    book.lane_add(item[I_PRIORITY] .. ":" .. book.lane_name(task, item[I_QUEUE], item[I_SHARE]), seq, due, item[I_SHARE])
     if expires then book.zput(EXPIRING, id, expires) end
     book.arrive(book.lane_name(task, item[I_QUEUE]), due)
     newcomer = id

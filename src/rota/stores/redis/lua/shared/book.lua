@@ -27,7 +27,7 @@ local IDS, IDS_OVER, FINGERPRINT = ROOT .. "ids", ROOT .. "ids_over", 32
 local CALLBACKS = ROOT .. "callbacks"
 
 local sets, hashes, added = {}, {}, {} -- gathered changes; a value of false removes the member or field
-local runs, changed, restated, lanes = {}, {}, {}, {}
+local runs, changed, restated, lanes, share_lanes = {}, {}, {}, {}, {}
 local arrival_names, arrival_dues, touched = {}, {}, {}
 local form_fields = FORM_FIELDS
 local newcomer -- the id of the last run that this script has put into a lane
@@ -125,19 +125,48 @@ function book.parked_place(run)
   return string.format("%03d%017.5f%012d", 500 - run[PRIORITY], run[DUE_AT], run[SEQ])
 end
 
-function book.lane_add(lane, seq, due)
+-- A run with a share is in the lane of its share and in the lane of all shares, whose name ends with the NUL before the
+-- share. Only the latter is in HEADS; t:<lane of all shares> has the shares that have runs, in the order of their texts.
+-- Suspects are in lanes of their own, which are no lanes of shares.
+function book.share_of(run) return run[LOSSES] == 0 and run[SHARE] end
+function book.all_shares(lane, share) return lane:sub(1, #lane - #share) end
+
+function book.lane_add(lane, seq, due, share)
   book.zput(ROOT .. "q:" .. lane, book.place(seq), due)
+  if share then
+    share_lanes[lane] = share
+    lane = book.all_shares(lane, share)
+    book.zput(ROOT .. "q:" .. lane, book.place(seq), due)
+  end
   local head = lanes[lane]
   if head == nil or (head and due < head) then lanes[lane] = due end -- if false, write_lanes looks for the head
 end
 
-function book.lane_drop(lane, seq)
+function book.lane_drop(lane, seq, share)
   book.zput(ROOT .. "q:" .. lane, book.place(seq), false)
+  if share then
+    book.zput(ROOT .. "q:" .. book.all_shares(lane, share), book.place(seq), false)
+  end
+  book.look_at_lane(lane, share)
+end
+
+-- The first run of `lane` may have changed: write_lanes looks.
+function book.look_at_lane(lane, share)
+  if share then
+    share_lanes[lane] = share
+    lane = book.all_shares(lane, share)
+  end
   lanes[lane] = false
 end
 
 -- Write the due time of the first run of each changed lane into HEADS: a claim reads only the lanes that have due runs.
 function book.write_lanes()
+  for lane, share in pairs(share_lanes) do
+    book.write_set(ROOT .. "q:" .. lane)
+    local texts = ROOT .. "t:" .. book.all_shares(lane, share)
+    if call("EXISTS", ROOT .. "q:" .. lane) == 1 then call("ZADD", texts, 0, share) else call("ZREM", texts, share) end
+  end
+  share_lanes = {}
   for lane, head in pairs(lanes) do
     local key = ROOT .. "q:" .. lane
     book.write_set(key)
@@ -227,7 +256,7 @@ function book.leave(run)
     book.add(COUNTS, "q:" .. task, -1)
     if run[EXPIRES_AT] then book.zput(EXPIRING, run.id, false) end
     if state == "q" then
-      book.lane_drop(book.lane_of(run), run[SEQ])
+      book.lane_drop(book.lane_of(run), run[SEQ], book.share_of(run))
     elseif state == "k" then
       book.zput(book.parked_key(book.lane_name(task, run[QUEUE]), run[KEY]), book.parked_place(run), false)
     else
@@ -252,7 +281,7 @@ function book.enter(run)
     book.add(COUNTS, "q:" .. task, 1)
     if run[EXPIRES_AT] then book.zput(EXPIRING, run.id, run[EXPIRES_AT]) end
     if state == "q" then
-      book.lane_add(book.lane_of(run), run[SEQ], run[DUE_AT])
+      book.lane_add(book.lane_of(run), run[SEQ], run[DUE_AT], book.share_of(run))
     elseif state == "k" then
       local name = book.lane_name(task, run[QUEUE])
       book.zput(book.parked_key(name, run[KEY]), book.parked_place(run), 0)
