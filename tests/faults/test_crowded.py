@@ -126,7 +126,7 @@ def broken(runs: Sequence[Run], events: Sequence[history.Event]) -> Iterator[str
         if event["task"] == "placed" and by_id[event["run"]].queue != event["serves"]:
             yield f"a worker of {event['serves']} called {event['run']}, which is in {by_id[event['run']].queue}"
     for run in runs:
-        outcomes = [attempt.outcome for attempt in run.attempts if attempt.outcome != "lost"]
+        outcomes = [attempt.outcome for attempt in run.attempts if attempt.outcome in ("failed", "succeeded")]
         if run.task == "placed" and (outcomes != ["failed", "succeeded"] or run.queue not in QUEUES):
             yield f"placed {run.id} in {run.queue} ended with {outcomes}"
 
