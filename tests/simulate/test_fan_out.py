@@ -8,6 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota import Chain, InvalidArguments, InvalidOptions, Limit, Results, Rota, RunCancelled, RunFailed, State
+from rota.cli.runs.view import outcome
+from rota.domain.run import Progress
+from rota.store import Command, RunQuery
+from rota.store.paging import with_fans
 from rota.testing import simulate
 from rota.testing.simulation import Simulation
 
@@ -77,8 +81,8 @@ def test_the_items_are_what_a_task_returns_or_yields(mapper: Any) -> None:
 
 
 def test_the_children_are_put_in_chunks_and_read_page_by_page() -> None:
-    assert result_of(counted.bind(2_300) >> square.each(args={"by": 0}) >> add) == 0
-    assert result_of(square.map([1] * 2_300) >> collect)["results"] == [1] * 2_300
+    assert result_of(counted.bind(1_200) >> square.each(args={"by": 0}) >> add) == 0
+    assert result_of(square.map([1] * 1_200) >> collect)["results"] == [1] * 1_200
 
 
 def test_the_ids_are_made_of_the_mapper_and_the_index() -> None:
@@ -179,6 +183,23 @@ def test_the_same_task_may_be_in_a_chain_several_times_and_takes_results_by_posi
 
     assert result_of(subtract.bind(10) >> subtract >> subtract) == 7
     assert result_of(subtract.bind(10) >> [subtract, subtract.bind(3)] >> differ) == 6
+
+
+def test_why_and_lists_say_how_many_have_ended() -> None:
+    async def scenario(sim: Simulation) -> None:
+        await (square.map([1, 2], failures="collect") >> add).submit()
+        handle = await (square.using(delay=600).map([1, 2, 3], failures="collect") >> add).submit()
+        gather = handle.steps["add"]
+        first = (await app.client().runs(RunQuery(task="square", limit=1))).runs[0]
+        await app.client().control(Command.CANCEL, [first.id])
+        why = str(await gather.why())
+        assert f"run {gather.id} waits for 2 of 3 runs to end; 1 have ended without success" in why
+        page = await with_fans(app.client(), await app.client().runs(RunQuery(ids=[gather.id])))
+        assert page.runs[0].progress == Progress(1 / 3, "1/3, 1 without success")
+        assert outcome(page.runs[0], page.now) == "waits for the runs of its list, 33% 1/3, 1 without success"
+        await handle.result()
+
+    played(scenario)
 
 
 def test_what_is_no_fan_out_is_refused_with_a_sentence() -> None:

@@ -5,6 +5,7 @@ gets their results. A put with one of these ids again makes no second run. The i
 result was the list; a list that was known at the submit has an id of its own.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -34,6 +35,17 @@ class Fan(Struct, frozen=True):
     def stopped(self) -> bool:
         """Whether more children have ended without success than are allowed to."""
         return self.allowed is not None and self.failed > self.allowed
+
+    @property
+    def words(self) -> str:
+        """How many children have ended, in a few words: "34/100"."""
+        total = "…" if self.total is None else f"{self.total:,}"
+        return f"{self.ended:,}/{total}" + (f", {self.failed:,} without success" if self.failed else "")
+
+    @property
+    def share(self) -> float:
+        """The share of the children that have ended; 0 while the total is unknown."""
+        return min(1.0, self.ended / self.total) if self.total else 0.0
 
     @property
     def over(self) -> bool:
@@ -91,6 +103,11 @@ def fan_of(run: str) -> str | None:
 
 def is_fan_need(need: str) -> bool:
     return need.startswith("#")
+
+
+def awaited_fan(needs: Sequence[str]) -> str | None:
+    """Return the fan that a run with these needs waits for, if it is a gather."""
+    return next((need[1:].partition(" ")[0] for need in needs if is_fan_need(need)), None)
 
 
 def need_of(fan: str) -> str:

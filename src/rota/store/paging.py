@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from rota.domain.run import Run
+from rota.domain.fan import Fan, awaited_fan
+from rota.domain.run import Progress, Run
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store.port import Reads
@@ -79,3 +80,18 @@ async def all_rows(store: Reads, kind: type[Named], query: RowQuery = ALL_ROWS) 
         async for page in found:
             for row in page.items:
                 yield row
+
+
+async def with_fans(store: Reads, page: Page) -> Page:
+    """Return `page` with the progress of the gathers that wait: how many children have ended. It reads nothing if none
+    waits."""
+    waiting = {fan for run in page.runs if (fan := awaited_fan(run.needs)) is not None}
+    if not waiting:
+        return page
+    fans = {fan.id: fan for fan in (await store.rows(Fan, RowQuery(names=sorted(waiting)))).items}
+
+    def seen(run: Run) -> Run:
+        fan = fans.get(awaited_fan(run.needs) or "")
+        return run if fan is None else replace(run, progress=Progress(fan.share, fan.words))
+
+    return replace(page, runs=[seen(run) for run in page.runs])

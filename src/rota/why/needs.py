@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from rota.domain import needs
 from rota.domain.decision import Reason
+from rota.domain.fan import Fan, awaited_fan, is_fan_need
 from rota.domain.flow import CHAIN
 from rota.domain.run import Run, State
 from rota.domain.spec import TaskSpec
@@ -31,10 +32,14 @@ class Awaited(Struct, frozen=True):
     run: Run | None
     off: TaskSpec | None = None
     """The spec of the run's task, if the task is paused or disabled."""
+    fan: Fan | None = None
+    """The fan whose children have to end, if `by` is a gather."""
 
     @property
     def is_root(self) -> bool:
         """Does it need a person to be met?"""
+        if self.fan is not None:
+            return False
         return self.run is None or self.run.state.final or self.run.state is State.PAUSED or self.off is not None
 
 
@@ -48,10 +53,17 @@ async def follow(store: Reads, run: Run) -> list[Awaited]:
             if need in seen:
                 continue
             seen.add(need)
-            found.append(Awaited(need, waiting, await _newest(store, waiting, need)))
+            found.append(await _awaited(store, waiting, need))
             if (above := found[-1].run) is not None and above.state is State.QUEUED:
                 ahead.append(above)
     return await _with_tasks(store, found)
+
+
+async def _awaited(store: Reads, waiting: Run, need: str) -> Awaited:
+    if is_fan_need(need):
+        fans = (await store.rows(Fan, RowQuery(names=[awaited_fan([need]) or ""]))).items
+        return Awaited(need, waiting, None, fan=next(iter(fans), None))
+    return Awaited(need, waiting, await _newest(store, waiting, need))
 
 
 async def _with_tasks(store: Reads, found: list[Awaited]) -> list[Awaited]:
@@ -87,11 +99,21 @@ def about_needs(run: Run, trail: Sequence[Awaited], now: float) -> Iterator[Fact
         yield Fact("blocked", f"blocked by {_spoken(root)}: {root_words(root, now)}", holds=True)
     if len(roots) > SHOWN:
         yield Fact("blocked", f"and by {plural(len(roots) - SHOWN, 'other')}", holds=True)
-    own = [awaited for awaited in trail if awaited.by.id == run.id]
+    for awaited in trail:
+        if awaited.fan is not None:
+            yield Fact("run", f"run {awaited.by.id} waits for {_children(awaited.fan)}", True)
+    own = [awaited for awaited in trail if awaited.by.id == run.id and awaited.fan is None]
     for awaited in own[:SHOWN]:
         yield Fact("run", f"run {run.id} waits for {_spoken(awaited)} {_end(awaited)}{_meanwhile(awaited, now)}", True)
     if len(own) > SHOWN:
         yield Fact("run", f"run {run.id} waits for {plural(len(own) - SHOWN, 'other')} as well", True)
+
+
+def _children(fan: Fan) -> str:
+    if fan.total is None:
+        return f"the runs of its list, which still grows; {fan.ended:,} have ended"
+    failed = f"; {fan.failed:,} have ended without success" if fan.failed else ""
+    return f"{max(0, fan.total - fan.ended):,} of {fan.total:,} runs to end{failed}"
 
 
 def root_words(root: Awaited, now: float) -> str:
@@ -134,6 +156,8 @@ def _start(waiting: Run) -> str:
 
 
 def _spoken(awaited: Awaited) -> str:
+    if is_fan_need(awaited.need):
+        return "the runs of its list"
     named = needs.named(awaited.need)
     return f"run {awaited.need}" if named is None else f"{named.key} (task {named.task})"
 

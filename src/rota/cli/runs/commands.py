@@ -17,6 +17,7 @@ from rota.domain.timing import shown
 from rota.errors import InvalidOptions
 from rota.schedules.schedules import Schedules
 from rota.store import Page, RunQuery
+from rota.store.paging import with_fans
 from rota.views.runs import find_run, next_runs, run_view
 
 MOST = 1000
@@ -67,7 +68,7 @@ def show_run(id: RunId, /, *, target: Shared[Target], show: Shared[Show]) -> Non
 
     async def read() -> Page:
         async with target.client() as client:
-            return await client.runs(RunQuery(ids=[await find_run(client, id)]))
+            return await with_fans(client, await client.runs(RunQuery(ids=[await find_run(client, id)])))
 
     page = target.run(read())
     run = page.runs[0]
@@ -82,7 +83,7 @@ async def _page(target: Target, filter: Filter, limit: int, cursor: str | None) 
     """Return one page. If it is empty, check that the task and the schedule exist."""
     async with target.client() as client:
         query = await filter.query(client, target)
-        page = await client.runs(replace(query, limit=limit, cursor=cursor))
+        page = await with_fans(client, await client.runs(replace(query, limit=limit, cursor=cursor)))
         if not page.runs and query.tasks:
             await check_known_somewhere(query.tasks, client, target)
         if not page.runs and query.schedule is not None:

@@ -11,6 +11,7 @@ from rich.text import Text
 from rota.cli.render.show import Column, Record, to_json
 from rota.cli.render.text import clean, coarse, iso, one_line, plural, relative, span
 from rota.domain import needs
+from rota.domain.fan import is_fan_need
 from rota.domain.run import DEFAULT_QUEUE
 from rota.domain.timing import shown
 from rota.views.values import from_json
@@ -81,7 +82,7 @@ def outcome(run: "Run", now: float) -> str:
     """Return the end of a run, or what it waits for, in a few words."""
     match run.state:
         case "queued" if run.needs:
-            return f"waits for {needs_words(run)}"
+            return ", ".join(part for part in (f"waits for {needs_words(run)}", progress(run)) if part)
         case "queued" if run.parked:
             return "waits for a limit or rate"
         case "queued" if run.failures:
@@ -98,9 +99,15 @@ def outcome(run: "Run", now: float) -> str:
 
 def needs_words(run: "Run") -> str:
     """Return what the run waits for: names of steps, ids of runs."""
-    names = [need if (named := needs.named(need)) is None else named.key for need in run.needs]
+    names = [_need_words(need) for need in run.needs]
     others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
     return one_line(f"{names[0]}{others}")
+
+
+def _need_words(need: str) -> str:
+    if is_fan_need(need):
+        return "the runs of its list"
+    return need if (named := needs.named(need)) is None else named.key
 
 
 def progress(run: "Run") -> str:

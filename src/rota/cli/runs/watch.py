@@ -20,6 +20,7 @@ from rota.client.session import LOOK_AGAIN
 from rota.domain.run import Run, State
 from rota.errors import InvalidOptions, RunNotFound
 from rota.store import Page, RunQuery
+from rota.store.paging import with_fans
 from rota.views.runs import find_run
 from rota.views.values import from_json, record
 
@@ -78,7 +79,7 @@ async def looks(client: Client, id: str, timeout: float | None) -> AsyncGenerato
     heard = await client.news(0)
     began = time.monotonic()
     while True:
-        page = await client.runs(RunQuery(ids=[id]))
+        page = await with_fans(client, await client.runs(RunQuery(ids=[id])))
         if not page.runs:
             raise RunNotFound(f"no run {id} any more: it ended so long ago that it is forgotten")
         missing = await _missing(client, page, time.monotonic() - began)

@@ -15,6 +15,7 @@ from rota.domain.policy import Lost, Retry
 from rota.domain.run import NewRun, Run, State
 from rota.errors import Refused
 from rota.store import Command, RunQuery
+from rota.store.paging import with_fans
 from rota.store.queries import Instant
 from rota.views.decisions import why_view
 from rota.views.runs import run_view
@@ -203,7 +204,7 @@ def _refused(decision: Decision) -> Problem:
 
 async def runs(call: Call[Listed, None]) -> Answer:
     query = call.query.query(call.query.limit, call.query.cursor)
-    page = await call.client.runs(query)
+    page = await with_fans(call.client, await call.client.runs(query))
     items = [shown(call, run) for run in page.runs if call.principal.may(Right.READ, run.task)]
     return Answer(
         {"items": items, "next": page.cursor, "now": iso(page.now), "searched_back_to": iso(page.searched_back_to)}
