@@ -56,7 +56,8 @@ class Rota(Finding, Planning, AsyncOnly):
     A setting that is not given here comes from a `ROTA_*` variable, then from rota.toml or `[tool.rota]` in
     pyproject.toml. `url` is by default an SQLite file in `.rota/` beside the project file. `namespace` separates apps
     that share one Redis or PostgreSQL server. `async with app:` runs the engine; a submit needs only the app.
-    `queues` are the queues whose runs the engine takes, by default all queues.
+    `queues` are the queues whose runs the engine takes, by default all queues. `http_hosts` are the hosts that the
+    built-in task `http` may call; without them, there is no such task.
     `resources` is an async context manager that each worker process enters once; handlers find its value as
     `ctx.resources`. `fail_on` says which returned values are failures, for every task that has no `fail_on` of its own
     and is no step of a flow that has one: `fail_on=status_dict` reads `{"status": "failed", "message": "no data"}`.
@@ -74,6 +75,7 @@ class Rota(Finding, Planning, AsyncOnly):
         tz: str | None = None,
         concurrency: int | None = None,
         queues: Sequence[str] | None = None,
+        http_hosts: Sequence[str] | None = None,
         lease: float | None = None,
         grace: float | None = None,
         patience: float | None = None,
@@ -91,6 +93,7 @@ class Rota(Finding, Planning, AsyncOnly):
             tz=tz,
             concurrency=concurrency,
             queues=queues,
+            http_hosts=http_hosts,
             lease=lease,
             grace=grace,
             patience=patience,

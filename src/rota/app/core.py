@@ -71,6 +71,10 @@ class Core:
         self.submitter = Submitter(lambda: self.client, lambda: self.portal)
         self.before_submit: list[SubmitHook] = []
         self.registry = Registry(settings, self.submitter, fail_on, middleware)
+        if settings.http_hosts:  # an app without the task does not pay for the modules of HTTP
+            from rota.app.http_task import OPTIONS, http_task
+
+            self.registry.define(http_task(settings.http_hosts), dict(OPTIONS))
         self.backend = connect(settings.store_url) if backend is None else backend
         self.client = self._new_client(self.backend)
         self.lifecycle = EngineLifecycle(lambda: self.portal, lambda: self.client, lambda: self.tuning.grace)

@@ -42,6 +42,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, says("If false, `async with app` is only a client: nothing runs here.")] = True
     concurrency: Annotated[int, says("Seats: how many runs this process works on at once.")] = _TUNING.concurrency
     queues: Annotated[tuple[str, ...], says("The queues whose runs this process takes; by default all queues.")] = ()
+    http_hosts: Annotated[
+        tuple[str, ...],
+        says("Hosts that the built-in task http may call, and networks that are not public; by default no task http."),
+    ] = ()
     lease: Annotated[Seconds, says("Seconds after which a silent worker's runs go to another.")] = _TUNING.lease
     renew: Annotated[Seconds, says("Seconds between renewals of a lease; 0 for a third of it.")] = _TUNING.renew
     silence: Annotated[
