@@ -1,15 +1,19 @@
 """A user's project in a folder of its own, and the command `rota` run in it as users run it."""
 
+import atexit
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 """Seconds after which a line that did not come fails the test."""
 
@@ -69,6 +73,27 @@ class Done(NamedTuple):
         return [dict(zip(header, line, strict=True)) for line in lines]
 
 
+class Forker:
+    """The other side of tests/surfaces/forker.py."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.surfaces.forker"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        atexit.register(self._process.kill)
+
+    def run(self, arguments: Sequence[str], folder: Path, environment: dict[str, str], files: Sequence[Path]) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = [list(arguments), str(folder), environment, [str(file) for file in files]]
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+
+@cache
+def forker() -> Forker:
+    return Forker()
+
+
 class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,17 +109,11 @@ class Project:
 
     def rota(self, *arguments: str, stdin: str = "", **environment: str) -> Done:
         """One command to its end."""
-        done = subprocess.run(
-            [sys.executable, "-m", "rota", *arguments],
-            cwd=self.folder,
-            env=self.environment | environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        with tempfile.TemporaryDirectory() as place:
+            files = [Path(place) / name for name in ("in", "out", "err")]
+            files[0].write_text(stdin)
+            code = forker().run(arguments, self.folder, self.environment | environment, files)
+            return Done(code, files[1].read_text(), files[2].read_text())
 
     def gate(self) -> Path:
         """A named pipe: whoever reads it waits until somebody opens it for writing, as `open_gate` does."""
