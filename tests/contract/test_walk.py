@@ -20,7 +20,7 @@ from tests.contract.test_redis import a_namespace_of
 from tests.postgres_schemas import NEWEST, Schemas
 from tests.server_fixtures import Servers
 
-STATES = 5_000
+STATES = 3_000
 ENOUGH = 8_000
 """States within which a broken rule is found."""
 SOAK_STATES = 1_000_000
