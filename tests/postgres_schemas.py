@@ -13,7 +13,7 @@ from tests.server_fixtures import Servers
 TABLES = (
     *("queue", "leases", "finished", "waits", "specs", "rates", "marks", "decisions"),
     *("schedules", "workers", "worker_states", "stats", "listeners", "grouped", "floors", "running", "ids"),
-    *("callbacks", "events", "task_queues", "turns", "freezes", "schedule_ids", "decision_ids", "fans"),
+    *("callbacks", "events", "task_queues", "turns", "freezes", "audit", "schedule_ids", "decision_ids", "fans"),
 )
 EMPTY = "".join(f"DELETE FROM {{schema}}.{table};" for table in TABLES) + (
     "SELECT setval('{schema}.clock', 1), setval('{schema}.record_until', 1)"

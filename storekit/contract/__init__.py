@@ -11,6 +11,7 @@ No test sleeps; `backend.skew` moves the clock.
 import pytest
 
 _PARTS = (
+    "auditing",
     "calling_back",
     "controlling",
     "controlling_schedules",
@@ -62,6 +63,7 @@ _PARTS = (
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
 
+from storekit.contract.auditing import AuditContract  # noqa: E402
 from storekit.contract.calling_back import CallbackContract  # noqa: E402
 from storekit.contract.claiming import ClaimContract  # noqa: E402
 from storekit.contract.controlling import ControlContract  # noqa: E402 (assertions are rewritten on import)
@@ -158,6 +160,7 @@ class StoreContract(
     EditContract,
     DeleteContract,
     FanContract,
+    AuditContract,
     FreezeContract,
     PauseContract,
     TaskCommandContract,

@@ -31,6 +31,7 @@ flow.step(nightly, name="program")
 
 ARGUMENTS: dict[str, list[str]] = {
     "worker": ["--burst"],
+    "audit": [],
     "serve": ["--port", "99999"],
     "submit": ["nightly"],
     "call": ["nightly"],

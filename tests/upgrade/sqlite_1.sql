@@ -1,4 +1,11 @@
 BEGIN TRANSACTION;
+CREATE TABLE audit (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    id      TEXT NOT NULL UNIQUE,
+    at      REAL NOT NULL,
+    changed INTEGER NOT NULL,
+    entry   TEXT NOT NULL                      -- store.audit as JSON
+);
 CREATE TABLE callbacks (
     run   TEXT PRIMARY KEY,
     calls TEXT NOT NULL                        -- domain.run: CallbackRun as JSON, in an array
@@ -10,7 +17,7 @@ CREATE TABLE clock (
     event        INTEGER NOT NULL,
     gone         INTEGER NOT NULL
 );
-INSERT INTO "clock" VALUES(1794867882.19948,5,0.0,0,0);
+INSERT INTO "clock" VALUES(1794868403.07894,5,0.0,0,0);
 CREATE TABLE counted (
     run   TEXT NOT NULL,
     limit_row TEXT NOT NULL,                   -- the name of the row in specs that has the number: see LIMIT_ROW in domain.spec
@@ -28,11 +35,11 @@ CREATE TABLE decisions (
     by       TEXT,
     PRIMARY KEY (task, key, reason)
 ) WITHOUT ROWID;
-INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794867882.17107,1794867882.17107,NULL,'too loud','eve');
-INSERT INTO "decisions" VALUES('off','','paused',1,1794867881.56813,1794867881.56813,NULL,'until Monday','eve');
-INSERT INTO "decisions" VALUES('once','','cancelled',1,1794867881.89904,1794867881.89904,'unwanted','not today',NULL);
-INSERT INTO "decisions" VALUES('once','14','already_done',1,1794867881.91382,1794867881.91382,'again',NULL,NULL);
-INSERT INTO "decisions" VALUES('resize','','paused',1,1794867882.14761,1794867882.14761,'paused','wait',NULL);
+INSERT INTO "decisions" VALUES('greet','schedule:held','paused',1,1794868403.03662,1794868403.03662,NULL,'too loud','eve');
+INSERT INTO "decisions" VALUES('off','','paused',1,1794868402.75119,1794868402.75119,NULL,'until Monday','eve');
+INSERT INTO "decisions" VALUES('once','','cancelled',1,1794868402.8473,1794868402.8473,'unwanted','not today',NULL);
+INSERT INTO "decisions" VALUES('once','14','already_done',1,1794868402.86035,1794868402.86035,'again',NULL,NULL);
+INSERT INTO "decisions" VALUES('resize','','paused',1,1794868402.995,1794868402.995,'paused','wait',NULL);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY,
     event  TEXT NOT NULL,                      -- EventRow of rota/stores/events.py as JSON
@@ -62,8 +69,8 @@ CREATE TABLE marks (
     holder       TEXT,                         -- of a row of unique keys: see rota/stores/ledger/uniques.py
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "marks" VALUES('once','14',1794867881.71796,1794867881.71796,0,NULL);
-INSERT INTO "marks" VALUES('once','15',NULL,1794867881.84084,1,NULL);
+INSERT INTO "marks" VALUES('once','14',1794868402.77881,1794868402.77881,0,NULL);
+INSERT INTO "marks" VALUES('once','15',NULL,1794868402.82781,1,NULL);
 INSERT INTO "marks" VALUES('once','by hand',1000000000.0,1000000000.0,0,NULL);
 CREATE TABLE rates (
     task     TEXT NOT NULL,
@@ -72,7 +79,7 @@ CREATE TABLE rates (
     opens_at REAL,                             -- when parked runs of this key may go on; NULL: none wait for that
     PRIMARY KEY (task, key)
 ) WITHOUT ROWID;
-INSERT INTO "rates" VALUES('mail','',1794867882.63194,NULL);
+INSERT INTO "rates" VALUES('mail','',1794868403.51806,NULL);
 CREATE TABLE runs (
     seq          INTEGER PRIMARY KEY,          -- the order in which runs arrive
     id           TEXT    NOT NULL UNIQUE,
@@ -117,26 +124,26 @@ CREATE TABLE runs (
     result       TEXT,
     body         TEXT    NOT NULL              -- domain.codec: the submitter writes it, a worker never does
 );
-INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'','',0,1794867881.57804,1,NULL,'succeeded',1794867881.57804,NULL,1,0,0,0,0,0,0,NULL,1794867881.71796,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794867881.64485,"ended_at":1794867881.71796,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'','',0,1794867881.73364,1,NULL,'failed',1794867881.73364,NULL,1,1,0,0,0,0,0,'failed',1794867881.84084,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867881.76724,"ended_at":1794867881.84084,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
-INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'','',0,1794867881.88202,1,NULL,'cancelled',1794867881.88202,NULL,0,0,0,0,0,0,0,'cancelled',1794867881.89904,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'','',0,1794867881.92765,1,NULL,'running',1794867881.92765,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794867881.94029,1794867911.98414,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'','',0,1794867882.01304,1,NULL,'queued',1794868482.08484,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794867882.03194,"ended_at":1794867882.08484,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'','',5,1794867882.11037,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'paused',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
-INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'','',0,1794867882.11037,1,NULL,'queued',1794867882.11037,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(1,'good','once','14','14',NULL,1,'','',0,1794868402.76181,1,NULL,'succeeded',1794868402.76181,NULL,1,0,0,0,0,0,0,NULL,1794868402.77881,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[{"fence":1,"worker":"dead","outcome":"succeeded","claimed_at":1794868402.76897,"ended_at":1794868402.77881,"seconds":0.25}]',NULL,NULL,'7','{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(2,'bad','once','15','15',NULL,1,'','',0,1794868402.7894,1,NULL,'failed',1794868402.7894,NULL,1,1,0,0,0,0,0,'failed',1794868402.82781,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794868402.79335,"ended_at":1794868402.82781,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"}}');
+INSERT INTO "runs" VALUES(3,'unwanted','once',NULL,NULL,NULL,0,'','',0,1794868402.84638,1,NULL,'cancelled',1794868402.84638,NULL,0,0,0,0,0,0,0,'cancelled',1794868402.8473,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'not today',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(4,'running','resize','a.png',NULL,NULL,0,'','',0,1794868402.86203,1,NULL,'running',1794868402.86203,NULL,1,0,0,0,0,0,1,NULL,NULL,'dead',3,1794868402.86844,1794868432.90966,NULL,NULL,NULL,NULL,NULL,'[]','{"share":0.5,"message":"half"}','3',NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(5,'failed once','mail','m',NULL,NULL,0,'','',0,1794868402.91483,1,NULL,'queued',1794869002.95088,NULL,1,1,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'{"type":"ValueError","message":"boom","traceback":"Traceback ..."}','[{"fence":1,"worker":"dead","outcome":"failed","claimed_at":1794868402.91806,"ended_at":1794868402.95088,"error":{"type":"ValueError","message":"boom","traceback":"Traceback ..."}}]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(6,'parked','resize','a.png',NULL,NULL,0,'','',0,1794868402.97918,1,NULL,'queued',1794868402.97918,NULL,0,0,0,0,0,1,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(7,'child','resize',NULL,NULL,NULL,0,'','',0,1794868402.97918,1,NULL,'queued',1794868402.97918,NULL,0,0,0,0,0,2,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'["running"]',NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(8,'queued','resize','b.png','b.png',NULL,0,'','',0,1794868402.97918,1,NULL,'queued',1794868402.97918,4000000000.0,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(9,'big','resize',NULL,NULL,NULL,0,'','',0,1794868402.97918,1,NULL,'queued',1794868402.97918,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(10,'later','resize',NULL,NULL,NULL,0,'','',5,1794868402.97918,1,NULL,'queued',4000000000.0,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(11,'paused','resize',NULL,NULL,NULL,0,'','',0,1794868402.97918,1,NULL,'paused',1794868402.97918,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'wait',NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
+INSERT INTO "runs" VALUES(12,'off','off',NULL,NULL,NULL,0,'','',0,1794868402.97918,1,NULL,'queued',1794868402.97918,NULL,0,0,0,0,0,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'[]',NULL,NULL,NULL,'{"v":1,"args":{"name":"Ada"},"policy":{"retry":{"limit":1000,"backoff":"fixed","delay":600,"jitter":0},"max_losses":1000}}');
 CREATE TABLE schedules (
     id       TEXT PRIMARY KEY,
     task     TEXT NOT NULL,
     schedule TEXT NOT NULL,                    -- domain.schedule as JSON
     look_at  REAL                              -- when it fires or is offered again; NULL: paused, or no tick is left
 );
-INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794867942.15522,"fires_at":1794867942.15522,"version":1,"since":1794867882.1556}',1794867942.15522);
-INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794867942.16204,"fires_at":1794867942.16204,"version":2,"since":1794867882.16217,"paused":true,"note":"too loud"}',NULL);
+INSERT INTO "schedules" VALUES('report','greet','{"id":"report","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:report","owner":"app","next_at":1794868462.99795,"fires_at":1794868462.99795,"version":1,"since":1794868402.99831}',1794868462.99795);
+INSERT INTO "schedules" VALUES('held','greet','{"id":"held","trigger":"every 1m","task":"greet","body":"{\"v\":1,\"args\":{\"name\":\"Ada\"},\"policy\":{\"retry\":{\"limit\":1000,\"backoff\":\"fixed\",\"delay\":600,\"jitter\":0},\"max_losses\":1000}}","key":"schedule:held","catch_up":"all","owner":"app","next_at":1794868463.00547,"fires_at":1794868463.00547,"version":2,"since":1794868403.01375,"paused":true,"note":"too loud"}',NULL);
 CREATE TABLE specs (
     name TEXT PRIMARY KEY,
     spec TEXT NOT NULL                         -- domain.spec as JSON
@@ -152,7 +159,7 @@ CREATE TABLE stats (                          -- minute 0: the totals, which are
     PRIMARY KEY (minute, task)
 ) WITHOUT ROWID;
 INSERT INTO "stats" VALUES(0,'resize','{"task":"resize","succeeded":5}');
-INSERT INTO "stats" VALUES(29914464,'resize','{"task":"resize","succeeded":5}');
+INSERT INTO "stats" VALUES(29914473,'resize','{"task":"resize","succeeded":5}');
 CREATE TABLE turns (
     task     TEXT    NOT NULL,
     queue    TEXT    NOT NULL,
@@ -178,8 +185,8 @@ CREATE TABLE workers (
     report  TEXT    NOT NULL DEFAULT '{}',
     orders  TEXT    NOT NULL DEFAULT '[]'      -- store.reports.Orders as JSON: what people ask of it
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794867882.03194,0,NULL,'{}','[]');
-INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794867882.19948,1,1794867942.15522,'{"host":"h","seats":2}','[]');
+INSERT INTO "workers" VALUES('dead',4,'["mail"]','[]',1794868402.91806,0,NULL,'{}','[]');
+INSERT INTO "workers" VALUES('reporter',1,'["none"]','[]',1794868403.07894,1,1794868462.99795,'{"host":"h","seats":2}','[]');
 CREATE INDEX runs_due      ON runs (task, queue DESC, priority DESC, share DESC, due_at, seq) WHERE state = 'queued' AND hold = 0;
 CREATE INDEX runs_shared   ON runs (task, queue, priority, due_at) WHERE state = 'queued' AND hold = 0 AND share <> '';
 CREATE INDEX runs_parked   ON runs (task, key, queue DESC, priority DESC, due_at, seq) WHERE state = 'queued' AND hold = 1;
@@ -204,6 +211,7 @@ CREATE INDEX counted_limits ON counted (limit_row);
 CREATE INDEX rates_opening ON rates (opens_at) WHERE opens_at IS NOT NULL;
 CREATE INDEX decisions_old ON decisions (last_at);
 CREATE INDEX schedules_due ON schedules (look_at) WHERE look_at IS NOT NULL;
+DELETE FROM "sqlite_sequence";
 COMMIT;
 PRAGMA user_version = 1;
 PRAGMA application_id = 1919906913;

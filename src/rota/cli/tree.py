@@ -22,6 +22,7 @@ from rota.cli.missing_store import missing_for
 from rota.cli.options.parameters import CARE, EVERYWHERE, LOOK, WORK, Flag, Shared
 from rota.cli.options.target import Target
 from rota.cli.render.show import Show
+from rota.cli.runs.audit import audit
 from rota.cli.runs.commands import runs
 from rota.cli.runs.events import events
 from rota.cli.runs.submit import submit
@@ -69,6 +70,7 @@ app.command(marks)
 app.command(workers)
 app.command(watch, group=LOOK)
 app.command(events, group=LOOK)
+app.command(audit, group=LOOK)
 app.command(why_not, name="why", group=LOOK)
 app.command(clear, group=LOOK)
 app.command(freeze, group=LOOK)

@@ -6,15 +6,17 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Self, TypeVar
 
+from rota.client.audit import current_author
 from rota.client.fleet import late_words, unknown_run
 from rota.client.portal import Portal
 from rota.client.retries import patiently
 from rota.client.session import LOOK_AGAIN, Refusal, Session
 from rota.client.submissions import SubmitHook, prepared
 from rota.domain.answers import Why
+from rota.domain.codec import decode
 from rota.domain.decision import Decision, Reason
 from rota.domain.edits import RunEdit
-from rota.domain.run import NewRun, Run
+from rota.domain.run import NewRun, Origin, Run
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.spec import TaskSpec
 from rota.engine.events import announce_unstarted
@@ -24,6 +26,7 @@ from rota.forks import PerProcess
 from rota.store import (
     ALL_ROWS,
     RETRY_WINDOW,
+    AuditEntry,
     Backend,
     Command,
     Declared,
@@ -131,6 +134,7 @@ class Client:
         reply = await self._send(lambda store: store.put(wanted, plan), self.patience)
         answers = iter(reply.items)
         found = [refused[place] if place in refused else next(answers) for place in range(len(runs))]
+        await self._audit_put(runs, found)
         return Reply(reply.now, [*found, *answers])
 
     async def fire(self, ticks: Sequence[Tick]) -> Reply[Fired]:
@@ -144,29 +148,61 @@ class Client:
         by: str | None = None,
         of: Scope = Scope.RUNS,
     ) -> Reply[int]:
-        return await self._send(lambda store: store.control(command, names, note, by, of))
+        note, by, audit = self._audited(f"{of}.{command}", names, note, by)
+        return await self._send(lambda store: store.control(command, names, note, by, of, audit))
 
     async def freeze(
         self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
     ) -> Reply[bool]:
-        return await self._send(lambda store: store.freeze(frozen, until, note, by))
+        note, by, audit = self._audited("store.freeze" if frozen else "store.thaw", (), note, by)
+        return await self._send(lambda store: store.freeze(frozen, until, note, by, audit))
 
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> Reply[bool]:
         return await self._send(lambda store: store.fan(id, total, allowed))
 
     async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
-        return await self._send(lambda store: store.edit(edits, note, by))
+        note, by, audit = self._audited("runs.edit", [edit.run for edit in edits], note, by)
+        return await self._send(lambda store: store.edit(edits, note, by, audit))
 
     async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:
-        return await self._send(lambda store: store.declare(items, terms))
+        ids = [item.id for item in items if isinstance(item, Schedule)]
+        names = [*ids, *(() if terms is None else terms.drop)]
+        audit = self._audited("schedules.put" if ids else "schedules.drop", names)[2] if names else None
+        return await self._send(lambda store: store.declare(items, terms, audit))
 
     async def direct(
         self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
     ) -> Reply[bool]:
-        return await self._send(lambda store: store.direct(workers, seats, quiet, stop))
+        asked = ("stop", stop), ("quiet", quiet), ("resume", quiet is False)
+        action = next((word for word, is_asked in asked if is_asked), "seats")
+        audit = self._audited(f"workers.{action}", workers)[2]
+        return await self._send(lambda store: store.direct(workers, seats, quiet, stop, audit))
 
     async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
-        return await self._send(lambda store: store.mark(edits))
+        clears = all(edit.mark is None for edit in edits)
+        names = [f"{edit.task} {edit.key}" for edit in edits]
+        audit = self._audited("marks.clear" if clears else "marks.set", names)[2]
+        return await self._send(lambda store: store.mark(edits, audit))
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> Reply[bool]:
+        return await self._send(lambda store: store.audit(entries))
+
+    def _audited(
+        self, action: str, names: Sequence[str], note: str | None = None, by: str | None = None
+    ) -> tuple[str | None, str | None, AuditEntry | None]:
+        """Return the note, the person and the audit entry of a change: those of the author, if there is one."""
+        author = current_author()
+        if author is None:
+            return note, by, None
+        return note or author.note, by or author.by, author.entry(action, names, note, by)
+
+    async def _audit_put(self, runs: Sequence[NewRun], decisions: Sequence[Decision]) -> None:
+        """Keep an entry about runs that an author has put. A put is shared by many callers, so the entry follows it."""
+        author = current_author()
+        if author is not None and runs:
+            origin = decode(runs[0].body).origin or Origin()
+            changed = sum(decision.reason is Reason.ACCEPTED for decision in decisions)
+            await self.audit([author.entry(f"runs.{origin.kind}", [one.run for one in decisions], changed=changed)])
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
         reply = await self._send(lambda store: store.rows(kind, query))
@@ -226,6 +262,7 @@ class Client:
             if decision.reason is not Reason.QUEUE_FULL or left <= 0:
                 if not decision and session.refused is not None:
                     session.refused(run, decision)
+                await self._audit_put([run], [decision])
                 return decision
             await session.news(min(left, ROOM_AGAIN), heard)
 

@@ -12,6 +12,9 @@ from rota.domain.settlement import Settlement as Settlement
 from rota.domain.settlement import Verdict as Verdict
 from rota.domain.spec import TaskSpec as TaskSpec
 from rota.domain.tuning import Retention as Retention
+from rota.store.audit import AUDIT_KEPT as AUDIT_KEPT
+from rota.store.audit import SUBJECTS_KEPT as SUBJECTS_KEPT
+from rota.store.audit import AuditEntry as AuditEntry
 from rota.store.claims import DUE_SCHEDULES as DUE_SCHEDULES
 from rota.store.claims import IDLE_MEMORY as IDLE_MEMORY
 from rota.store.claims import OFFER_AGAIN as OFFER_AGAIN

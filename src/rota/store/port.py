@@ -20,6 +20,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.domain.tuning import Retention
+from rota.store.audit import AuditEntry
 from rota.store.claims import Claim, ClaimRequest, Renewal
 from rota.store.events import EventPage, EventQuery
 from rota.store.optional import HandsOver, SubmitsWithin
@@ -47,8 +48,8 @@ class Reads(Protocol):
     """The verbs that only read. A store has them, and so has a client."""
 
     async def rows(self, kind: type[T], query: RowQuery = ALL_ROWS) -> Reply[T]:
-        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, DecisionCount (latest first), Freeze
-        or Fan."""
+        """Rows of one `kind`: TaskSpec, WorkerSeen, Schedule, MarkRow, Freeze, Fan, DecisionCount or AuditEntry (both
+        latest first)."""
         ...
 
     async def stats(self, minutes: int | None = 60) -> Reply[Stat]:
@@ -132,17 +133,25 @@ class Store(Reads, Protocol):
         note: str | None = None,
         by: str | None = None,
         of: Scope = Scope.RUNS,
+        audit: AuditEntry | None = None,
     ) -> Reply[int]:
         """Carry out `command` for each of `names`, and answer how many things it changed for each name.
 
         `of` says what `names` are: runs, tasks or schedules. The store records the command as a decision, with `note`
         and with `by`, the person who asks. Waiting runs change at once; running ones change when their worker hears of
         the command. One call ends a bounded number of runs: repeat it until the answer is 0.
+
+        This verb and those below down to `mark` write `audit` in their own transaction, if it is given.
         """
         ...
 
     async def direct(
-        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+        self,
+        workers: Sequence[str],
+        seats: int | None = None,
+        quiet: bool | None = None,
+        stop: bool = False,
+        audit: AuditEntry | None = None,
     ) -> Reply[bool]:
         """Change the orders of each of `workers`, and hint them; False for a worker that is unknown or had these
         orders.
@@ -153,7 +162,12 @@ class Store(Reads, Protocol):
         ...
 
     async def freeze(
-        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+        self,
+        frozen: bool,
+        until: float | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        audit: AuditEntry | None = None,
     ) -> Reply[bool]:
         """Let no run start until the instant `until`, or until a thaw (`frozen=False`). Answer whether that changed
         anything.
@@ -172,14 +186,22 @@ class Store(Reads, Protocol):
         """
         ...
 
-    async def edit(self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None) -> Reply[Edited]:
+    async def edit(
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        audit: AuditEntry | None = None,
+    ) -> Reply[Edited]:
         """Change the due time, the expiry, the priority or the arguments of queued runs, each in one transaction.
 
         A run that was claimed, paused or ended in between stays as it is: the edit is stale.
         """
         ...
 
-    async def declare(self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None) -> Reply[Declared]:
+    async def declare(
+        self, items: Sequence[TaskSpec | Schedule], terms: Terms | None = None, audit: AuditEntry | None = None
+    ) -> Reply[Declared]:
         """Publish what the code says about tasks and schedules. The last declaration wins; a pause stays.
 
         A schedule that is declared unchanged keeps its next tick. A declaration without `terms` removes nothing. With
@@ -188,8 +210,15 @@ class Store(Reads, Protocol):
         """
         ...
 
-    async def mark(self, edits: Sequence[MarkRow]) -> Reply[bool]:
+    async def mark(self, edits: Sequence[MarkRow], audit: AuditEntry | None = None) -> Reply[bool]:
         """Set and clear marks; False for an edit that changes nothing. Runs that waited for a mark may start."""
+        ...
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> Reply[bool]:
+        """Keep entries about what no verb judges, such as what was refused; False for an entry that is there already.
+
+        A store keeps AUDIT_KEPT entries. `rows(AuditEntry)` reads them, the latest first.
+        """
         ...
 
     async def events(self, query: EventQuery) -> EventPage:

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from rota.domain.run import ATTEMPTS_KEPT, DIGITS, FAR_AHEAD
 from rota.domain.schedule import FIRINGS_KEPT
 from rota.store import (
+    AUDIT_KEPT,
     DUE_SCHEDULES,
     EVENT_MEMORY,
     EVENTS_KEPT,
@@ -92,6 +93,7 @@ def constants(bounds: Bounds) -> dict[str, str]:
     """Return every shared number by its name, as Lua and SQL write it."""
     numbers: dict[str, float] = {
         "ATTEMPTS_KEPT": ATTEMPTS_KEPT,
+        "AUDIT_KEPT": AUDIT_KEPT,
         "DUE_SCHEDULES": DUE_SCHEDULES,
         "EVENTS_KEPT": EVENTS_KEPT,
         "EVENT_MEMORY": EVENT_MEMORY,

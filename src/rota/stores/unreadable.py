@@ -10,7 +10,7 @@ import msgspec
 
 from rota.domain.decision import DecisionCount
 from rota.domain.fan import Fan
-from rota.store import Freeze, MarkRow, WorkerSeen
+from rota.store import AuditEntry, Freeze, MarkRow, WorkerSeen
 
 log = logging.getLogger("rota")
 
@@ -30,6 +30,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     WorkerSeen: ("worker", "name"),
     Fan: ("fan", "id"),
     Freeze: ("freeze",),
+    AuditEntry: ("audit", "number"),
     MarkRow: ("mark", "task", "key"),
     DecisionCount: ("decision", "task", "key", "reason"),
 }

@@ -10,7 +10,7 @@ import msgspec
 from rota.views.shapes import Schema
 from rota.web.problems import MEDIA_TYPE, WORDS, ProblemBody
 from rota.web.rights import Right
-from rota.web.routes import EventText, Route
+from rota.web.routes import EventText, LinesText, Route
 
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503)
@@ -21,6 +21,7 @@ _TEXT: Schema = {"type": "string"}
 _MESSAGE: Schema = {"type": "object", "properties": dict.fromkeys(("event", "data", "id"), _TEXT)}
 TEXTS: dict[Any, Schema] = {
     str: {"text/plain": {"schema": _TEXT}},
+    LinesText: {"application/x-ndjson": {"schema": _TEXT}},
     EventText: {"text/event-stream": {"schema": _MESSAGE}},
 }
 """Answers that are no JSON. The schema of server-sent events is that of one message."""

@@ -51,6 +51,10 @@ class EventText(Struct, frozen=True):
     leave: Callable[[], None]
 
 
+class LinesText(Struct, frozen=True):
+    """The schema of an answer with a JSON object per line; its body is bytes."""
+
+
 class Call(Struct, Generic[Q, B], frozen=True):
     """One request that was let in, with its query and body as structs."""
 

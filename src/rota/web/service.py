@@ -15,8 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.client.audit import acting, current_author
 from rota.errors import RotaError
 from rota.pull.pulling import Pulling
+from rota.web.authors import Refusals, author_of
 from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
 from rota.web.openapi import document
@@ -80,6 +82,7 @@ def _application(app: Rota, streams: Streams) -> Starlette:
         lifespan=lifespan,
     )
     made.state.streams = streams
+    made.state.refusals = Refusals()
     return made
 
 
@@ -109,11 +112,29 @@ def _endpoint(app: Rota, routes: Sequence[Route[Any, Any]], pulling: Pulling) ->
 
 
 async def _call(app: Rota, route: Route[Any, Any], request: Request, pulling: Pulling) -> Answer:
+    """Answer a request. What people change is audited: the verb of the store keeps the entry, or it follows here."""
     principal: Principal = request.state.principal or NOBODY
+    author = author_of(route, request, principal)
+    if author is None:
+        return await _answer(app, route, request, principal, pulling)
+    with acting(author):
+        try:
+            return await _answer(app, route, request, principal, pulling)
+        except Exception as error:
+            await request.app.state.refusals.keep(app.client(), route, request, author, error)
+            raise
+
+
+async def _answer(
+    app: Rota, route: Route[Any, Any], request: Request, principal: Principal, pulling: Pulling
+) -> Answer:
     if not route.open:
         check_right(principal, route.right)
     query = read_query(request, route.query)
     body = None if route.body is None else await read_body(request, route.body)
+    author = current_author()
+    if author is not None:
+        author.note = getattr(body, "note", None) or getattr(query, "note", None)
     call = Call(app, app.client(), principal, request.path_params, query, body, request, pulling)
     return await route.handler(call)
 

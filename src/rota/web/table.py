@@ -3,6 +3,7 @@
 from typing import Any
 
 from rota.web.api import (
+    audit,
     doctor,
     events,
     flows,
@@ -40,6 +41,7 @@ ROUTES: list[Route[Any, Any]] = [
     *workers.ROUTES,
     *marks.ROUTES,
     *ledger.ROUTES,
+    *audit.ROUTES,
     *events.ROUTES,
     *metrics.ROUTES,
     *doctor.ROUTES,

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 import rota
 from rota.app.app import Rota
 from rota.app.core import core_of
+from rota.cli.options.user import who
+from rota.client.audit import Author, acting
 from rota.client.client import Client
 from rota.domain.text import did_you_mean
 from rota.errors import InvalidOptions, RotaError
@@ -134,7 +136,8 @@ class Target:
         except BaseException:
             work.close()
             raise
-        return asyncio.run(work)
+        with acting(Author(who(), "cli")):
+            return asyncio.run(work)
 
     def _found(self, backend: Backend) -> Backend:
         """Return `backend`, or an empty store if its file is missing and the command allows that."""

@@ -69,8 +69,8 @@ class Filter:
             error=self.error,
             reason=self.reason,
             retry_of=self.retry_of,
-            since=await _instant(client, self.since, "--since", target),
-            until=await _instant(client, self.until, "--until", target),
+            since=await instant_of(client, self.since, "--since", target),
+            until=await instant_of(client, self.until, "--until", target),
             by=self.by,
             q=self.q,
             order=self.order,
@@ -97,7 +97,7 @@ class Filter:
 EVERY = Filter()
 
 
-async def _instant(client: Client, text: str | None, option: str, target: Target) -> float | None:
+async def instant_of(client: Client, text: str | None, option: str, target: Target) -> float | None:
     """Read an instant; one without a zone is in the default time zone."""
     if text is None:
         return None

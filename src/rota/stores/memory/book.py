@@ -14,7 +14,7 @@ from rota.domain.guards import Mark
 from rota.domain.run import Lease, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import OFFER_AGAIN, OFFERS, ClaimRequest, Freeze, Orders, WorkerSeen
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, OFFERS, AuditEntry, ClaimRequest, Freeze, Orders, WorkerSeen
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import LEDGER
 from rota.stores.charts import Charts
@@ -53,6 +53,7 @@ class MemoryBook(OwnIds, MemoryGates):
         self.marks: dict[tuple[str, str], Mark] = {}
         self.charts = Charts()
         self.count: Counter[tuple[str, ...]] = Counter()
+        self.audit: dict[str, AuditEntry] = {}
         self._freeze: Freeze | None = None
         self._capacity = capacity
         self._claims: dict[str, int] = {}
@@ -119,6 +120,14 @@ class MemoryBook(OwnIds, MemoryGates):
 
     def put_freeze(self, freeze: Freeze | None) -> None:
         self._freeze = freeze
+
+    def keep_audit(self, entry: AuditEntry) -> bool:
+        if entry.id in self.audit:
+            return False
+        self.audit[entry.id] = entry
+        while len(self.audit) > AUDIT_KEPT:
+            del self.audit[next(iter(self.audit))]
+        return True
 
     def body_of(self, id: str) -> bytes:
         return self.runs[id].body

@@ -17,6 +17,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.stores import forks
+from rota.stores.audit import filled
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import to_hint
@@ -85,47 +86,68 @@ class MemoryStore:
         note: str | None = None,
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[int]:
         request = control.Request(command, storable(note), storable(by))
 
         async def send(names: Sequence[str]) -> port.Reply[int]:
-            return self._transact(lambda book: control.control(book, request, names, of))
+            return self._transact(lambda book: control.control(book, request, names, of), audit)
 
         return await control_possible(names, send)
 
     async def direct(
-        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+        self,
+        workers: Sequence[str],
+        seats: int | None = None,
+        quiet: bool | None = None,
+        stop: bool = False,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         async def send(names: Sequence[str]) -> port.Reply[bool]:
-            return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop))
+            return self._transact(lambda book: direct.direct(book, names, seats, quiet, stop), audit)
 
         return await direct_possible(workers, send)
 
     async def freeze(
-        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+        self,
+        frozen: bool,
+        until: float | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         def work(book: MemoryBook) -> list[bool]:
             wanted = port.Freeze(book.now, until, storable(note), storable(by)) if frozen else None
             return freeze.set_freeze(book, wanted)
 
-        return self._transact(work)
+        return self._transact(work, audit)
 
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
         return self._transact(lambda book: fans.put_fan(book, id, total, allowed))
 
     async def edit(
-        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Edited]:
         possible = [possible_edit(one) for one in edits]
-        return self._transact(lambda book: edit.edit(book, possible, storable(note), storable(by)))
+        return self._transact(lambda book: edit.edit(book, possible, storable(note), storable(by)), audit)
 
     async def declare(
-        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+        self,
+        items: Sequence[TaskSpec | Schedule],
+        terms: port.Terms | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
-        return self._transact(lambda book: declare.declare(book, items, terms))
+        return self._transact(lambda book: declare.declare(book, items, terms), audit)
 
-    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        return self._transact(lambda book: mark.mark(book, edits))
+    async def mark(self, edits: Sequence[port.MarkRow], audit: port.AuditEntry | None = None) -> port.Reply[bool]:
+        return self._transact(lambda book: mark.mark(book, edits), audit)
+
+    async def audit(self, entries: Sequence[port.AuditEntry]) -> port.Reply[bool]:
+        return self._transact(lambda book: [book.keep_audit(filled(one, book.now, [one.changed])) for one in entries])
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return self._transact(lambda book: _rows(book, kind, possible_rows(query)))
@@ -172,9 +194,12 @@ class MemoryStore:
     def changes(self, worker: str | None = None) -> AbstractAsyncContextManager[AsyncIterator[port.Hint]]:
         return self._hub.subscribe()
 
-    def _transact(self, work: Callable[[MemoryBook], list[T]]) -> port.Reply[T]:
+    def _transact(self, work: Callable[[MemoryBook], list[T]], audit: port.AuditEntry | None = None) -> port.Reply[T]:
         with self._transaction() as book:
-            return port.Reply(book.now, work(book))
+            answers = work(book)
+            if audit is not None:
+                book.keep_audit(filled(audit, book.now, answers))
+            return port.Reply(book.now, answers)
 
     @contextmanager
     def _transaction(self) -> Generator[MemoryBook]:
@@ -205,6 +230,8 @@ def _rows(book: MemoryBook, kind: type, query: port.RowQuery) -> list[Any]:
     if kind is port.MarkRow:
         marks = [port.MarkRow(task, key, mark) for (task, key), mark in sorted(book.marks.items())]
         return [row for row in marks if _about(row, query)][: query.limit]
+    if kind is port.AuditEntry:
+        return list(reversed(book.audit.values()))[: query.limit]
     if kind is port.Freeze:
         return [frozen] if (frozen := book.frozen()) is not None else []
     kinds: dict[type, dict[str, Any]] = {

@@ -12,7 +12,8 @@ from rota.domain.guards import Mark
 from rota.domain.run import FINAL, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import Freeze, MarkRow, Orders, Position, Report, RowQuery, RunQuery, WorkerSeen
+from rota.store import AuditEntry, Freeze, MarkRow, Orders, Position, Report, RowQuery, RunQuery, WorkerSeen
+from rota.stores.audit import from_text
 from rota.stores.postgres.driver import Record
 from rota.stores.postgres.rows import RUN_COLUMNS, read_schedule, read_spec
 from rota.stores.unreadable import Kind
@@ -166,6 +167,12 @@ ROWS: dict[type, Rows] = {
     MarkRow: Rows("marks", "*", "task, key", _mark, task=True),
     Fan: Rows(
         "fans", "id, total, allowed, ended, failed, created_at", "id", lambda row: Fan(*row[1:]), "id", kind="row"
+    ),
+    AuditEntry: Rows(
+        "audit",
+        "number, entry, at, changed",
+        "number DESC",
+        lambda row: from_text(row["entry"], row["at"], row["changed"]),
     ),
     Freeze: Rows("freezes", "since, until, note, by", "since", lambda row: Freeze(*row[1:])),
     DecisionCount: Rows("decisions", "*", "last_at DESC", _decision_count, task=True),

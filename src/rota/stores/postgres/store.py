@@ -21,6 +21,7 @@ from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Requeue, Settlement, Verdict
 from rota.domain.spec import TaskSpec
 from rota.errors import StoreCorrupt, StoreError, Unstorable
+from rota.stores.audit import to_text
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
 from rota.stores.group_commit import GroupCommit
@@ -207,28 +208,40 @@ class PostgresStore:
         note: str | None = None,
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[int]:
         note, by = columns.clean(storable(note)), columns.clean(storable(by))
 
         async def control(names: Sequence[str]) -> port.Reply[int]:
-            row = await self._verb("control", command.value, list(names), note, by, of.value)
+            row = await self._verb("control", command.value, list(names), note, by, of.value, audit=audit)
             return port.Reply(row["now"], list(row["answers"]))
 
         return await control_possible(names, control)
 
     async def direct(
-        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+        self,
+        workers: Sequence[str],
+        seats: int | None = None,
+        quiet: bool | None = None,
+        stop: bool = False,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         async def send(names: Sequence[str]) -> port.Reply[bool]:
-            row = await self._verb("direct", list(names), seats, quiet, stop)
+            row = await self._verb("direct", list(names), seats, quiet, stop, audit=audit)
             return port.Reply(row["now"], list(row["answers"]))
 
         return await direct_possible(workers, send)
 
     async def freeze(
-        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+        self,
+        frozen: bool,
+        until: float | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
-        row = await self._verb("set_freeze", frozen, until, columns.clean(storable(note)), columns.clean(storable(by)))
+        words = (columns.clean(storable(note)), columns.clean(storable(by)))
+        row = await self._verb("set_freeze", frozen, until, *words, audit=audit)
         return port.Reply(row["now"], list(row["answers"]))
 
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
@@ -236,22 +249,35 @@ class PostgresStore:
         return port.Reply(row["now"], list(row["answers"]))
 
     async def edit(
-        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Edited]:
         if not edits:
             return port.Reply((await self.runs(port.RunQuery(ids=()))).now, [])
         note, by = columns.clean(storable(note)), columns.clean(storable(by))
-        row = await self._verb("edit", *columns.of_edits([possible_edit(one) for one in edits]), note, by)
+        items = columns.of_edits([possible_edit(one) for one in edits])
+        row = await self._verb("edit", *items, note, by, audit=audit)
         return port.Reply(row["now"], [port.Edited(answer) for answer in row["answers"]])
 
     async def declare(
-        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+        self,
+        items: Sequence[TaskSpec | Schedule],
+        terms: port.Terms | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
-        row = await self._verb("declare", *columns.of_declarations(items), *columns.of_terms(terms))
+        row = await self._verb("declare", *columns.of_declarations(items), *columns.of_terms(terms), audit=audit)
         return port.Reply(row["now"], [port.Declared(answer) for answer in row["answers"]])
 
-    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        row = await self._verb("mark", *columns.of_marks(edits))
+    async def mark(self, edits: Sequence[port.MarkRow], audit: port.AuditEntry | None = None) -> port.Reply[bool]:
+        row = await self._verb("mark", *columns.of_marks(edits), audit=audit)
+        return port.Reply(row["now"], list(row["answers"]))
+
+    async def audit(self, entries: Sequence[port.AuditEntry]) -> port.Reply[bool]:
+        words = ([one.id for one in entries], [to_text(one) for one in entries], [one.changed for one in entries])
+        row = await self._verb("keep_entries", *words)
         return port.Reply(row["now"], list(row["answers"]))
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
@@ -312,9 +338,13 @@ class PostgresStore:
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    async def _verb(self, name: str, *args: Any) -> Record:
-        """Call a function that returns one row, and publish the hints of that row in this process."""
-        (row,) = await self._call(name, *args)
+    async def _verb(self, name: str, *args: Any, audit: port.AuditEntry | None = None) -> Record:
+        """Call a function that returns one row, and publish the hints of that row in this process. The same statement
+        keeps `audit`."""
+        if audit is None:
+            (row,) = await self._call(name, *args)
+        else:
+            (row,) = await self._audited(audit, name, *args)
         self._publish(row["now"], row.get("hinted") or (), row.get("touched") or (), name in RECORDS)
         return row
 
@@ -322,6 +352,13 @@ class PostgresStore:
         backend = self._backend
         args = (backend.me, backend.skew, backend.seen, *args)
         return await self.pool.call(f"SELECT {what} FROM {self._schema}.{name}({placeholders(args)})", *args)
+
+    async def _audited(self, audit: port.AuditEntry, name: str, *args: Any) -> list[Record]:
+        args = (self._backend.me, self._backend.skew, self._backend.seen, *args)
+        called = f"{self._schema}.{name}({placeholders(args)})"
+        entry = f"${len(args) + 1}, ${len(args) + 2}"
+        text = f"SELECT v.*, {self._schema}.keep_audit({entry}, v.now, v.answers::text[]) FROM {called} AS v"
+        return await self.pool.call(text, *args, audit.id, to_text(audit))
 
     async def _read(self, query: str, order: str, args: Sequence[Any]) -> tuple[float, list[Record]]:
         text = queries.WITH_TIME.replace("{query}", query).replace("{order}", order).replace("{schema}", self._schema)

@@ -14,6 +14,7 @@ from rota.domain.run import State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.store import (
+    AuditEntry,
     Depth,
     Freeze,
     MarkRow,
@@ -27,6 +28,7 @@ from rota.store import (
     Stat,
     WorkerSeen,
 )
+from rota.stores.audit import from_text
 from rota.stores.redis import tallies
 from rota.stores.redis.msgpack import pack
 from rota.stores.redis.records import LETTERS, read_run, read_runs, read_seq
@@ -225,8 +227,19 @@ async def _read_fans(run: RunScript, query: RowQuery) -> tuple[float, list[Fan]]
     return now, [row.to_fan(name) for name, row in sorted(rows.items())]
 
 
+async def _read_audit(run: RunScript, query: RowQuery) -> tuple[float, list[AuditEntry]]:
+    now, _, flat = await run("rows", pack(["audit", None, "audited", query.limit]))
+    return now, _legible("row", _read_entry, _called("audit", _pairs(flat)))
+
+
+def _read_entry(packed: bytes) -> AuditEntry:
+    at, changed, text = msgspec.msgpack.decode(packed, type=tuple[float, int, str])
+    return from_text(text, at, changed)
+
+
 _KINDS: dict[type, Any] = {
     Fan: _read_fans,
+    AuditEntry: _read_audit,
     Freeze: _read_freeze,
     TaskSpec: _read_specs,
     WorkerSeen: _read_workers,

@@ -16,6 +16,7 @@ from rota.domain.run import Lease, NewRun, Note
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
+from rota.stores.audit import to_text
 from rota.stores.bounds import REDIS_ITEMS
 from rota.stores.group_commit import GroupCommit
 from rota.stores.names import control_possible, direct_possible, possible_edit, possible_rows, possible_runs, storable
@@ -161,30 +162,44 @@ class RedisStore:
         note: str | None = None,
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[int]:
         async def control(names: Sequence[str]) -> port.Reply[int]:
             items: list[Any] = list(names)
             if of is port.Scope.TASKS:  # the spec is for a task that nobody has declared: it can be paused too
                 items = [(task, to_json(TaskSpec(task)).decode()) for task in names]
-            now, *answers = await self.run("control", pack([command, of, storable(note), storable(by), items]))
+            words = pack([command, of, storable(note), storable(by), items])
+            now, *answers = await self.run("control", words, *entry(names))
             return port.Reply(now, answers)
 
+        entry = _entries(audit)
         return await control_possible(names, lambda names: _in_parts(control, names))
 
     async def direct(
-        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+        self,
+        workers: Sequence[str],
+        seats: int | None = None,
+        quiet: bool | None = None,
+        stop: bool = False,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         async def send(names: Sequence[str]) -> port.Reply[bool]:
-            now, *answers = await self.run("direct", pack([list(names), seats, quiet, stop]))
+            now, *answers = await self.run("direct", pack([list(names), seats, quiet, stop]), *entry(names))
             return port.Reply(now, [answer == 1 for answer in answers])
 
+        entry = _entries(audit)
         return await direct_possible(workers, lambda names: _in_parts(send, names))
 
     async def freeze(
-        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+        self,
+        frozen: bool,
+        until: float | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         words = (until or False, storable(note) or False, storable(by) or False)
-        now, changed = await self.run("freeze", pack([frozen, *words]))
+        now, changed = await self.run("freeze", pack([frozen, *words]), *_entries(audit)(()))
         return port.Reply(now, [changed == 1])
 
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
@@ -193,17 +208,26 @@ class RedisStore:
         return port.Reply(now, [changed == 1])
 
     async def edit(
-        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Edited]:
         async def send(edits: Sequence[RunEdit]) -> port.Reply[port.Edited]:
             items = [edit_item(possible_edit(one)) for one in edits]
-            now, *answers = await self.run("edit", pack([items, storable(note), storable(by)]))
+            words = pack([items, storable(note), storable(by)])
+            now, *answers = await self.run("edit", words, *entry([one.run for one in edits]))
             return port.Reply(now, [port.Edited(answer.decode()) for answer in answers])
 
+        entry = _entries(audit)
         return await _in_parts(send, edits)
 
     async def declare(
-        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+        self,
+        items: Sequence[TaskSpec | Schedule],
+        terms: port.Terms | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
         requests = [
             ("schedule", item.id, schedule_item(item))
@@ -212,18 +236,28 @@ class RedisStore:
             for item in items
         ]
         by_hand = any(isinstance(item, Schedule) and not item.owner for item in items)
-        words = (
-            [pack(requests)] if terms is None else [pack(requests), pack([list(terms.versions.items()), terms.drop])]
-        )
+        entry = list(_entries(audit)(()))
+        words = [pack(requests)]
+        if terms is not None or entry:
+            words += [pack(False if terms is None else [list(terms.versions.items()), terms.drop]), *entry]
         now, *answers = await self.run("schedule" if by_hand else "declare", *words)
         return port.Reply(now, [port.Declared(answer.decode()) for answer in answers])
 
-    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        return await _in_parts(self._mark_part, edits)
+    async def mark(self, edits: Sequence[port.MarkRow], audit: port.AuditEntry | None = None) -> port.Reply[bool]:
+        async def send(edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
+            words = entry([f"{edit.task} {edit.key}" for edit in edits])
+            now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]), *words)
+            return port.Reply(now, [answer == 1 for answer in answers])
 
-    async def _mark_part(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        now, *answers = await self.run("mark", pack([mark_item(edit) for edit in edits]))
-        return port.Reply(now, [answer == 1 for answer in answers])
+        entry = _entries(audit)
+        return await _in_parts(send, edits)
+
+    async def audit(self, entries: Sequence[port.AuditEntry]) -> port.Reply[bool]:
+        async def send(entries: Sequence[port.AuditEntry]) -> port.Reply[bool]:
+            now, *answers = await self.run("audit", pack([[one.id, to_text(one), one.changed] for one in entries]))
+            return port.Reply(now, [answer == 1 for answer in answers])
+
+        return await _in_parts(send, entries)
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await queries.rows(self.run, kind, possible_rows(query))
@@ -271,6 +305,25 @@ async def _in_parts(send: Callable[[Sequence[Q]], Awaitable[port.Reply[T]]], que
         part = await send(questions[first : first + REDIS_ITEMS])
         reply = port.Reply(part.now, reply.items + part.items)
     return reply
+
+
+def _entries(audit: port.AuditEntry | None) -> Callable[[Sequence[str]], list[bytes]]:
+    """Return what gives each part of a batch its audit entry. The first part has the one of the caller, the others have
+    entries of their own."""
+    parts = 0
+
+    def entry(names: Sequence[str]) -> list[bytes]:
+        nonlocal parts
+        parts += 1
+        if audit is None:
+            return []
+        if parts == 1:
+            return [pack([audit.id, to_text(audit)])]
+        id, subjects = f"{audit.id}.{parts}", tuple(names[: port.SUBJECTS_KEPT])
+        other = msgspec.structs.replace(audit, id=id, subjects=subjects, count=len(names))
+        return [pack([id, to_text(other)])]
+
+    return entry
 
 
 def _tick_item(tick: Tick) -> TickRow:

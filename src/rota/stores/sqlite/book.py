@@ -14,7 +14,8 @@ from rota.domain.guards import Mark
 from rota.domain.run import CallbackRun, NewRun, Run, RunHead, State, after
 from rota.domain.schedule import Schedule
 from rota.domain.spec import LIMIT_ROW, TaskSpec
-from rota.store import OFFER_AGAIN, TOTAL, ClaimRequest, Freeze, Orders, Tally
+from rota.store import AUDIT_KEPT, OFFER_AGAIN, TOTAL, AuditEntry, ClaimRequest, Freeze, Orders, Tally
+from rota.stores.audit import to_text
 from rota.stores.book import Candidate, CountedDecision, Lane, Turn
 from rota.stores.bounds import UNREADABLE
 from rota.stores.charts import merged
@@ -129,6 +130,12 @@ class SqliteBook(SqliteGates):
         self._tx.execute("DELETE FROM freezes")
         if freeze is not None:
             self._tx.execute("INSERT INTO freezes VALUES (1, ?)", to_json(freeze))
+
+    def keep_audit(self, entry: AuditEntry) -> bool:
+        kept = self._tx.execute(sql.KEEP_AUDIT, entry.id, entry.at, entry.changed, to_text(entry))
+        if kept:
+            self._tx.execute(sql.FORGET_AUDIT, AUDIT_KEPT)
+        return bool(kept)
 
     def body_of(self, id: str) -> bytes:
         return str(self._tx.one("SELECT body FROM runs WHERE id = ?", id)).encode()

@@ -11,7 +11,21 @@ from rota.domain.fan import Fan
 from rota.domain.run import Run, State
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
-from rota.store import TOTAL, Depth, Freeze, MarkRow, Page, Position, Reply, RowQuery, RunQuery, Stat, WorkerSeen
+from rota.store import (
+    TOTAL,
+    AuditEntry,
+    Depth,
+    Freeze,
+    MarkRow,
+    Page,
+    Position,
+    Reply,
+    RowQuery,
+    RunQuery,
+    Stat,
+    WorkerSeen,
+)
+from rota.stores.audit import from_text
 from rota.stores.search import Search, behind, of_ids
 from rota.stores.sqlite.rows import RUNS, read_runs, read_schedules, read_specs, read_tallies, to_json
 from rota.stores.sqlite.statements import FANS
@@ -153,6 +167,8 @@ def rows(tx: Transaction, kind: type[T], query: RowQuery) -> Reply[T]:
         return Reply(tx.now, [row for row in _freezes(tx) if row.in_force(tx.now)])  # type: ignore[misc]
     if kind is Fan:
         return Reply(tx.now, _fans(tx, query))  # type: ignore[arg-type]
+    if kind is AuditEntry:
+        return Reply(tx.now, _audit(tx, query.limit))  # type: ignore[arg-type]
     names = None if query.names is None else to_json(list(query.names))
     which = (_BEHIND if names is None else _NAMED).format("id" if kind is Schedule else "name")
     wanted = {"names": names, "task": query.task, "key": query.key, "after": query.after, "limit": query.limit}
@@ -172,6 +188,12 @@ def _fans(tx: Transaction, query: RowQuery) -> list[Fan]:
     wanted = query.after if query.names is None else to_json(list(query.names))
     found = tx.connection.execute(f"{FANS} WHERE {which} ORDER BY id LIMIT ?", [wanted, query.limit])
     return [Fan(*msgspec.json.decode(text)) for (text,) in found]
+
+
+def _audit(tx: Transaction, limit: int) -> list[AuditEntry]:
+    found = tx.connection.execute("SELECT entry, at, changed FROM audit ORDER BY number DESC LIMIT ?", [limit])
+    each = [legible("row", "audit", partial(from_text, *row)) for row in found]
+    return [entry for entry in each if entry is not None]
 
 
 def _freezes(tx: Transaction) -> list[Freeze]:

@@ -256,5 +256,6 @@ OPENED = "SELECT json_group_array(json_array(task, key)) FROM rates WHERE opens_
 STUB = """
 UPDATE ids SET state = r.state, ended_at = r.finished_at FROM runs r WHERE r.id = ids.id AND ids.id = ?
 """
-
 FANS = "SELECT json_array(id, total, allowed, ended, failed, created_at) FROM fans"
+KEEP_AUDIT = "INSERT INTO audit (id, at, changed, entry) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+FORGET_AUDIT = "DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?"

@@ -13,6 +13,7 @@ from rota.domain.run import Lease, NewRun, Note, after
 from rota.domain.schedule import Schedule, Tick
 from rota.domain.settlement import Settlement, Verdict
 from rota.domain.spec import TaskSpec
+from rota.stores.audit import filled
 from rota.stores.bounds import LEDGER
 from rota.stores.hub import Hub
 from rota.stores.idle import Arrival, to_hint
@@ -64,44 +65,67 @@ class SqliteStore:
         note: str | None = None,
         by: str | None = None,
         of: port.Scope = port.Scope.RUNS,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[int]:
         request = control.Request(command, storable(note), storable(by))
         return await control_possible(
-            names, lambda names: self._reply(lambda book: control.control(book, request, names, of))
+            names, lambda names: self._reply(lambda book: control.control(book, request, names, of), audit)
         )
 
     async def direct(
-        self, workers: Sequence[str], seats: int | None = None, quiet: bool | None = None, stop: bool = False
+        self,
+        workers: Sequence[str],
+        seats: int | None = None,
+        quiet: bool | None = None,
+        stop: bool = False,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         return await direct_possible(
-            workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop))
+            workers, lambda names: self._reply(lambda book: direct.direct(book, names, seats, quiet, stop), audit)
         )
 
     async def freeze(
-        self, frozen: bool, until: float | None = None, note: str | None = None, by: str | None = None
+        self,
+        frozen: bool,
+        until: float | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[bool]:
         def work(book: SqliteBook) -> list[bool]:
             wanted = port.Freeze(book.now, until, storable(note), storable(by)) if frozen else None
             return freeze.set_freeze(book, wanted)
 
-        return await self._reply(work)
+        return await self._reply(work, audit)
 
     async def fan(self, id: str, total: int | None = None, allowed: int | None = None) -> port.Reply[bool]:
         return await self._reply(lambda book: fans.put_fan(book, id, total, allowed))
 
     async def edit(
-        self, edits: Sequence[RunEdit], note: str | None = None, by: str | None = None
+        self,
+        edits: Sequence[RunEdit],
+        note: str | None = None,
+        by: str | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Edited]:
         possible = [possible_edit(one) for one in edits]
-        return await self._reply(lambda book: edit.edit(book, possible, storable(note), storable(by)))
+        return await self._reply(lambda book: edit.edit(book, possible, storable(note), storable(by)), audit)
 
     async def declare(
-        self, items: Sequence[TaskSpec | Schedule], terms: port.Terms | None = None
+        self,
+        items: Sequence[TaskSpec | Schedule],
+        terms: port.Terms | None = None,
+        audit: port.AuditEntry | None = None,
     ) -> port.Reply[port.Declared]:
-        return await self._reply(lambda book: declare.declare(book, items, terms))
+        return await self._reply(lambda book: declare.declare(book, items, terms), audit)
 
-    async def mark(self, edits: Sequence[port.MarkRow]) -> port.Reply[bool]:
-        return await self._reply(lambda book: mark.mark(book, edits))
+    async def mark(self, edits: Sequence[port.MarkRow], audit: port.AuditEntry | None = None) -> port.Reply[bool]:
+        return await self._reply(lambda book: mark.mark(book, edits), audit)
+
+    async def audit(self, entries: Sequence[port.AuditEntry]) -> port.Reply[bool]:
+        return await self._reply(
+            lambda book: [book.keep_audit(filled(one, book.now, [one.changed])) for one in entries]
+        )
 
     async def rows(self, kind: type[T], query: port.RowQuery = port.ALL_ROWS) -> port.Reply[T]:
         return await self._reader.do(lambda tx: queries.rows(tx, kind, possible_rows(query)))
@@ -143,8 +167,16 @@ class SqliteStore:
         else:
             self._hub.publish(hint)
 
-    async def _reply(self, work: Callable[[SqliteBook], list[T]]) -> port.Reply[T]:
-        return await self._transact(lambda book: port.Reply(book.now, work(book)))
+    async def _reply(
+        self, work: Callable[[SqliteBook], list[T]], audit: port.AuditEntry | None = None
+    ) -> port.Reply[T]:
+        def reply(book: SqliteBook) -> port.Reply[T]:
+            answers = work(book)
+            if audit is not None:
+                book.keep_audit(filled(audit, book.now, answers))
+            return port.Reply(book.now, answers)
+
+        return await self._transact(reply)
 
     async def _transact(self, work: Callable[[SqliteBook], T]) -> T:
         return await self._writer.do(lambda tx: self._transaction(tx, work))

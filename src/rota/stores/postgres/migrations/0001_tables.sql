@@ -296,6 +296,15 @@ CREATE TABLE freezes (
     by    text
 );
 
+-- What people asked for: entries are added, and the oldest are deleted.
+CREATE TABLE audit (
+    number  bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id      text    COLLATE "C" NOT NULL UNIQUE,
+    at      float8  NOT NULL,
+    changed bigint  NOT NULL,
+    entry   text    NOT NULL                       -- store.audit as JSON
+);
+
 -- The rows die often: they are read by version, the latest first.
 CREATE TABLE rates (
     task     text   COLLATE "C" NOT NULL,

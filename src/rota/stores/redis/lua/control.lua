@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints schedules forget
+-- with: clock book events policies holds hints schedules forget audit
 -- twin: rota/stores/ledger/control.py
 -- control: a command about runs, tasks or schedules. Waiting runs change at once; the worker of a running run reads the
 -- command in its lease when it renews.
@@ -160,5 +160,6 @@ if command == "delete" then control = { runs = delete_run, tasks = nothing, sche
 local answer = { instant(now) }
 if of == "runs" then book.load(names) end
 for i, name in ipairs(names) do answer[i + 1] = control[of](name) end
+audit.keep(ARGV[4], answer)
 hints.conclude()
 return answer

@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints schedules
+-- with: clock book events policies holds hints schedules audit
 -- twin: rota/stores/ledger/declare.py
 -- declare: write the tasks and schedules of the code. The last declaration wins, a pause stays, and nothing is removed but
 -- what the terms say.
@@ -73,8 +73,9 @@ local function drop_schedule(id)
 end
 
 local answer, items = { instant(now) }, cmsgpack.unpack(ARGV[3])
-local terms = ARGV[4] and cmsgpack.unpack(ARGV[4]) or { {}, {} }
-local refused = ARGV[4] and refused_terms(items, terms[1], terms[2])
+local given = ARGV[4] and cmsgpack.unpack(ARGV[4])
+local terms = given or { {}, {} }
+local refused = given and refused_terms(items, terms[1], terms[2])
 for i, item in ipairs(items) do
   local task = item[1] == "task"
   local declared = refused or (task and declare_task(item[2], item[3])) or declare_schedule(item[3])
@@ -85,5 +86,6 @@ for i, item in ipairs(items) do
   answer[i + 1] = declared
 end
 for _, id in ipairs(terms[2]) do answer[#answer + 1] = refused or drop_schedule(id) end
+audit.keep(ARGV[5], answer)
 hints.conclude()
 return answer

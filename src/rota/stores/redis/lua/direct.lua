@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints
+-- with: clock book events policies holds hints audit
 -- twin: rota/stores/ledger/direct.py
 -- direct: change the orders of workers, and hint them; answers 0 for a worker that is unknown or had these orders, else 1.
 local request = cmsgpack.unpack(ARGV[3])
@@ -21,5 +21,6 @@ end
 
 for i, worker in ipairs(workers) do answer[i + 1] = direct(worker) end
 if #changed > 0 then call("PUBLISH", ROOT .. "hints", cmsgpack.pack({ changed, {} })) end
+audit.keep(ARGV[4], answer)
 hints.conclude()
 return answer

@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints admit
+-- with: clock book events policies holds hints admit audit
 -- twin: rota/stores/ledger/edit.py rota/domain/edits.py
 -- edit: people change queued runs. An edit has the id, the due time, the expiry and the priority; the body and whether it is
 -- stored apart; the body that it replaces, and the share. Fields that it leaves as they are are false.
@@ -49,5 +49,6 @@ local ids, answer = {}, { instant(now) }
 for i, edit in ipairs(edits) do ids[i] = edit[1] end
 book.load(ids)
 for i, edit in ipairs(edits) do answer[i + 1] = edit_run(edit) end
+audit.keep(ARGV[4], answer)
 hints.conclude()
 return answer

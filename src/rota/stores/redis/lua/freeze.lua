@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints
+-- with: clock book events policies holds hints audit
 -- twin: rota/stores/ledger/freeze.py
 -- freeze: keep every run from starting; without a freeze, let them start again and wake idle workers.
 local request = cmsgpack.unpack(ARGV[3])
@@ -19,5 +19,7 @@ local function set_freeze()
 end
 
 local changed = set_freeze()
+local answer = { instant(now), changed }
+audit.keep(ARGV[4], answer)
 hints.conclude()
-return { instant(now), changed }
+return answer

@@ -1,4 +1,4 @@
--- with: clock book events policies holds hints
+-- with: clock book events policies holds hints audit
 -- twin: rota/stores/ledger/mark.py
 -- mark: set or clear the mark of each (task, key); answers 0 if the mark is unchanged, else 1. Runs whose needs the mark
 -- meets may start.
@@ -25,5 +25,6 @@ local function mark(edit)
 end
 
 for i, edit in ipairs(cmsgpack.unpack(ARGV[3])) do answer[i + 1] = mark(edit) end
+audit.keep(ARGV[4], answer)
 hints.conclude()
 return answer

@@ -127,6 +127,15 @@ CREATE INDEX counted_limits ON counted (limit_row);
 -- One row while the store is frozen: nothing starts.
 CREATE TABLE freezes (one INTEGER PRIMARY KEY, freeze TEXT NOT NULL);
 
+-- What people asked for: entries are added, and the oldest are deleted.
+CREATE TABLE audit (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    id      TEXT NOT NULL UNIQUE,
+    at      REAL NOT NULL,
+    changed INTEGER NOT NULL,
+    entry   TEXT NOT NULL                      -- store.audit as JSON
+);
+
 CREATE TABLE rates (
     task     TEXT NOT NULL,
     key      TEXT NOT NULL,                    -- '' for the task's own rate
