@@ -23,6 +23,9 @@ LOOK_AGAIN = 10.0
 """Seconds between two reads of the workers for one task."""
 NAMED = 3
 LEASE_TASK = "rota.lease:"
+SESSION_TASK = "rota.session:"
+INNER_TASKS = (LEASE_TASK, SESSION_TASK)
+"""How tasks begin whose runs no worker starts."""
 """The task of a lease of `app.lease` begins so, and the name of its holder. No worker knows such a task."""
 PAGE = 1000
 """Running runs in one page."""

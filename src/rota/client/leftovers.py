@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection
 
 from rota.client.client import Client
-from rota.client.fleet import LEASE_TASK, is_alive
+from rota.client.fleet import INNER_TASKS, is_alive
 from rota.domain.schedule import Schedule
 from rota.domain.spec import TaskSpec
 from rota.domain.text import did_you_mean
@@ -27,7 +27,7 @@ async def log_orphans(store: Reads, known: Collection[str]) -> None:
     workers = await store.rows(WorkerSeen)
     elsewhere = {task for worker in workers.items if is_alive(worker, workers.now) for task in worker.tasks}
     depths = (await store.depths()).items
-    waiting = [depth for depth in depths if depth.queued and not depth.task.startswith(LEASE_TASK)]
+    waiting = [depth for depth in depths if depth.queued and not depth.task.startswith(INNER_TASKS)]
     orphans = [depth for depth in waiting if depth.task not in known and depth.task not in elsewhere]
     for depth in orphans[:LISTED]:
         runs = "1 queued run" if depth.queued == 1 else f"{depth.queued:,} queued runs"

@@ -9,7 +9,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.web.problems import MEDIA_TYPE, Problem
+from rota.web.quotas import Quota
 from rota.web.rights import Principal
+from rota.web.sessions import Sessions, cookie_of
 
 Auth = Callable[[Scope], Awaitable[Principal | None] | Principal | None]
 """Who calls; None: nobody that the service knows."""
@@ -18,7 +20,10 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/health", "/ready")
 """Paths that answer everybody, and that say nothing but a status."""
-COOKIES = ("rota", "__Host-rota")
+LOGIN = "/api/v1/session"
+FAILURES = 5
+"""Requests of an address in a minute that may come with a cookie that the service does not know. A wrong bearer token
+is always a 401: it has 256 random bits, and its owner needs to know."""
 
 SECURE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -39,10 +44,15 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 class Gate:
     """Gives each request an id, judges its Host, its origin and its credential, and adds the headers of security."""
 
-    def __init__(self, inner: ASGIApp, auth: Auth, hosts: Collection[str] | None) -> None:
+    def __init__(
+        self, inner: ASGIApp, auth: Auth, hosts: Collection[str] | None, sessions: Sessions | None = None
+    ) -> None:
         """`hosts`: names by which callers without a bearer token may reach the service; None: any name."""
         self._inner = inner
         self._auth = auth
+        self._sessions = sessions
+        self._failures = Quota("too many requests with a cookie that has ended")
+        self._requests = Quota("this credential has made its requests of this minute")
         self._hosts = None if hosts is None else frozenset(host.lower() for host in (*LOCAL, *hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,17 +86,27 @@ class Gate:
             return None
         if bearer is None and self._hosts is not None and host_of(headers) not in self._hosts:
             raise Problem(421, "this service does not answer to that name: start it with --allowed-host")
-        if bearer is None and has_cookie(headers) and scope["method"] not in SAFE:
-            check_origin(scope, headers)
+        login = path_of(scope) == LOGIN and scope["method"] == "POST"
+        if bearer is None and scope["method"] not in SAFE and (login or cookie_of(headers) is not None):
+            check_origin(scope, headers, strict=not login)
+        if login:
+            return None
         principal = await self._principal(scope)
         if principal is None:
+            if bearer is None and cookie_of(headers) is not None:
+                self._failures.take(address_of(scope), FAILURES)
             raise Problem(401, "send a valid token: `Authorization: Bearer …`", headers={"WWW-Authenticate": "Bearer"})
+        if principal.per_minute is not None:
+            self._requests.take(principal.name, principal.per_minute)
         scope["state"]["judge"] = lambda: self._principal(scope)
         return principal
 
     async def _principal(self, scope: Scope) -> Principal | None:
         found = self._auth(scope)
-        return await found if isinstance(found, Awaitable) else found
+        principal = await found if isinstance(found, Awaitable) else found
+        if principal is None and self._sessions is not None and bearer_of(Headers(scope=scope)) is None:
+            return await self._sessions.find(scope)
+        return principal
 
 
 def path_of(scope: Scope) -> str:
@@ -101,9 +121,8 @@ def bearer_of(headers: Headers) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
-def has_cookie(headers: Headers) -> bool:
-    names = (part.partition("=")[0].strip() for part in headers.get("cookie", "").split(";"))
-    return any(name in COOKIES for name in names)
+def address_of(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def host_of(headers: Headers) -> str:
@@ -114,11 +133,14 @@ def host_of(headers: Headers) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-def check_origin(scope: Scope, headers: Headers) -> None:
-    """Refuse a write that a page of another site sends with the cookie of its visitor."""
+def check_origin(scope: Scope, headers: Headers, strict: bool = True) -> None:
+    """Refuse a write that a page of another site sends with the cookie of its visitor, or a login that it sends for its
+    visitor. Not `strict`: a caller that sends neither header is no browser, and may go on."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         allowed = site == "same-origin"
+    elif not strict and "origin" not in headers:
+        allowed = True
     else:
         allowed = headers.get("origin") == f"{scope.get('scheme', 'http')}://{headers.get('host', '')}"
     if not allowed:

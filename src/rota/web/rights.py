@@ -44,6 +44,8 @@ class Principal(Struct, frozen=True):
     """Unix seconds at which the credential ends."""
     queues: tuple[str, ...] = ()
     """The queues from which the caller may claim; empty: all."""
+    per_minute: int | None = None
+    """The most requests in a minute; None: no limit."""
 
     def may(self, right: Right, task: str | None = None) -> bool:
         granted = right in self.rights or Right.ADMIN in self.rights

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from rota.app.app import Rota
 from rota.errors import InvalidOptions
 from rota.web.gate import Auth, bearer_of, is_loopback
+from rota.web.proxies import Networks, TrustedProxies
 from rota.web.rights import Principal, rights_of
 from rota.web.service import service
 from rota.web.tokens import Tokens, new_token
@@ -32,6 +33,9 @@ class Place(Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8100
     socket: Path | None = None
+    proxies: Networks = ()
+    """Addresses of proxies that are believed when they say who calls from where."""
+    user_header: str | None = None
 
     @property
     def local(self) -> bool:
@@ -50,10 +54,15 @@ class Credentials(Struct, frozen=True):
 
     auth: Auth
     shown: str | None = None
+    tokens: Tokens | None = None
+    """With which browsers log in."""
 
 
-def credentials(place: Place, tokens: Tokens, no_token: bool) -> Credentials:
-    """Return who is let in at `place`; refuses to serve an open door to other machines."""
+def credentials(place: Place, tokens: Tokens, no_token: bool, user_header: str | None = None) -> Credentials:
+    """Return who is let in at `place`; refuses to serve an open door to other machines.
+
+    `user_header`: the header in which a trusted proxy says who calls.
+    """
     if no_token:
         if not place.local:
             raise InvalidOptions(f"--no-token is for loopback only, and {place.host} is reached from other machines")
@@ -65,13 +74,17 @@ def credentials(place: Place, tokens: Tokens, no_token: bool) -> Credentials:
                 "(`rota token new NAME --role operator` prints a token), or listen on 127.0.0.1"
             )
         made = new_token()
-        return Credentials(by_token(Tokens(made)), made)
-    return Credentials(by_token(tokens))
+        own = Tokens(made)
+        return Credentials(by_token(own), made, own)
+    return Credentials(by_token(tokens, user_header), None, tokens)
 
 
-def by_token(tokens: Tokens) -> Auth:
+def by_token(tokens: Tokens, user_header: str | None = None) -> Auth:
     def auth(scope: Scope) -> Principal | None:
-        token = bearer_of(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        token = bearer_of(headers)
+        if token is None and user_header is not None and (user := headers.get(user_header)):
+            return tokens.named(user)
         return None if token is None else tokens.find(token)
 
     return auth
@@ -103,13 +116,15 @@ def _unix_socket(path: Path) -> socket.socket:
 
 
 async def serve(
-    app: Rota, place: Place, auth: Auth, hosts: Sequence[str], works: bool, stop: asyncio.Event
+    app: Rota, place: Place, letting_in: Credentials, hosts: Sequence[str], works: bool, stop: asyncio.Event
 ) -> AsyncGenerator[int]:
     """Serve until `stop`, and yield the port as soon as the service listens. `works`: with the engine of the app.
 
     At the end, requests under way may end first; streams of events are told to.
     """
-    inner, streams = service(app, auth, [*hosts, *([] if place.local else [place.host])])
+    names = [*hosts, *([] if place.local else [place.host])]
+    gate, streams = service(app, letting_in.auth, names, letting_in.tokens)
+    inner = TrustedProxies(gate, place.proxies, place.user_header)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["stopping"] = stop  # so that requests that wait end at once

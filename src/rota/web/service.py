@@ -23,10 +23,13 @@ from rota.web.gate import Auth, Gate
 from rota.web.inputs import read_body, read_query
 from rota.web.openapi import document
 from rota.web.problems import MEDIA_TYPE, Problem, problem_of
+from rota.web.quotas import Quota
 from rota.web.rights import Principal, Right
 from rota.web.routes import API, Answer, Call, EventText, NoQuery, Route, get
-from rota.web.streams import Pace, Streams
+from rota.web.sessions import Sessions
+from rota.web.streams import Streams
 from rota.web.table import ROUTES
+from rota.web.tokens import Tokens
 
 log = logging.getLogger("rota.web")
 
@@ -44,18 +47,20 @@ def asgi(app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = No
 
 
 def service(
-    app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None, pace: Pace | None = None
+    app: Rota, auth: Auth | None = None, hosts: Collection[str] | None = None, tokens: Tokens | None = None
 ) -> tuple[ASGIApp, Streams]:
-    """Return the service and its streams, which have to end before a server can stop."""
-    streams = Streams(app, pace)
-    return Gate(_application(app, streams), auth or _nobody, hosts), streams
+    """Return the service and its streams, which have to end before a server can stop. With `tokens`, browsers can log
+    in."""
+    streams = Streams(app)
+    sessions = None if tokens is None else Sessions(app, tokens)
+    return Gate(_application(app, streams, sessions), auth or _nobody, hosts, sessions), streams
 
 
 def _nobody(scope: object) -> Principal | None:
     return None
 
 
-def _application(app: Rota, streams: Streams) -> Starlette:
+def _application(app: Rota, streams: Streams, sessions: Sessions | None) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with app.client():
@@ -83,6 +88,8 @@ def _application(app: Rota, streams: Streams) -> Starlette:
     )
     made.state.streams = streams
     made.state.refusals = Refusals()
+    made.state.sessions = sessions
+    made.state.logins = Quota("too many logins from this address")
     return made
 
 

@@ -18,6 +18,7 @@ from rota.web.api import (
     schedule_actions,
     schedules,
     service,
+    session,
     task_specs,
     tasks,
     triggers,
@@ -27,6 +28,7 @@ from rota.web.routes import Route
 
 ROUTES: list[Route[Any, Any]] = [
     *service.ROUTES,
+    *session.ROUTES,
     *runs.ROUTES,
     *run_changes.ROUTES,
     *operations.ROUTES,

@@ -9,10 +9,10 @@ import tomllib
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from rota.errors import InvalidOptions
 from rota.web.rights import Principal, rights_of
@@ -48,17 +48,25 @@ def _checksum(body: str) -> str:
 class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One table of the token file: `[name]`. A name may have two tokens at once, while one replaces the other."""
 
-    sha256: str | tuple[str, ...]
+    sha256: str | tuple[str, ...] = ()
+    """Empty: the name is only for `--auth-header`."""
     role: str | None = None
     rights: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     expires: Any = None
     """A date-time of TOML, with its zone."""
+    per_minute: Annotated[int, Meta(ge=1)] | None = None
+    """The most requests in a minute."""
+
+    @property
+    def digests(self) -> list[str]:
+        return [digest.lower() for digest in ((self.sha256,) if isinstance(self.sha256, str) else self.sha256)]
 
     def principal(self, name: str) -> Principal:
         expires = None if self.expires is None else self.expires.timestamp()
-        return Principal(name, rights_of(self.role, self.rights), self.tasks, expires, self.queues)
+        given = rights_of(self.role, self.rights)
+        return Principal(name, given, self.tasks, expires, self.queues, self.per_minute)
 
 
 class Tokens:
@@ -74,8 +82,10 @@ class Tokens:
         self._file = file
         self._seen: tuple[int, int] | None = None
         self._listed: dict[str, Principal] = {}
+        self._names: dict[str, Principal] = {}
         if file is not None:
-            self._listed, self._seen = read_tokens(file), _version(file)
+            self._take(read_grants(file))
+            self._seen = _version(file)
 
     def __bool__(self) -> bool:
         return bool(self._admin or self._file)
@@ -87,8 +97,12 @@ class Tokens:
 
     def find(self, token: str) -> Principal | None:
         """Return whose token it is; None if nobody's, or if it has expired. Takes the same time for every token."""
+        return self.of(fingerprint(token[:LONGEST]))
+
+    def of(self, given: str) -> Principal | None:
+        """Return whose token has this fingerprint."""
         self._read_again()
-        given, found = fingerprint(token[:LONGEST]), None
+        found = None
         for known, principal in (*self._admin.items(), *self._listed.items()):
             if hmac.compare_digest(known, given):
                 found = principal
@@ -96,26 +110,35 @@ class Tokens:
             return None
         return found
 
+    def named(self, name: str) -> Principal | None:
+        """Return the principal of this name, whom a proxy has let in."""
+        self._read_again()
+        found = self._names.get(name)
+        expired = found is not None and found.expires is not None and found.expires <= time.time()
+        return None if expired else found
+
     def _read_again(self) -> None:
         if self._file is None or (version := _version(self._file)) == self._seen:
             return
         self._seen = version
         try:
-            self._listed = read_tokens(self._file)
+            self._take(read_grants(self._file))
         except InvalidOptions:
-            self._listed = {}
+            self._take({})
+
+    def _take(self, grants: dict[str, Grant]) -> None:
+        self._names = {name: grant.principal(name) for name, grant in grants.items()}
+        self._listed = {digest: self._names[name] for name, grant in grants.items() for digest in grant.digests}
 
 
-def read_tokens(file: Path) -> dict[str, Principal]:
-    """Return the principals of a token file, by the SHA-256 of their tokens."""
+def read_grants(file: Path) -> dict[str, Grant]:
+    """Return the tables of a token file by name."""
     try:
         with file.open("rb") as opened:
             tables = msgspec.convert(tomllib.load(opened), dict[str, Grant])
-        return {
-            digest.lower(): grant.principal(name)
-            for name, grant in tables.items()
-            for digest in ((grant.sha256,) if isinstance(grant.sha256, str) else grant.sha256)
-        }
+        for name, grant in tables.items():
+            grant.principal(name)
+        return tables
     except (OSError, ValueError, AttributeError) as error:
         raise InvalidOptions(f"the tokens in {file}: {error}") from None
 

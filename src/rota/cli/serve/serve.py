@@ -28,6 +28,14 @@ def serve(
     allowed_host: Annotated[
         tuple[str, ...], Flag, Parameter(help="A name by which browsers may reach the service; may be repeated.")
     ] = (),
+    trusted_proxy: Annotated[
+        tuple[str, ...],
+        Flag,
+        Parameter(help="A network whose X-Forwarded-* headers count: 10.0.0.0/8; may be repeated."),
+    ] = (),
+    auth_header: Annotated[
+        str | None, Parameter(help="The header in which a trusted proxy says who calls; ROTA_TOKENS has the rights.")
+    ] = None,
     loop: Annotated[LoopKind, Parameter(help="The event loop; auto: uvloop if it is installed.")] = "auto",
     log_level: LogLevel = None,
     log_format: LogFormat = None,
@@ -43,14 +51,17 @@ def serve(
     """
     app = target.app()
     try:
+        from rota.web.proxies import networks
         from rota.web.server import Place, credentials
         from rota.web.tokens import Tokens
     except ImportError as error:
         raise MissingExtra(f'rota serve needs {error.name}: pip install "rota[web]"') from None
     if not 0 <= port <= LAST_PORT:
         raise InvalidOptions(f"--port {port}: from 0 to {LAST_PORT}")
-    place = Place(host, port, socket)
-    letting_in = credentials(place, Tokens.from_environment(), no_token)
+    if auth_header is not None and not trusted_proxy:
+        raise InvalidOptions("--auth-header needs --trusted-proxy: anybody could send the header")
+    place = Place(host, port, socket, networks(trusted_proxy), auth_header)
+    letting_in = credentials(place, Tokens.from_environment(), no_token, auth_header)
     check_loop(loop)
     log_to_stderr(app.settings, chosen_level(log_level, verbose, quiet), log_format)
 
@@ -58,7 +69,7 @@ def serve(
         from rota.web import server
 
         with stop_signals() as stop:
-            async for bound in server.serve(app, place, letting_in.auth, allowed_host, role == "all", stop.asked):
+            async for bound in server.serve(app, place, letting_in, allowed_host, role == "all", stop.asked):
                 _say(show, app, Place(host, bound, socket).url, letting_in.shown)
         return OK
 
