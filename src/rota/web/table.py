@@ -5,6 +5,7 @@ from typing import Any
 from rota.web.api import (
     audit,
     doctor,
+    errors,
     events,
     flows,
     ledger,
@@ -21,6 +22,7 @@ from rota.web.api import (
     session,
     task_specs,
     tasks,
+    timeline,
     triggers,
     workers,
 )
@@ -45,6 +47,8 @@ ROUTES: list[Route[Any, Any]] = [
     *ledger.ROUTES,
     *audit.ROUTES,
     *events.ROUTES,
+    *errors.ROUTES,
+    *timeline.ROUTES,
     *metrics.ROUTES,
     *doctor.ROUTES,
 ]
