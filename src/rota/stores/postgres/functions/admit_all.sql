@@ -119,7 +119,7 @@ BEGIN
                        AND n.fingerprint IS NULL AND n.callbacks IS NULL AND n.unique_row IS NULL
                        AND count(*) OVER (PARTITION BY n.id) = 1
                        AND (n.unique_key IS NULL OR count(*) OVER (PARTITION BY n.task, n.unique_key) = 1) AS easy
-            FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs) OR i.unique_row LIKE 'unique %')
+            FROM (SELECT i.*, bool_or(i.needs IS NOT NULL AND is_chained(i.needs) OR coalesce(i.unique_row LIKE 'unique %', false))
                               OVER (PARTITION BY i.task, i.unique_key, CASE WHEN i.unique_key IS NULL THEN i.id END) AS chained
                   FROM unnest(news) WITH ORDINALITY AS i) AS n
             ORDER BY n.chained, CASE WHEN NOT n.chained THEN n.task END COLLATE "C" NULLS FIRST,
