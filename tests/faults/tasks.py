@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from rota import Context, Rota
+from rota import Context, Results, Rota
 
 app = Rota()
 
@@ -52,6 +52,22 @@ def crash(n: int) -> int:
     if n == 500:
         ctypes.string_at(0)
     return n
+
+
+@app.task
+async def spread(n: int) -> list[int]:
+    return list(range(n))
+
+
+@app.task
+async def part(i: int) -> int:
+    return i
+
+
+@app.task
+async def whole(results: Results[int]) -> list[int]:
+    say("gathered")
+    return [len(results), sum([result async for result in results])]
 
 
 @app.task

@@ -178,7 +178,7 @@ class Core:
                 {name: code for flow in registry.flows.values() for name, code in codes_of(flow).items()},
                 registry.formats.written,
                 partial(registry.children_of, lambda: self.client),
-                frozenset(registry.names()),
+                registry.known(),
             ),
             self.renewer if backend is None else None,
             self.wear(),

@@ -66,6 +66,8 @@ class Registry:
         except TypeError as error:
             raise InvalidOptions(str(error)) from None
         self.tasks: dict[str, AnyTask] = {}
+        """The tasks that the app serves: `rota worker --tasks` leaves out others."""
+        self._known: dict[str, AnyTask] = {}  # all tasks of the code, by names and aliases
         self.flows: dict[str, Flow] = {}
         self.formats = Formats()
         """How the app writes its periods: the `format` of each kind of period that the code names."""
@@ -133,6 +135,7 @@ class Registry:
         self._name_unique(definition)
         definition.schedules(settings.tz, settings.name)  # raises if a schedule cannot be made
         self.tasks[task.name] = task
+        self._known |= dict.fromkeys((task.name, *task.aliases), task)
         return task
 
     def _name_limits(self, definition: Definition) -> None:
@@ -164,11 +167,15 @@ class Registry:
         """Return the tasks by their names and by their aliases."""
         return {name: task for task in self.tasks.values() for name in (task.name, *task.aliases)}
 
+    def known(self) -> frozenset[str]:
+        """Return the names of all tasks of the code, also of those that this process does not serve."""
+        return frozenset(self._known)
+
     def children_of(
         self, client: Callable[[], Client], run: Run, spreads: Spreads, items: Sequence[Any], first: int
     ) -> list[NewRun]:
         """Return the runs that `run`, which has returned a list, makes of some of its items."""
-        definition = definition_of(self.names()[spreads.task])
+        definition = definition_of(self._known[spreads.task])
         return [client().prepared(new) for new in spread_children(definition, run, spreads, items, first)]
 
     def is_disabled(self, name: str) -> bool:
