@@ -9,6 +9,7 @@ import msgspec
 from benchmarks import report, servers, triggers
 from benchmarks.compare import compare
 from benchmarks.crowded import crowded
+from benchmarks.fan_out import fan_out
 from benchmarks.growth import growth
 from benchmarks.harness import run_harness
 from benchmarks.lone import lone_submit
@@ -52,6 +53,8 @@ def measure(settings: Settings, keep: bool) -> None:
     costs += crowded(settings)
     tell("memory")
     costs += memory(settings)
+    tell("a fan-out")
+    costs += fan_out(settings)
     tell("schedules")
     costs += schedules(settings, tell)
     tell("triggers")

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.crowded import crowded
+from benchmarks.fan_out import fan_out
 from benchmarks.figures import Cost
 from benchmarks.flows import flows
 from benchmarks.growth import growth
@@ -29,6 +30,8 @@ def on_both(settings: Settings, server: Server) -> list[Cost]:
     for name, measure in (("a long queue", growth), ("a crowded key", crowded), ("schedules", due_at_once)):
         tell(f"  {name}")
         found += measure(settings, server.url)
+    tell("  a fan-out")
+    found += fan_out(settings, server.url)
     tell("  flows")
     return found + flows(settings, server)
 

@@ -40,6 +40,7 @@ OPTIONS = {
     *inspect.signature(rota.Task.using).parameters,
     *inspect.signature(Rota).parameters,
     *inspect.signature(rota.Retry).parameters,
+    *inspect.signature(rota.Task.map).parameters,
 }
 
 
@@ -63,9 +64,26 @@ def names() -> dict[str, Any]:
     @app.task
     def publish(resize: str) -> None: ...
 
+    @app.task
+    def find(folder: str) -> list[str]:
+        return [f"{folder}/a.png"]
+
+    @app.task
+    def report(results: rota.Results[str]) -> int:
+        return len(results)
+
     app.portal.call(lambda: app.schedules.put("thumbnails", Every(minutes=5), resize.bind("b.png")))
     ours = {name: getattr(rota, name) for name in dir(rota) if name[0].isupper()}
-    known = {"app": app, "resize": resize, "publish": publish, "drain": drain, "lifespan": lifespan, "timed": timed}
+    known = {
+        "app": app,
+        "resize": resize,
+        "publish": publish,
+        "find": find,
+        "report": report,
+        "drain": drain,
+        "lifespan": lifespan,
+        "timed": timed,
+    }
     run = resize.submit_sync("a.png")
     given = {"run": run, "id": run.id, "hook": print, "run_date": SOON, "timedelta": timedelta}
     return {**ours, **known, **given}

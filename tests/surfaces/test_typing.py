@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import assert_type
 
 import rota
 from rota import (
-    Activity, Bound, Breaker, Context, Cron, DailyAt, Decision, Every, Retry, Rota, RunHandle, Schedule, UserKey
+    Activity, Bound, Breaker, Chain, Context, Cron, DailyAt, Decision, Every, Fanned, Results, Retry, Rota, RunHandle,
+    Schedule, UserKey
 )
 
 app = Rota("memory://")
@@ -28,6 +30,22 @@ async def greet(name: str) -> str:
 @app.task(retry=Retry(5), timeout=3)
 def resize(path: str, width: int = 800) -> int:
     return width
+
+
+@app.task
+def find(folder: str) -> Iterator[str]:
+    yield folder
+
+
+@app.task
+async def gather(results: Results[int]) -> str:
+    async for result in results:
+        assert_type(result, int)
+    return str([child.index for child in results.failed])
+
+
+@app.task
+async def gather_text(results: Results[str]) -> None: ...
 
 
 @app.task
@@ -63,6 +81,10 @@ async def right() -> None:
     assert_type(await tidy.using(at=datetime.now(UTC), expires=3, priority=4).submit(), RunHandle[list[int]])
     assert_type(await app.submit_many([greet.bind("a")]), list[RunHandle[str]])
     assert_type(await (await greet.submit("Ada")).retry(), RunHandle[str])
+    assert_type(resize.map(["a"]), Fanned[int])
+    assert_type(resize.using(delay=3).map(["a"], failures="collect") >> gather, Chain[str])
+    assert_type(find.bind("a") >> resize.each(failures=3) >> gather, Chain[str])
+    assert_type(await (await (resize.map(["a"]) >> gather >> greet).submit()).result(), str)
 
 
 async def wrong() -> None:
@@ -89,6 +111,10 @@ async def wrong() -> None:
     app.task(lost="never")  # wrong
     app.task(retyr=Retry(3))  # wrong
     rota.Retyr(3)  # wrong
+    resize.map(["a"]) >> gather_text  # wrong
+    resize.map(["a"]) >> greet  # wrong
+    resize.map(["a"], failures="some")  # wrong
+    resize.map(3)  # wrong
 """
 
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}

@@ -1,6 +1,7 @@
 """The tour, part 4: days of dependent work, and plans that follow their anchor."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from rota import (
     Period,
     Reason,
     Refused,
+    Results,
     Rota,
     TaskError,
 )
@@ -199,6 +201,32 @@ def test_a_plan_follows_what_it_is_about() -> None:
 
     day = simulate(app, START, START + timedelta(days=1), scenario=scenario)
     assert day.starts(watch) == [START + timedelta(hours=16, minutes=10)]
+
+
+def test_a_list_fans_out_and_one_task_gets_all_results() -> None:
+    app = Rota("memory://")
+
+    @app.task
+    def find(folder: str) -> Iterator[str]:
+        yield from (f"{folder}/{name}" for name in ("a.png", "b.png", "notes.txt"))
+
+    @app.task
+    async def resize(path: str) -> int:
+        if path.endswith(".txt"):
+            raise ValueError("no image")
+        return len(path)
+
+    @app.task
+    def report(results: Results[int]) -> str:
+        return f"{list(results)}, {[child.index for child in results.failed]} failed"
+
+    async def scenario(simulation: Simulation) -> None:
+        known = await (resize.map(["a.png", "bb.png"]) >> report).submit()
+        assert await known.result() == "[5, 6], [] failed"
+        found = await (find.bind("/photos") >> resize.each(failures="collect") >> report).submit()
+        assert await found.result() == "[13, 13], [2] failed"
+
+    simulate(app, START, START + timedelta(hours=1), scenario=scenario)
 
 
 def test_somebody_hears_of_what_is_late() -> None:
